@@ -1,0 +1,1 @@
+"""What is true of jobs, keys, schedules and outcomes, decided from arguments alone."""

@@ -1,0 +1,98 @@
+"""Every error we raise, as one tree; each message says what, where and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class GraphileWorkerError(Exception):
+    """The root: catch this to catch everything this library raises on purpose."""
+
+
+# -- what the caller gave us ---------------------------------------------------------------------------------------
+
+
+class InvalidInputError(GraphileWorkerError, ValueError):
+    """A value the queue cannot accept; nothing was changed."""
+
+
+class InvalidJobError(InvalidInputError):
+    """A job specification breaks one of the rules of the schema."""
+
+
+class InvalidSettingError(InvalidInputError):
+    """A setting has a value outside what it may be."""
+
+
+class JobRefusedError(GraphileWorkerError):
+    """An interceptor refused to let the job be added; the message is its reason."""
+
+
+class TaskLoadError(GraphileWorkerError):
+    """Tasks could not be loaded: the folder, a file in it, or the application object."""
+
+
+class CrontabError(InvalidInputError):
+    """A crontab that cannot be understood; it lists every fault, each with its place."""
+
+    def __init__(self, message: str, faults: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.faults = tuple(faults)
+
+
+# -- the database --------------------------------------------------------------------------------------------------
+
+
+class DatabaseError(GraphileWorkerError):
+    """PostgreSQL refused a statement; the server's own error is the `__cause__`."""
+
+
+class NoConnectionError(GraphileWorkerError):
+    """No database was named; the message names the ways to give one."""
+
+
+class DatabaseUnavailableError(DatabaseError):
+    """The server cannot be reached or went away; trying again later may succeed."""
+
+
+class AuthenticationError(DatabaseError):
+    """The server knows us but lets us not in: wrong password, user or database. Retrying does not help."""
+
+
+class PermissionDeniedError(DatabaseError):
+    """The role lacks a right the statement needs."""
+
+
+class TransientDatabaseError(DatabaseError):
+    """A deadlock, serialization failure or timeout: the same statement may succeed when repeated."""
+
+
+class SchemaMissingError(DatabaseError):
+    """The schema, or a part of it that this command needs, is not installed."""
+
+
+class EmbeddedError(GraphileWorkerError):
+    """The embedded PostgreSQL could not be found, started or reached."""
+
+
+# -- migrations ----------------------------------------------------------------------------------------------------
+
+
+class MigrationError(DatabaseError):
+    """The schema could not be brought up to date; it is as it was before."""
+
+
+class SchemaTooNewError(MigrationError):
+    """Another version installed a breaking migration that this version does not know (exit code 57)."""
+
+
+class SchemaTooOldError(MigrationError):
+    """The installed schema predates what we can upgrade; the message says what to run first."""
+
+
+class LockedJobsError(MigrationError):
+    """Jobs are locked by running workers, so a migration that rewrites the jobs table cannot run."""
+
+
+class ServerTooOldError(MigrationError):
+    """The server is older than PostgreSQL 12."""

@@ -1,0 +1,173 @@
+"""A job as the database holds it, and a job as a caller asks for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.errors import InvalidJobError
+from gw_core.domain.job_key import JobKeyMode
+
+MAX_IDENTIFIER_LENGTH: Final = 128
+MAX_QUEUE_NAME_LENGTH: Final = 128
+MAX_JOB_KEY_LENGTH: Final = 512
+SMALLINT_MIN: Final = -32768
+SMALLINT_MAX: Final = 32767
+DEFAULT_MAX_ATTEMPTS: Final = 25
+
+# A lone surrogate cannot be encoded as UTF-8, and PostgreSQL's text holds no NUL.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class Job(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """One claimed or listed row of the queue.
+
+    A `msgspec.Struct` and not a dataclass: a pool builds tens of thousands of these a second, and a frozen dataclass
+    with this many fields costs ten times as much to construct.
+
+    `payload` is the JSON text as stored; `decoded_payload()` parses it.
+    """
+
+    id: int
+    task_identifier: str
+    payload: bytes
+    attempts: int
+    max_attempts: int
+    priority: int
+    run_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    revision: int
+    key: str | None = None
+    flags: bytes | None = None
+    queue_id: int | None = None
+    queue_name: str | None = None
+    last_error: str | None = None
+    locked_at: datetime | None = None
+    locked_by: str | None = None
+
+    def decoded_payload(self) -> Any:
+        """Return the payload as plain Python values."""
+        return msgspec.json.decode(self.payload)
+
+    @property
+    def flag_names(self) -> tuple[str, ...]:
+        """The names of the flags that are set on the job."""
+        return tuple(msgspec.json.decode(self.flags)) if self.flags else ()
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """True when a failure of this attempt is permanent."""
+        return self.attempts >= self.max_attempts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """A job to add; every rule of the schema is checked here, before anything is sent.
+
+    `run_at` is an aware `datetime`, or a `timedelta` counted from the database's clock; `None` means now.
+    `payload` is anything JSON can hold (dataclasses, msgspec and pydantic objects included); `None` means `{}`.
+    Raises `InvalidJobError` with the field and the limit in its message.
+    """
+
+    task: str
+    payload: Any = None
+    queue_name: str | None = None
+    run_at: datetime | timedelta | None = None
+    max_attempts: int | None = None
+    job_key: str | None = None
+    job_key_mode: JobKeyMode = JobKeyMode.REPLACE
+    priority: int | None = None
+    flags: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        _check_text("task identifier", self.task, MAX_IDENTIFIER_LENGTH)
+        if self.queue_name is not None:
+            _check_text("queue name", self.queue_name, MAX_QUEUE_NAME_LENGTH)
+        if self.job_key is not None:
+            _check_text("job key", self.job_key, MAX_JOB_KEY_LENGTH)
+        if self.max_attempts is not None:
+            _check_integer("max attempts", self.max_attempts, 1)
+        if self.priority is not None:
+            _check_integer("priority", self.priority, SMALLINT_MIN)
+        self._check_key_mode()
+        self._check_flags()
+        self._check_run_at()
+
+    def _check_key_mode(self) -> None:
+        try:
+            mode = JobKeyMode(self.job_key_mode)
+        except ValueError:
+            expected = ", ".join(f"'{known}'" for known in JobKeyMode)
+            raise InvalidJobError(f"job key mode {self.job_key_mode!r} is unknown; use one of {expected}") from None
+        object.__setattr__(self, "job_key_mode", mode)
+        if mode is not JobKeyMode.REPLACE and self.job_key is None:
+            raise InvalidJobError(f"job key mode '{mode}' was given without a job key; give job_key as well")
+
+    def _check_flags(self) -> None:
+        if isinstance(self.flags, str):
+            raise InvalidJobError(f"flags must be a list of names, not the text {self.flags!r}")
+        object.__setattr__(self, "flags", tuple(self.flags))
+        for flag in self.flags:
+            _check_text("flag", flag, MAX_JOB_KEY_LENGTH)
+
+    def _check_run_at(self) -> None:
+        if isinstance(self.run_at, datetime) and self.run_at.tzinfo is None:
+            raise InvalidJobError("run_at has no time zone; give an aware datetime such as datetime.now(timezone.utc)")
+
+
+def encode_payload(payload: Any) -> str:
+    """Return the payload as the JSON text to store; `None` becomes `{}` as in the ancestors.
+
+    Raises `InvalidJobError` when it cannot be written as JSON or holds a character PostgreSQL cannot keep.
+    """
+    if payload is None:
+        return "{}"
+    if hasattr(payload, "model_dump_json"):  # pydantic, without importing it
+        text = str(payload.model_dump_json())
+    else:
+        try:
+            text = msgspec.json.encode(payload).decode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidJobError(f"the payload cannot be written as JSON: {error}") from error
+    check_payload_text(text)
+    return text
+
+
+def check_payload_text(text: str) -> None:
+    """Refuse JSON text that PostgreSQL could store but no worker could hand to a task.
+
+    `json` keeps the escape \\u0000 as written, and fails only when something reads it as text.
+    """
+    position = text.find("\\u0000")
+    while position != -1:
+        backslashes = len(text[:position]) - len(text[:position].rstrip("\\"))
+        if backslashes % 2 == 0:
+            raise InvalidJobError("the payload contains \\u0000, which PostgreSQL cannot hold in a text; remove it")
+        position = text.find("\\u0000", position + 1)
+
+
+def _check_text(what: str, value: object, longest: int) -> None:
+    if not isinstance(value, str):
+        raise InvalidJobError(f"the {what} must be a text, not {type(value).__name__}")
+    if not value:
+        raise InvalidJobError(f"the {what} is empty; give it at least one character")
+    if len(value) > longest:
+        raise InvalidJobError(f"the {what} is {len(value)} characters long; at most {longest} are allowed")
+    if _UNSTORABLE.search(value):
+        raise InvalidJobError(f"the {what} holds a character PostgreSQL cannot store (NUL or a lone surrogate)")
+
+
+def _check_integer(what: str, value: object, smallest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidJobError(f"{what} must be a whole number, not {value!r}")
+    if not smallest <= value <= SMALLINT_MAX:
+        raise InvalidJobError(f"{what} is {value}; it must lie between {smallest} and {SMALLINT_MAX}")
+
+
+JsonObject = Mapping[str, Any]
