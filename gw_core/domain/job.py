@@ -35,7 +35,7 @@ class Job(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     id: int
     task_identifier: str
-    payload: bytes
+    payload: str
     attempts: int
     max_attempts: int
     priority: int
@@ -44,7 +44,7 @@ class Job(msgspec.Struct, frozen=True, gc=False, array_like=True):
     updated_at: datetime
     revision: int
     key: str | None = None
-    flags: bytes | None = None
+    flags: str | None = None
     queue_id: int | None = None
     queue_name: str | None = None
     last_error: str | None = None

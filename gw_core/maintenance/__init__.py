@@ -1,0 +1,1 @@
+"""Keeping the queue healthy: cron, heartbeat, sweep and stale locks."""

@@ -1,0 +1,45 @@
+"""Find the files under sql/ and make them ready to run in a schema of any name."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, LiteralString, cast
+
+from gw_core.domain.errors import GraphileWorkerError
+
+MARKER: Final = ":GRAPHILE_WORKER_SCHEMA"
+
+
+@lru_cache(maxsize=1)
+def sql_folder() -> Path:
+    """Return the folder with the SQL files: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "sql", package.parent / "sql"):
+        if (folder / "queries").is_dir():
+            return folder
+    raise GraphileWorkerError(f"the SQL files are missing beside {package}; install graphile-worker again")
+
+
+def quoted(identifier: str) -> str:
+    """Return a schema or object name as PostgreSQL wants it in a statement, whatever it contains."""
+    if not identifier or "\x00" in identifier:
+        raise GraphileWorkerError(f"{identifier!r} cannot be the name of a schema; give at least one character, no NUL")
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+@lru_cache(maxsize=512)
+def query(name: str, schema: str) -> LiteralString:
+    """Return statement `sql/queries/NAME.sql` for `schema`, to be executed with a mapping of values (`{}` for none).
+
+    The comments stay behind: they are for the reader of the file, and a `%` in them would count as a placeholder.
+    """
+    text = (sql_folder() / "queries" / f"{name}.sql").read_text("utf-8")
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--")]
+    # The driver reads `%` as the start of a placeholder, so one in the schema's name is doubled.
+    return cast(LiteralString, "\n".join(lines).replace(MARKER, quoted(schema).replace("%", "%%")))
+
+
+def in_schema(text: str, schema: str) -> LiteralString:
+    """Return `text` with the marker replaced by the schema's name, to be executed without values (migrations)."""
+    return cast(LiteralString, text.replace(MARKER, quoted(schema)))

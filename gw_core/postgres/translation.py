@@ -1,0 +1,81 @@
+"""PostgreSQL's error codes become our classes here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from gw_core.domain.errors import (
+    AuthenticationError,
+    DatabaseError,
+    DatabaseUnavailableError,
+    InvalidJobError,
+    PermissionDeniedError,
+    SchemaMissingError,
+    TransientDatabaseError,
+)
+
+_SCHEMA_MISSING = (
+    pg.UndefinedTable,
+    pg.InvalidSchemaName,
+    pg.UndefinedFunction,
+    pg.UndefinedColumn,
+    pg.UndefinedObject,
+)
+_REFUSED_VALUES = (pg.CheckViolation, pg.NumericValueOutOfRange, pg.NotNullViolation, pg.UntranslatableCharacter)
+_UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
+_TRANSIENT_CLASSES = ("40", "55", "25")
+
+
+def translate(error: BaseException, *, schema: str = "graphile_worker") -> DatabaseError | InvalidJobError:
+    """Return our error for one of the driver's; raise it `from` the original."""
+    if isinstance(error, pg.InvalidPassword | pg.InvalidAuthorizationSpecification | pg.InvalidCatalogName):
+        return AuthenticationError(f"the server refused the connection: {sentence(error)}")
+    if isinstance(error, pg.InsufficientPrivilege):
+        return PermissionDeniedError(f"the database role lacks a right: {sentence(error)}")
+    if isinstance(error, _SCHEMA_MISSING):
+        return SchemaMissingError(
+            f"schema {schema!r} is not installed or incomplete ({sentence(error)}); "
+            f"install it with: gw migrate --schema {schema}"
+        )
+    if isinstance(error, _REFUSED_VALUES):
+        return InvalidJobError(f"PostgreSQL refused the job: {sentence(error)}")
+    state = getattr(error, "sqlstate", None)
+    if state is None:
+        return _without_state(error)
+    if state[:2] in _UNAVAILABLE_CLASSES and not isinstance(error, pg.QueryCanceled):
+        return DatabaseUnavailableError(f"the database is not available: {sentence(error)}")
+    if state[:2] in _TRANSIENT_CLASSES or isinstance(error, pg.QueryCanceled):
+        return TransientDatabaseError(f"the database could not finish the statement now: {sentence(error)}")
+    return DatabaseError(f"PostgreSQL refused the statement: {sentence(error)}")
+
+
+def _without_state(error: BaseException) -> DatabaseError:
+    """Judge an error libpq raised before or after the server could speak."""
+    text = sentence(error)
+    if isinstance(error, psycopg.OperationalError) and ("authentication failed" in text or "does not exist" in text):
+        # While connecting, the driver hands over libpq's text without the server's code.
+        return AuthenticationError(f"the server refused the connection: {text}")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | PoolTimeout | PoolClosed):
+        return DatabaseUnavailableError(f"the database cannot be reached: {text}")
+    return DatabaseError(f"the statement could not be run: {text}")
+
+
+def sentence(error: BaseException) -> str:
+    """Return the gist of a driver's error on one line."""
+    diagnostic = getattr(error, "diag", None)
+    text = (diagnostic.message_primary if diagnostic is not None else None) or str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+@contextmanager
+def translated(schema: str = "graphile_worker") -> Iterator[None]:
+    """Raise our errors for the driver's inside the block."""
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout, PoolClosed) as error:
+        raise translate(error, schema=schema) from error

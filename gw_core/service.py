@@ -1,0 +1,80 @@
+"""A service: one named thread that does rounds, rests, can be woken and can be stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+
+class Service:
+    """Runs `turn` in a thread of its own until stopped.
+
+    `turn()` does one round and returns how long to rest. It is an ordinary method, so a test calls it.
+    `_bell` is the only state shared between threads; a subclass says which of its own state has which owner.
+    """
+
+    def __init__(self, name: str, *, on_crash: Callable[[str, BaseException], None] | None = None) -> None:
+        self.name = name
+        self._bell = threading.Event()
+        self._stopping = threading.Event()
+        self._on_crash = on_crash
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin doing rounds; returns at once."""
+        # A daemon: code in a task that never returns must not keep the interpreter from ending.
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def turn(self) -> timedelta:
+        """Do one round and return how long to rest before the next."""
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """Cut the rest short; safe from any thread, also before the rest begins."""
+        self._bell.set()
+
+    def ask_to_stop(self) -> None:
+        """Ask for the end after the current round; returns at once, may be called twice."""
+        self._stopping.set()
+        self.wake()
+
+    def stop(self, patience: timedelta | None = None) -> bool:
+        """Ask for the end and wait for it; returns whether the thread has ended within `patience`."""
+        self.ask_to_stop()
+        return self.join(patience)
+
+    def join(self, patience: timedelta | None = None) -> bool:
+        """Wait for the thread to end; True when it has (or never started)."""
+        if self._thread is None or self._thread is threading.current_thread():
+            return True
+        self._thread.join(None if patience is None else max(0.0, patience.total_seconds()))
+        return not self._thread.is_alive()
+
+    @property
+    def is_stopping(self) -> bool:
+        """True once somebody asked for the end."""
+        return self._stopping.is_set()
+
+    def _run(self) -> None:
+        try:
+            self.enter()
+            while not self._stopping.is_set():
+                rest = self.turn()
+                self._rest(rest)
+            self.leave()
+        except BaseException as error:  # noqa: BLE001 - the owner decides; a thread has nobody above it
+            if self._on_crash is not None:
+                self._on_crash(self.name, error)
+
+    def enter(self) -> None:
+        """Prepare, in the service's own thread, before the first round."""
+
+    def leave(self) -> None:
+        """Clean up, in the service's own thread, after the last round."""
+
+    def _rest(self, span: timedelta) -> None:
+        if span > timedelta(0):
+            self._bell.wait(span.total_seconds())
+        self._bell.clear()

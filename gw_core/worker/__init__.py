@@ -1,0 +1,1 @@
+"""Running jobs: tasks, their context, the executor, worker threads and the pool."""
