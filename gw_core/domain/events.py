@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -21,7 +21,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 # -- pool ----------------------------------------------------------------------------------------------------------
 
 
-class PoolStarted(Event):
+class PoolStarted(Event, frozen=True):
     """A pool begins to look for jobs of `tasks`."""
 
     name: ClassVar[str] = "pool:create"
@@ -30,14 +30,14 @@ class PoolStarted(Event):
     concurrency: int
 
 
-class PoolListening(Event):
+class PoolListening(Event, frozen=True):
     """The pool hears of new jobs at once, for the first time or again after a lost connection."""
 
     name: ClassVar[str] = "pool:listen:success"
     pool: str
 
 
-class PoolConnectionLost(Event):
+class PoolConnectionLost(Event, frozen=True):
     """The database cannot be used for `what` (claim, settle, …); the pool goes on trying, first after `delay`."""
 
     name: ClassVar[str] = "pool:listen:error"
@@ -47,7 +47,7 @@ class PoolConnectionLost(Event):
     delay: timedelta
 
 
-class PoolConnectionRestored(Event):
+class PoolConnectionRestored(Event, frozen=True):
     """The database can be used again for `what`, after `attempts` tries."""
 
     name: ClassVar[str] = "pool:connection:restored"
@@ -56,7 +56,7 @@ class PoolConnectionRestored(Event):
     attempts: int
 
 
-class PoolNotified(Event):
+class PoolNotified(Event, frozen=True):
     """A notification of `count` new jobs arrived."""
 
     name: ClassVar[str] = "pool:listen:notification"
@@ -64,7 +64,7 @@ class PoolNotified(Event):
     count: int
 
 
-class PoolClaimed(Event):
+class PoolClaimed(Event, frozen=True):
     """A claim took `jobs`."""
 
     name: ClassVar[str] = "pool:getJobs:complete"
@@ -72,7 +72,7 @@ class PoolClaimed(Event):
     jobs: Sequence[Job]
 
 
-class PoolStopping(Event):
+class PoolStopping(Event, frozen=True):
     """The pool claims no more and lets running jobs end."""
 
     name: ClassVar[str] = "pool:gracefulShutdown"
@@ -81,7 +81,7 @@ class PoolStopping(Event):
     running: int
 
 
-class PoolInterrupting(Event):
+class PoolInterrupting(Event, frozen=True):
     """The grace period ended, or a second signal came: `jobs` that still run are given back."""
 
     name: ClassVar[str] = "pool:forcefulShutdown"
@@ -89,7 +89,7 @@ class PoolInterrupting(Event):
     jobs: Sequence[Job]
 
 
-class PoolStopped(Event):
+class PoolStopped(Event, frozen=True):
     """The pool has ended; nothing of it is locked any more, unless `unsettled` outcomes could not be written."""
 
     name: ClassVar[str] = "pool:release"
@@ -97,7 +97,7 @@ class PoolStopped(Event):
     unsettled: int
 
 
-class LocksReset(Event):
+class LocksReset(Event, frozen=True):
     """Locks older than four hours were freed: `jobs` jobs and `queues` queues."""
 
     name: ClassVar[str] = "resetLocked:success"
@@ -106,7 +106,7 @@ class LocksReset(Event):
     queues: int
 
 
-class MaintenanceFailed(Event):
+class MaintenanceFailed(Event, frozen=True):
     """A round of a maintenance service failed and will be repeated."""
 
     name: ClassVar[str] = "maintenance:error"
@@ -114,7 +114,7 @@ class MaintenanceFailed(Event):
     error: Exception
 
 
-class BreakingMigrationSeen(Event):
+class BreakingMigrationSeen(Event, frozen=True):
     """Somebody installed a migration this version does not know; the pool stops with exit code 57."""
 
     name: ClassVar[str] = "worker:migrate"
@@ -125,7 +125,7 @@ class BreakingMigrationSeen(Event):
 # -- worker --------------------------------------------------------------------------------------------------------
 
 
-class WorkerStarted(Event):
+class WorkerStarted(Event, frozen=True):
     """A worker thread is ready."""
 
     name: ClassVar[str] = "worker:create"
@@ -133,7 +133,7 @@ class WorkerStarted(Event):
     worker: str
 
 
-class WorkerStopped(Event):
+class WorkerStopped(Event, frozen=True):
     """A worker thread has ended."""
 
     name: ClassVar[str] = "worker:stop"
@@ -141,7 +141,7 @@ class WorkerStopped(Event):
     worker: str
 
 
-class TasksReloaded(Event):
+class TasksReloaded(Event, frozen=True):
     """Changed task files were read again; `faults` tells which could not be."""
 
     name: ClassVar[str] = "tasks:reload"
@@ -152,7 +152,7 @@ class TasksReloaded(Event):
 # -- job -----------------------------------------------------------------------------------------------------------
 
 
-class JobAdded(Event):
+class JobAdded(Event, frozen=True):
     """A job was added through this library; `job` is None when the spec was sent in a bulk that returns ids only."""
 
     name: ClassVar[str] = "job:add"
@@ -160,7 +160,7 @@ class JobAdded(Event):
     job_id: int | None
 
 
-class JobStarted(Event):
+class JobStarted(Event, frozen=True):
     """A worker begins to run the job."""
 
     name: ClassVar[str] = "job:start"
@@ -168,7 +168,7 @@ class JobStarted(Event):
     job: Job
 
 
-class JobSucceeded(Event):
+class JobSucceeded(Event, frozen=True):
     """The task returned; the job is not yet deleted (see `JobCompleted`)."""
 
     name: ClassVar[str] = "job:success"
@@ -177,7 +177,7 @@ class JobSucceeded(Event):
     seconds: float
 
 
-class JobErrored(Event):
+class JobErrored(Event, frozen=True):
     """The task raised `error`; the failure is not yet written (see `JobCompleted`)."""
 
     name: ClassVar[str] = "job:error"
@@ -187,7 +187,7 @@ class JobErrored(Event):
     seconds: float
 
 
-class JobFailed(Event):
+class JobFailed(Event, frozen=True):
     """The task raised `error` in the last attempt: the job has failed for good."""
 
     name: ClassVar[str] = "job:failed"
@@ -196,7 +196,7 @@ class JobFailed(Event):
     error: BaseException
 
 
-class JobCompleted(Event):
+class JobCompleted(Event, frozen=True):
     """The result of the run, success (`error` None) or failure, has been written to the database."""
 
     name: ClassVar[str] = "job:complete"
@@ -205,7 +205,7 @@ class JobCompleted(Event):
     error: BaseException | None
 
 
-class JobReturned(Event):
+class JobReturned(Event, frozen=True):
     """The job was given back with its attempt uncounted, for `reason`."""
 
     name: ClassVar[str] = "job:returned"
@@ -214,7 +214,7 @@ class JobReturned(Event):
     reason: str
 
 
-class JobLost(Event):
+class JobLost(Event, frozen=True):
     """The run ended, but the job was no longer ours: swept, unlocked or ended by another; nothing was changed."""
 
     name: ClassVar[str] = "job:lost"
@@ -222,7 +222,7 @@ class JobLost(Event):
     job: Job
 
 
-class JobsSettled(Event):
+class JobsSettled(Event, frozen=True):
     """One settling round: `outcomes` were written, `lost` were no longer ours.
 
     Made once a round and not once a job, so that a busy pool's log costs little.
@@ -237,7 +237,7 @@ class JobsSettled(Event):
 # -- process -------------------------------------------------------------------------------------------------------
 
 
-class SignalReceived(Event):
+class SignalReceived(Event, frozen=True):
     """A termination signal arrived; the first asks to stop, the second to stop at once."""
 
     name: ClassVar[str] = "gracefulShutdown"
@@ -245,7 +245,7 @@ class SignalReceived(Event):
     forced: bool
 
 
-class RunnerStopped(Event):
+class RunnerStopped(Event, frozen=True):
     """The runner has ended, for `reason`."""
 
     name: ClassVar[str] = "stop"
@@ -321,7 +321,7 @@ class Events:
 def _all_event_types(root: type[Event]) -> dict[str, type[Event]]:
     found: dict[str, type[Event]] = {}
     for kind in root.__subclasses__():
-        found[kind.name] = cast("type[Event]", kind)
+        found[kind.name] = kind
         found.update(_all_event_types(kind))
     return found
 

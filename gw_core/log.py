@@ -1,0 +1,224 @@
+"""The logger, and every sentence the core logs, each as a reaction to an event."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol
+
+from gw_core.domain import events as e
+from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
+
+Level = Literal["error", "warning", "info", "debug"]
+Meta = Mapping[str, object]
+
+
+class LogSink(Protocol):
+    """Takes one message. May also have `enabled(level)` and `many(level, messages)`; see `Logger`."""
+
+    def __call__(self, level: Level, message: str, meta: Meta | None) -> object:
+        """Write the message wherever this sink writes; must not raise."""
+
+
+LogFactory = Callable[[Meta], LogSink]
+"""Makes the sink for a scope: a mapping that may have `label`, `worker_id`, `task_identifier` and `job_id`."""
+
+
+class Logger:
+    """What the core and tasks log to; where it goes is decided by the factory.
+
+    A sink may offer `enabled(level) -> bool`, asked before a costly message is built, and
+    `many(level, messages)`, which takes a batch at once: a busy pool ends thousands of jobs a second.
+    """
+
+    __slots__ = ("_factory", "_scope", "_sink")
+
+    def __init__(self, factory: LogFactory | None = None, scope: Meta | None = None) -> None:
+        self._factory: LogFactory = factory or stdlib_factory
+        self._scope: Meta = scope or {}
+        self._sink = self._factory(self._scope)
+
+    def scope(self, **more: object) -> Logger:
+        """Return a logger whose messages carry these keys as well."""
+        return Logger(self._factory, {**self._scope, **more})
+
+    def error(self, message: str, meta: Meta | None = None) -> None:
+        """Log something that needs somebody's attention."""
+        self._sink("error", message, meta)
+
+    def warning(self, message: str, meta: Meta | None = None) -> None:
+        """Log something unexpected that was dealt with."""
+        self._sink("warning", message, meta)
+
+    def info(self, message: str, meta: Meta | None = None) -> None:
+        """Log what is going on."""
+        self._sink("info", message, meta)
+
+    def debug(self, message: str, meta: Meta | None = None) -> None:
+        """Log what only somebody looking for a fault wants to know."""
+        self._sink("debug", message, meta)
+
+    def enabled(self, level: Level) -> bool:
+        """False when the sink would throw messages of this level away."""
+        ask: Callable[[str], bool] | None = getattr(self._sink, "enabled", None)
+        return True if ask is None else ask(level)
+
+    def many(self, level: Level, messages: Sequence[str]) -> None:
+        """Log several messages of one level."""
+        take: Callable[[str, Sequence[str]], object] | None = getattr(self._sink, "many", None)
+        if take is not None:
+            take(level, messages)
+            return
+        for message in messages:
+            self._sink(level, message, None)
+
+
+class _StdlibSink:
+    """Hands messages to the standard library's logger `graphile_worker`; the scope rides along as `extra`."""
+
+    _LEVELS: Final = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
+
+    def __init__(self, scope: Meta) -> None:
+        self._logger = logging.getLogger("graphile_worker")
+        self._extra = {"graphile_worker": dict(scope)}
+
+    def __call__(self, level: Level, message: str, meta: Meta | None) -> None:
+        # The message is data: a `%` in it is not a placeholder, so it goes as the argument.
+        self._logger.log(self._LEVELS[level], "%s", message, extra={**self._extra, "meta": meta})
+
+    def enabled(self, level: str) -> bool:
+        return self._logger.isEnabledFor(self._LEVELS[level])
+
+
+def stdlib_factory(scope: Meta) -> LogSink:
+    """Make a sink that writes to `logging.getLogger("graphile_worker")`; the default in a library."""
+    return _StdlibSink(scope)
+
+
+class JobLog:
+    """Turns events into sentences; subscribe it with `attach`."""
+
+    def __init__(self, logger: Logger) -> None:
+        self._core = logger.scope(label="core")
+        self._worker = logger.scope(label="worker")
+
+    def attach(self, events: e.Events) -> None:
+        """Listen to everything there is a sentence for."""
+        reactions: Sequence[tuple[type[e.Event], Callable[[Any], None]]] = (
+            (e.PoolStarted, self._pool_started),
+            (e.PoolListening, self._pool_listening),
+            (e.PoolConnectionLost, self._connection_lost),
+            (e.PoolConnectionRestored, self._connection_restored),
+            (e.PoolStopping, self._pool_stopping),
+            (e.PoolInterrupting, self._pool_interrupting),
+            (e.PoolStopped, self._pool_stopped),
+            (e.LocksReset, self._locks_reset),
+            (e.MaintenanceFailed, self._maintenance_failed),
+            (e.BreakingMigrationSeen, self._breaking_migration),
+            (e.TasksReloaded, self._tasks_reloaded),
+            (e.JobsSettled, self._jobs_settled),
+            (e.SignalReceived, self._signal_received),
+            (e.RunnerStopped, self._runner_stopped),
+        )
+        for kind, reaction in reactions:
+            events.on(kind, reaction)
+        events.on_error = self._listener_failed
+
+    # -- pool ------------------------------------------------------------------------------------------------------
+
+    def _pool_started(self, event: e.PoolStarted) -> None:
+        names = ", ".join(f"'{task}'" for task in event.tasks) or "none"
+        self._core.info(f"Looking for jobs as {event.pool} with {event.concurrency} threads (task names: {names})")
+
+    def _pool_listening(self, event: e.PoolListening) -> None:
+        self._core.debug(f"Listening for new jobs as {event.pool}")
+
+    def _connection_lost(self, event: e.PoolConnectionLost) -> None:
+        seconds = event.delay.total_seconds()
+        self._core.warning(f"Cannot {event.what}: {event.error}; trying again, first in {seconds:.2f} s")
+
+    def _connection_restored(self, event: e.PoolConnectionRestored) -> None:
+        tries = "try" if event.attempts == 1 else "tries"
+        self._core.info(f"The database is back: can {event.what} again after {event.attempts} {tries}")
+
+    def _pool_stopping(self, event: e.PoolStopping) -> None:
+        self._core.info(f"Stopping ({event.reason}); waiting for {event.running} running jobs")
+
+    def _pool_interrupting(self, event: e.PoolInterrupting) -> None:
+        for job in event.jobs:
+            self._core.warning(f"Giving back job {job.id} ({job.task_identifier}): it did not end in time")
+
+    def _pool_stopped(self, event: e.PoolStopped) -> None:
+        if event.unsettled:
+            self._core.error(
+                f"{event.unsettled} results could not be written before the end; "
+                f"free their jobs with: gw unlock {event.pool}"
+            )
+
+    def _locks_reset(self, event: e.LocksReset) -> None:
+        if event.jobs or event.queues:
+            self._core.warning(f"Freed locks older than four hours: {event.jobs} jobs, {event.queues} queues")
+
+    def _maintenance_failed(self, event: e.MaintenanceFailed) -> None:
+        self._core.warning(f"{event.service} failed and will be tried again: {event.error}")
+
+    def _breaking_migration(self, event: e.BreakingMigrationSeen) -> None:
+        self._core.warning(
+            f"Another process installed schema revision {event.revision}, which is breaking and unknown here; stopping"
+        )
+
+    def _tasks_reloaded(self, event: e.TasksReloaded) -> None:
+        self._core.info(f"Read the tasks again (task names: {', '.join(event.tasks)})")
+        for fault in event.faults:
+            self._core.error(fault)
+
+    # -- job -------------------------------------------------------------------------------------------------------
+
+    def _jobs_settled(self, event: e.JobsSettled) -> None:
+        if self._worker.enabled("info"):
+            done = [_completed_sentence(each) for each in event.outcomes if type(each) is Completed]
+            if done:
+                self._worker.many("info", done)
+        for outcome in event.outcomes:
+            if type(outcome) is Failed:
+                self._worker.error(_failed_sentence(outcome), {"error": outcome.error})
+            elif type(outcome) is Returned and outcome.started:
+                self._worker.info(_returned_sentence(outcome))
+        for outcome in event.lost:
+            job = outcome.job
+            self._worker.warning(
+                f"Lost job {job.id} ({job.task_identifier}): its lock was taken away while it ran; its result is void"
+            )
+
+    # -- process ---------------------------------------------------------------------------------------------------
+
+    def _signal_received(self, event: e.SignalReceived) -> None:
+        how = "stopping at once" if event.forced else "stopping when running jobs have ended; repeat to stop at once"
+        self._core.info(f"Received {event.signal}; {how}")
+
+    def _runner_stopped(self, event: e.RunnerStopped) -> None:
+        self._core.info(f"Stopped: {event.reason}")
+
+    def _listener_failed(self, event: e.Event, error: Exception) -> None:
+        self._core.error(f"A listener for '{event.name}' raised {type(error).__name__}: {error}", {"error": error})
+
+
+def _completed_sentence(outcome: Completed) -> str:
+    job = outcome.job
+    attempt = f", attempt {job.attempts} of {job.max_attempts}" if job.attempts > 1 else ""
+    return f"Completed task {job.id} ({job.task_identifier}, {outcome.seconds * 1000:.2f}ms{attempt}) with success"
+
+
+def _failed_sentence(outcome: Outcome) -> str:
+    assert isinstance(outcome, Failed)  # noqa: S101 - narrows for the type checker; the caller has looked
+    job = outcome.job
+    end = "; no attempt is left" if outcome.is_final else ""
+    return (
+        f"Failed task {job.id} ({job.task_identifier}, {outcome.seconds * 1000:.2f}ms, "
+        f"attempt {job.attempts} of {job.max_attempts}) with error '{outcome.message}'{end}"
+    )
+
+
+def _returned_sentence(outcome: Returned) -> str:
+    job = outcome.job
+    return f"Gave back task {job.id} ({job.task_identifier}, {outcome.seconds * 1000:.2f}ms): {outcome.reason}"
