@@ -1,0 +1,252 @@
+"""Databases for every test: one server per session, one template, one clone per test."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:6]
+NAME = re.compile(r"gw_test_(?P<host>[0-9a-f]{6})_(?P<pid>\d+)_(?P<began>\d+)_")
+A_DAY = 24 * 60 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the suite: its name is the same in all its xdist workers, and so is its folder."""
+
+    prefix: str
+    folder: Path
+
+    @property
+    def template(self) -> str:
+        return f"{self.prefix}template"
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """Creates and drops the databases of this run on one server."""
+
+    conninfo: str
+    run: Run
+    worker: str
+
+    def url(self, name: str) -> str:
+        return with_database(self.conninfo, name)
+
+    def execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def create(self, name: str, *, template: str = "template0") -> None:
+        statement = sql.SQL("create database {} template {} encoding 'UTF8'").format(
+            sql.Identifier(name), sql.Identifier(template)
+        )
+        if self._server_version() >= 150000:
+            # Copying files asks for two checkpoints: cheap without fsync, dear on a server that others write to.
+            strategy = "file_copy" if self._unsynced() else "wal_log"
+            statement += sql.SQL(" strategy {}").format(sql.Identifier(strategy))
+        self.execute(statement)
+
+    def drop(self, name: str) -> None:
+        if self._server_version() >= 130000:
+            self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+            return
+        self.execute(
+            sql.SQL("select pg_terminate_backend(pid) from pg_stat_activity where datname = {}").format(
+                sql.Literal(name)
+            )
+        )
+        self.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
+
+    def names(self) -> list[str]:
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            rows = connection.execute("select datname from pg_database where starts_with(datname, 'gw_test_')")
+            return [str(name) for (name,) in rows]
+
+    def _server_version(self) -> int:
+        return SERVERS.facts(self.conninfo)[0]
+
+    def _unsynced(self) -> bool:
+        return SERVERS.facts(self.conninfo)[1]
+
+
+class Servers:
+    """Remembers what a server told us once."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, tuple[int, bool]] = {}
+
+    def facts(self, conninfo: str) -> tuple[int, bool]:
+        """The version number, and whether the server runs without fsync."""
+        if conninfo not in self._facts:
+            with psycopg.connect(conninfo, autocommit=True) as connection:
+                row = connection.execute("select current_setting('fsync') = 'off'").fetchone()
+                self._facts[conninfo] = (connection.info.server_version, bool(row and row[0]))
+        return self._facts[conninfo]
+
+
+SERVERS = Servers()
+NUMBERS = count(1)
+
+
+def with_database(conninfo: str, name: str) -> str:
+    """The same server, another database, as a URL: that is what other programs of a test understand as well."""
+    if not re.match(r"postgres(ql)?://", conninfo):
+        return psycopg.conninfo.make_conninfo(conninfo, dbname=name)
+    head, question, parameters = conninfo.partition("?")
+    scheme, _, rest = head.partition("://")
+    authority = rest.partition("/")[0]
+    return f"{scheme}://{authority}/{name}{question}{parameters}"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def is_orphan(name: str, *, now: float) -> bool:
+    """Whether a database is left over from a run of ours that ended without tidying up."""
+    match = NAME.match(name)
+    if not match:
+        return False
+    gone = match["host"] == HOST and not _is_alive(int(match["pid"]))
+    return gone or now - int(match["began"]) > A_DAY
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# -- the run: made by the controlling process, handed to its xdist workers ----------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    inherited: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if inherited is not None:
+        config.stash[RUN] = Run(prefix=inherited["gw_prefix"], folder=Path(inherited["gw_folder"]))
+        return
+    prefix = f"gw_test_{HOST}_{os.getpid()}_{int(time.time())}_"
+    config.stash[RUN] = Run(prefix=prefix, folder=Path(tempfile.mkdtemp(prefix="gw-test-")))
+
+
+RUN = pytest.StashKey[Run]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    run: Run = node.config.stash[RUN]
+    node.workerinput["gw_prefix"] = run.prefix
+    node.workerinput["gw_folder"] = str(run.folder)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    run = config.stash.get(RUN, None)
+    if run is None or hasattr(config, "workerinput"):
+        return
+    given = os.environ.get("DATABASE_URL")
+    if given and (run.folder / "used").exists():
+        databases = Databases(given, run, "main")
+        for name in databases.names():
+            if name.startswith(run.prefix):
+                databases.drop(name)
+    shutil.rmtree(run.folder, ignore_errors=True)
+
+
+# -- the fixtures ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def gw_run(request: pytest.FixtureRequest) -> Run:
+    return request.config.stash[RUN]
+
+
+@pytest.fixture(scope="session")
+def server(gw_run: Run) -> Iterator[str]:
+    """The conninfo of the server all tests use: `DATABASE_URL` if set, else an embedded one of this run."""
+    given = os.environ.get("DATABASE_URL", "")
+    if given and not given.startswith("embedded:"):
+        yield given
+        return
+    from gw_core.embedded import start_or_attach
+
+    with start_or_attach(f"embedded://{gw_run.folder / 'postgres'}") as embedded:
+        # Nothing here outlives the run, so there is nothing to keep safe from a power cut.
+        with psycopg.connect(embedded.conninfo, autocommit=True) as connection:
+            connection.execute("alter system set fsync = off")
+            connection.execute("select pg_reload_conf()")
+        yield embedded.conninfo
+
+
+@pytest.fixture(scope="session")
+def databases(server: str, gw_run: Run, request: pytest.FixtureRequest) -> Databases:
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    databases = Databases(server, gw_run, worker)
+    with _alone(gw_run.folder / "lock"):
+        used = gw_run.folder / "used"
+        if not used.exists():
+            for name in databases.names():
+                if is_orphan(name, now=time.time()):
+                    databases.drop(name)
+            used.touch()
+    return databases
+
+
+@pytest.fixture(scope="session")
+def template(databases: Databases) -> str:
+    """The name of a database of this run that holds the newest schema; made once for all xdist workers."""
+    from gw_core.postgres.migrations import migrate
+
+    run = databases.run
+    with _alone(run.folder / "template.lock"):
+        ready = run.folder / "template.ready"
+        if not ready.exists():
+            databases.drop(run.template)
+            databases.create(run.template)
+            migrate(databases.url(run.template))
+            ready.touch()
+    return run.template
+
+
+@pytest.fixture
+def empty_database_url(databases: Databases) -> Iterator[str]:
+    """A new database without our schema, dropped when the test ends."""
+    yield from _temporary(databases, template="template0")
+
+
+@pytest.fixture
+def database_url(databases: Databases, template: str) -> Iterator[str]:
+    """A new database with the newest schema, dropped when the test ends."""
+    yield from _temporary(databases, template=template)
+
+
+def _temporary(databases: Databases, *, template: str) -> Iterator[str]:
+    name = f"{databases.run.prefix}{databases.worker}_{next(NUMBERS)}"
+    databases.create(name, template=template)
+    try:
+        yield databases.url(name)
+    finally:
+        databases.drop(name)
