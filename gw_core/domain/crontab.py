@@ -1,0 +1,485 @@
+"""Read a crontab, reporting every fault with its place, and write items back as lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import quote, unquote_plus
+
+import json5
+
+from gw_core.domain.crontab_item import MAX_PAYLOAD_DEPTH, CrontabItem, check_fill, check_identifier, plain_payload
+from gw_core.domain.durations import UNITS, format_duration, shown
+from gw_core.domain.errors import CrontabError, InvalidInputError
+from gw_core.domain.job import JobSpec
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.schedule import FIELDS, Schedule, read_field
+
+MAX_LINE_LENGTH: Final = 10_000
+
+# The JSON5 reader is written in Python and takes up to 40 µs a character; these two keep a line within milliseconds.
+# Strict JSON has a fast reader and needs neither.
+MAX_JSON5_LENGTH: Final = 1_000
+MAX_JSON5_VALUES: Final = 200
+
+MOST_FAULTS_SHOWN: Final = 20
+_EXCERPT_BEFORE, _EXCERPT_AFTER = 60, 40
+
+# The ancestor reads lines with JavaScript's idea of white space and of what ends a line; so do we, to the letter.
+_SPACE: Final = (
+    "\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+_WORD = re.compile(f"[^{_SPACE}]+")
+_LINE_BREAK = re.compile("[\n\r\u2028\u2029]")
+_FIELD = re.compile("[0-9*/,-]+")
+_TASK = re.compile("[_a-zA-Z][_a-zA-Z0-9:/_-]*")
+_NOT_IN_FIELD = re.compile("[^0-9*/,-]")
+
+
+# -- faults --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CrontabFault:
+    """One thing wrong in a crontab: where (from 1), in which line, what, and what was expected instead."""
+
+    line: int
+    column: int
+    text: str
+    message: str
+    expected: str
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong and what was expected, in one line."""
+        return f"{self.message}; expected {self.expected}"
+
+    def located(self, source: str = "crontab") -> str:
+        """Return `source:line:column: what is wrong`, the form editors jump to."""
+        return f"{source}:{self.line}:{self.column}: {self.sentence}"
+
+    def excerpt(self) -> str:
+        """Return the line, or the part of it around the fault, and under it a mark at the place."""
+        start = max(0, self.column - 1 - _EXCERPT_BEFORE)
+        before = printable(self.text[start : self.column - 1])
+        after = printable(self.text[self.column - 1 : self.column - 1 + _EXCERPT_AFTER])
+        lead = "…" if start else ""
+        tail = "…" if len(self.text) > self.column - 1 + _EXCERPT_AFTER else ""
+        return f"{lead}{before}{after}{tail}\n{' ' * len(lead + before)}^"
+
+    def rendered(self, source: str = "crontab") -> str:
+        """Return the located sentence and the excerpt, for a terminal."""
+        excerpt = "\n".join(f"    {line}" for line in self.excerpt().splitlines())
+        return f"{self.located(source)}\n{excerpt}"
+
+
+def printable(text: str) -> str:
+    """Return the text with everything a terminal might obey or not show written as an escape."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+class _Refused(Exception):  # noqa: N818 - never leaves this module
+    """A fault at an offset of the text being read."""
+
+    def __init__(self, offset: int, message: str, expected: str) -> None:
+        super().__init__(message)
+        self.offset, self.message, self.expected = offset, message, expected
+
+
+# -- the file ------------------------------------------------------------------------------------------------------
+
+
+def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CrontabItem, ...]:
+    """Return the items of a crontab, in the order of its lines.
+
+    Raises `CrontabError` with every fault of the text, each a `CrontabFault`; nothing is ever left out silently.
+    `source` is the name messages give the text, usually the file's path.
+    """
+    items, faults = read_crontab(text)
+    if faults:
+        raise CrontabError(_report(faults, source), faults)
+    return items
+
+
+def read_crontab(text: str) -> tuple[tuple[CrontabItem, ...], tuple[CrontabFault, ...]]:
+    """Return the items of the lines that could be read, and the faults of all others, in the order of the lines."""
+    items: list[CrontabItem] = []
+    faults: list[CrontabFault] = []
+    lines_by_identifier: dict[str, int] = {}
+    for number, line in enumerate(_lines(text), 1):
+        item, found = _read_line(line, number)
+        faults += found
+        if item is None:
+            continue
+        first = lines_by_identifier.setdefault(item.identifier, number)
+        if first == number:
+            items.append(item)
+        else:
+            faults.append(_duplicate(item, line, number, first))
+    return tuple(items), tuple(faults)
+
+
+def _lines(text: str) -> list[str]:
+    return re.split("\r?\n", text.removeprefix("\ufeff"))
+
+
+def _duplicate(item: CrontabItem, line: str, number: int, first: int) -> CrontabFault:
+    return CrontabFault(
+        number,
+        _first_column(line),
+        line,
+        f"the identifier {shown(item.identifier)} is already used in line {first}",
+        "an identifier of its own for each item, given with ?id=",
+    )
+
+
+def _report(faults: tuple[CrontabFault, ...], source: str) -> str:
+    shown_faults = [fault.rendered(source) for fault in faults[:MOST_FAULTS_SHOWN]]
+    if len(faults) > MOST_FAULTS_SHOWN:
+        shown_faults.append(f"… and {len(faults) - MOST_FAULTS_SHOWN} more")
+    return "\n".join(shown_faults)
+
+
+# -- a line --------------------------------------------------------------------------------------------------------
+
+
+def _read_line(line: str, number: int) -> tuple[CrontabItem | None, list[CrontabFault]]:
+    trimmed = line.strip(_SPACE)
+    if not trimmed or trimmed.startswith("#"):
+        return None, []
+    reader = _LineReader(line)
+    item = reader.read()
+    return item, [
+        CrontabFault(number, each.offset + 1, line, each.message, each.expected)
+        for each in sorted(reader.faults, key=lambda each: each.offset)
+    ]
+
+
+def _first_column(line: str) -> int:
+    return len(line) - len(line.lstrip(_SPACE)) + 1
+
+
+class _LineReader:
+    """Reads one line from left to right and keeps what is wrong on the way."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self._end = len(line.rstrip(_SPACE))
+        self._position = 0
+        self.faults: list[_Refused] = []
+
+    def read(self) -> CrontabItem | None:
+        """Return the item, or None when there is a fault."""
+        try:
+            self._check_length()
+            fields = self._fields()
+            task = self._task()
+            options = self._options()
+            payload = self._payload()
+        except _Refused as fault:
+            self.faults.append(fault)
+            return None
+        if self.faults:
+            return None
+        return CrontabItem(task=task, schedule=Schedule(*fields), payload=payload, **options)
+
+    def _check_length(self) -> None:
+        if len(self._line) > MAX_LINE_LENGTH:
+            raise _Refused(
+                MAX_LINE_LENGTH, f"the line is {len(self._line)} characters long", f"at most {MAX_LINE_LENGTH}"
+            )
+
+    # The road through the line: each step takes the next word, or raises when the rest makes no sense without it.
+
+    def _fields(self) -> list[tuple[int, ...]]:
+        fields = []
+        for count, field in enumerate(FIELDS):
+            word = self._next_word()
+            if word is None or _TASK.fullmatch(word[0]):
+                raise _Refused(
+                    word.start() if word else self._end,
+                    f"there {'is' if count == 1 else 'are'} only {count} time field{'' if count == 1 else 's'}",
+                    "five of them (minute, hour, day, month, weekday) and then a task",
+                )
+            self._position = word.end()
+            fields.append(self._field(field, word))
+        return fields
+
+    def _field(self, field: Any, word: re.Match[str]) -> tuple[int, ...]:
+        stranger = _NOT_IN_FIELD.search(word[0])
+        if stranger:
+            self._refuse(
+                word.start() + stranger.start(),
+                f"{shown(stranger[0])} cannot stand in the {field.name} field",
+                field.expectation,
+            )
+            return ()
+        values, faults = read_field(field, word[0])
+        for fault in faults:
+            self._refuse(word.start() + fault.offset, fault.message, field.expectation)
+        return values
+
+    def _task(self) -> str:
+        word = self._next_word()
+        if word is None:
+            raise _Refused(self._end, "the task is missing", "the name of a task after the five time fields")
+        broken = _LINE_BREAK.search(self._line, word.start(), self._end)
+        if broken:
+            raise _Refused(broken.start(), f"{shown(broken[0])} stands inside the line", "a line without line breaks")
+        self._position = word.end()
+        if not _TASK.fullmatch(word[0]):
+            self._refuse(
+                word.start(),
+                f"{shown(word[0])} is not the name of a task",
+                "a letter or _, then letters, digits and : / _ - only",
+            )
+        else:
+            self._check(word.start(), lambda: JobSpec(task=word[0]), "a shorter name")
+        return word[0]
+
+    def _options(self) -> dict[str, Any]:
+        word = self._next_word()
+        if word is None or not word[0].startswith("?"):
+            return {}
+        self._position = word.end()
+        if word[0] == "?":
+            self._refuse(word.start(), "there are no options after the ?", _SOME_OPTIONS)
+        options: dict[str, Any] = {}
+        given: set[str] = set()
+        for offset, key, value in _query(word[0][1:], word.start() + 1):
+            option = _OPTIONS.get(key)
+            if option is None:
+                self._refuse(offset, f"there is no option {shown(key)}", _SOME_OPTIONS)
+            elif option.field in given:
+                self._refuse(offset, f"the option {shown(key)} is given twice", "each option at most once")
+            else:
+                given.add(option.field)
+                self._check(offset, lambda o=option, v=value: options.update({o.field: o.read(v)}), option.expected)  # type: ignore[misc]
+        if options.pop("job_key_mode", JobKeyMode.REPLACE) is not JobKeyMode.REPLACE:
+            if "job_key" in options:
+                options["job_key_mode"] = JobKeyMode.PRESERVE_RUN_AT
+            elif "job_key" not in given:
+                self._refuse(word.start(), "jobKeyMode is given without a jobKey", "both of them, or neither")
+        return options
+
+    def _payload(self) -> dict[str, Any] | None:
+        word = self._next_word()
+        if word is None:
+            return None
+        text = self._line[word.start() : self._end]
+        if text[0] != "{":
+            raise _Refused(
+                word.start(), f"{shown(text)} is out of place", "?options, a {payload}, or the end of the line"
+            )
+        try:
+            return _read_payload(text)
+        except _Refused as fault:
+            self._refuse(word.start() + fault.offset, fault.message, fault.expected)
+            return None
+
+    def _next_word(self) -> re.Match[str] | None:
+        return _WORD.search(self._line, self._position, self._end)
+
+    def _check(self, offset: int, step: Callable[[], object], expected: str) -> None:
+        try:
+            step()
+        except InvalidInputError as error:
+            self._refuse(offset, str(error), expected)
+
+    def _refuse(self, offset: int, message: str, expected: str) -> None:
+        self.faults.append(_Refused(offset, message, expected))
+
+
+# -- options -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """An option of a line: the item's field it sets, how its text is read, and what it looks like."""
+
+    field: str
+    read: Callable[[str], Any]
+    expected: str
+
+
+def _query(text: str, offset: int) -> Iterator[tuple[int, str, str]]:
+    """Yield offset, key and value of a query string, as browsers decode it; empty parts are nothing."""
+    for part in text.split("&"):
+        if part:
+            key, _, value = part.partition("=")
+            yield offset, unquote_plus(key), unquote_plus(value)
+        offset += len(part) + 1
+
+
+def _matching(pattern: str, value: str) -> str:
+    if not re.fullmatch(pattern, value):
+        raise InvalidInputError(f"{shown(value)} does not fit this option")
+    return value
+
+
+def _read_id(value: str) -> str:
+    return check_identifier(_matching("[_a-zA-Z][-_a-zA-Z0-9]*", value))
+
+
+def _read_fill(value: str) -> timedelta:
+    _matching("(?:[0-9]+[smhdw])+", value)
+    try:
+        parts = re.findall("([0-9]+)([smhdw])", value)
+        return check_fill(sum((int(number) * UNITS[unit] for number, unit in parts), timedelta()))
+    except (OverflowError, InvalidInputError, ValueError):
+        raise InvalidInputError(f"{shown(value)} is more than ten years") from None
+
+
+def _read_max(value: str) -> int:
+    number = _read_integer("[0-9]+", value)
+    JobSpec(task="task", max_attempts=number)
+    return number
+
+
+def _read_priority(value: str) -> int:
+    number = _read_integer("-?[0-9]+", value)
+    JobSpec(task="task", priority=number)
+    return number
+
+
+def _read_integer(pattern: str, value: str) -> int:
+    digits = _matching(pattern, value).lstrip("-").lstrip("0") or "0"
+    if len(digits) > 9:
+        raise InvalidInputError(f"{shown(value)} is far too large")
+    return -int(digits) if value.startswith("-") else int(digits)
+
+
+def _read_queue(value: str) -> str:
+    JobSpec(task="task", queue_name=_matching("[-a-zA-Z0-9_:]+", value))
+    return value
+
+
+def _read_key(value: str) -> str:
+    if _LINE_BREAK.search(value):
+        raise InvalidInputError("the job key holds a line break")
+    JobSpec(task="task", job_key=value)
+    return value
+
+
+def _read_key_mode(value: str) -> JobKeyMode:
+    return JobKeyMode(_matching("replace|preserve_run_at", value))
+
+
+_KEY = _Option("job_key", _read_key, "a job key of 1 to 512 characters, percent-encoded")
+_KEY_MODE = _Option("job_key_mode", _read_key_mode, "replace or preserve_run_at")
+_OPTIONS: Final = {
+    "id": _Option("identifier", _read_id, "a letter or _, then letters, digits, - and _, at most 512 characters"),
+    "fill": _Option("fill", _read_fill, "a time phrase of s, m, h, d and w such as 1d12h, at most ten years"),
+    "max": _Option("max_attempts", _read_max, "a whole number from 1 to 32767"),
+    "queue": _Option("queue_name", _read_queue, "1 to 128 letters, digits, -, _ and :"),
+    "jobKey": _KEY,
+    "jobKeyMode": _KEY_MODE,
+    "priority": _Option("priority", _read_priority, "a whole number from -32768 to 32767"),
+    "job_key": _KEY,
+    "job_key_mode": _KEY_MODE,
+}
+_SOME_OPTIONS = "id, fill, max, queue, jobKey, jobKeyMode or priority, joined with &"
+
+
+# -- payload -------------------------------------------------------------------------------------------------------
+
+_JSON_OBJECT = "a JSON5 object such as {onboarding: false}"
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'(?:[^'\\]|\\.)*'")
+_WHERE = re.compile(r"^<string>:\d+ (.*) at column \d+$", re.DOTALL)
+
+
+def _read_payload(text: str) -> dict[str, Any]:
+    """Return the object the text stands for; the text is not empty and begins with a brace."""
+    _check_depth(text)
+    try:
+        return plain_payload(_read_json(text))
+    except InvalidInputError as error:
+        raise _Refused(0, str(error), _JSON_OBJECT) from None
+
+
+def _read_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _read_json5(text)
+
+
+def _read_json5(text: str) -> object:
+    _check_size(text)
+    try:
+        value, fault, offset = json5.parse(text)
+    except (ValueError, RecursionError, OverflowError):
+        # The reader's depth adds to the caller's stack; a number of thousands of digits raises too.
+        raise _Refused(0, "the payload cannot be read", _JSON_OBJECT) from None
+    if fault is not None:
+        known = _WHERE.match(fault)
+        what = known[1].replace("Unexpected ", "unexpected ") if known else "the payload cannot be read"
+        raise _Refused(min(offset, len(text)), f"{printable(what)} in the payload", _JSON_OBJECT)
+    return value
+
+
+def _check_size(text: str) -> None:
+    values = sum(text.count(mark) for mark in ",[{")
+    if len(text) > MAX_JSON5_LENGTH or values > MAX_JSON5_VALUES:
+        raise _Refused(
+            0,
+            "the payload is too long to be read as JSON5",
+            f"at most {MAX_JSON5_LENGTH} characters with {MAX_JSON5_VALUES} values, or strict JSON (quoted keys)",
+        )
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for mark in re.finditer(r"[\[{]|[\]}]", _QUOTED.sub("", text)):
+        depth += 1 if mark[0] in "[{" else -1
+        if depth > MAX_PAYLOAD_DEPTH:
+            raise _Refused(0, "the payload is nested too deeply", f"at most {MAX_PAYLOAD_DEPTH} levels")
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def format_crontab(items: Iterable[CrontabItem]) -> str:
+    """Return the items as a crontab, one line each, which `parse_crontab` reads as the same items."""
+    return "".join(f"{format_item(item)}\n" for item in items)
+
+
+def format_item(item: CrontabItem) -> str:
+    """Return the item as one line of a crontab; raises `CrontabError` when the grammar cannot say it.
+
+    Items made in Python may be wider than the grammar shared with the ancestor: task names and queues of any text.
+    """
+    parts = [str(item.schedule), item.task]
+    options = "&".join(f"{key}={quote(value, safe=':')}" for key, value in _options_of(item))
+    if options:
+        parts.append(f"?{options}")
+    if item.payload is not None:
+        # Escaped to ASCII: line separators inside a string would end the line for some readers.
+        parts.append(json.dumps(item.payload, separators=(",", ":")))
+    line = " ".join(parts)
+    written, faults = _read_line(line, 1)
+    if written != item:
+        reason = faults[0].sentence if faults else "the line would mean something else"
+        raise CrontabError(f"item {shown(item.identifier)} cannot be written as a crontab line: {reason}", faults)
+    return line
+
+
+def _options_of(item: CrontabItem) -> Iterator[tuple[str, str]]:
+    if item.identifier != item.task:
+        yield "id", item.identifier
+    if item.fill:
+        yield "fill", format_duration(item.fill)
+    if item.max_attempts is not None:
+        yield "max", str(item.max_attempts)
+    if item.queue_name is not None:
+        yield "queue", item.queue_name
+    if item.job_key is not None:
+        yield "jobKey", item.job_key
+    if item.job_key_mode is not JobKeyMode.REPLACE:
+        yield "jobKeyMode", str(item.job_key_mode)
+    if item.priority is not None:
+        yield "priority", str(item.priority)

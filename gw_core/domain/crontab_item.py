@@ -1,0 +1,224 @@
+"""A recurring task as a value, and which of several are due between two moments."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.durations import shown
+from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
+from gw_core.domain.job import JobSpec, check_payload_text
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.schedule import MINUTE, Schedule, floor_minute
+
+MAX_FILL: Final = timedelta(days=3650)
+MAX_PAYLOAD_DEPTH: Final = 20
+NO_FILL: Final = timedelta(0)
+
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrontabItem:
+    """One recurring task: when, which task, and how its jobs are added.
+
+    `identifier` names the item in the database, where all workers of all languages meet; it is the task's name unless
+    given, must be unique among the items, and should never change. `fill` is how far back missed runs are made up for
+    when a worker starts; zero makes up for none. Raises `InvalidInputError` for a value the database would refuse.
+    """
+
+    task: str
+    schedule: Schedule
+    identifier: str = ""
+    fill: timedelta = NO_FILL
+    max_attempts: int | None = None
+    queue_name: str | None = None
+    job_key: str | None = None
+    job_key_mode: JobKeyMode = JobKeyMode.REPLACE
+    priority: int | None = None
+    payload: JsonObject | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schedule, Schedule):
+            raise InvalidInputError(
+                f"the schedule must be a Schedule, not {self.schedule!r}; use crontab_item() for text"
+            )
+        spec = JobSpec(
+            task=self.task,
+            queue_name=self.queue_name,
+            max_attempts=self.max_attempts,
+            job_key=self.job_key,
+            job_key_mode=self.job_key_mode,
+            priority=self.priority,
+        )
+        object.__setattr__(self, "job_key_mode", spec.job_key_mode)
+        object.__setattr__(self, "identifier", check_identifier(self.identifier or self.task))
+        check_fill(self.fill)
+        if self.payload is not None:
+            object.__setattr__(self, "payload", plain_payload(self.payload))
+
+    def job_payload(self, moment: datetime, *, backfilled: bool) -> dict[str, Any]:
+        """Return the payload of the job for one run: the item's own, and `_cron` with when it was due."""
+        return {**(self.payload or {}), "_cron": {"ts": iso_milliseconds(moment), "backfilled": backfilled}}
+
+
+def crontab_item(
+    when: str | Schedule,
+    task: str,
+    *,
+    id: str | None = None,
+    fill: timedelta | None = None,
+    max_attempts: int | None = None,
+    queue_name: str | None = None,
+    job_key: str | None = None,
+    job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
+    priority: int | None = None,
+    payload: JsonObject | None = None,
+) -> CrontabItem:
+    """Return the item that adds `task` at `when`: five fields of text, or a schedule from `daily_at` and its siblings.
+
+    >>> crontab_item("0 8 * * *", "send_report", fill=timedelta(hours=4)).schedule == daily_at(8)
+    True
+    """
+    return CrontabItem(
+        task=task,
+        schedule=Schedule.parse(when) if isinstance(when, str) else when,
+        identifier=task if id is None else check_identifier(id),
+        fill=NO_FILL if fill is None else fill,
+        max_attempts=max_attempts,
+        queue_name=queue_name,
+        job_key=job_key,
+        job_key_mode=job_key_mode,  # type: ignore[arg-type] # CrontabItem turns text into the mode, or refuses it
+        priority=priority,
+        payload=payload,
+    )
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+def check_identifier(identifier: str) -> str:
+    """Return the identifier; raises `InvalidInputError` when it cannot be a key in the database."""
+    try:
+        # A job key's rules serve: a text, not empty, storable, at most 512 characters. The identifier is a primary key,
+        # and a row of PostgreSQL's index holds about 2,700 bytes.
+        JobSpec(task="task", job_key=identifier)
+    except InvalidJobError as error:
+        raise InvalidInputError(str(error).replace("job key", "crontab identifier")) from None
+    return identifier
+
+
+def check_fill(fill: timedelta) -> timedelta:
+    """Return the period; raises `InvalidInputError` when it is negative, not in whole seconds, or beyond ten years."""
+    if not isinstance(fill, timedelta):
+        raise InvalidInputError(f"fill must be a timedelta, not {fill!r}")
+    if fill < NO_FILL or fill.microseconds:
+        raise InvalidInputError(f"fill is {fill}; it must be zero or more, in whole seconds")
+    if fill > MAX_FILL:
+        raise InvalidInputError(f"fill is {fill.days} days; at most {MAX_FILL.days} are allowed")
+    return fill
+
+
+def plain_payload(payload: object) -> dict[str, Any]:
+    """Return the payload as plain JSON values; raises `InvalidInputError` when it is not an object JSON can hold."""
+    try:
+        plain = msgspec.to_builtins(payload, str_keys=True)
+        if not isinstance(plain, dict):
+            raise InvalidInputError(f"the payload must be an object, not {type(payload).__name__}")
+        text = json.dumps(plain, allow_nan=False, ensure_ascii=False)
+        check_payload_text(text)
+        text.encode()
+        result: dict[str, Any] = json.loads(text)
+    except InvalidInputError:
+        raise
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            "the payload holds a lone surrogate, which PostgreSQL cannot store; remove it"
+        ) from None
+    except RecursionError:
+        raise InvalidInputError(f"the payload is nested too deeply; at most {MAX_PAYLOAD_DEPTH} levels") from None
+    except (TypeError, ValueError) as error:
+        if "Out of range float" in str(error):
+            raise InvalidInputError("the payload holds NaN or Infinity, which JSON cannot say; remove it") from None
+        raise InvalidInputError(f"the payload cannot be written as JSON: {error}") from None
+    return result
+
+
+def refuse_duplicates(items: Iterable[CrontabItem]) -> tuple[CrontabItem, ...]:
+    """Return the items; raises `CrontabError` when two share an identifier, for only one of them would run."""
+    kept = tuple(items)
+    counts = Counter(item.identifier for item in kept)
+    twice = [identifier for identifier, count in counts.items() if count > 1]
+    if twice:
+        names = ", ".join(map(shown, twice))
+        raise CrontabError(
+            f"crontab identifiers must be unique, but found more than once: {names}; give each item an id"
+        )
+    return kept
+
+
+def iso_milliseconds(moment: datetime) -> str:
+    """Return the moment as the ancestor writes it: `2021-01-01T04:00:00.000Z`."""
+    return floor_minute(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- what is due ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DueItem:
+    """An item and the minute it is due at."""
+
+    moment: datetime
+    item: CrontabItem
+
+
+def due(items: Iterable[CrontabItem], *, after: datetime, until: datetime) -> list[DueItem]:
+    """Return every run of the items in the minutes after `after`, up to and including `until`, oldest first."""
+    start, end = floor_minute(after) + MINUTE, floor_minute(until) + MINUTE
+    return in_order(DueItem(moment, item) for item in items for moment in item.schedule.between(start, end))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCrontab:
+    """What the database remembers of an identifier."""
+
+    identifier: str
+    known_since: datetime
+    last_execution: datetime | None = None
+
+
+def missed(items: Iterable[CrontabItem], known: Mapping[str, KnownCrontab], *, before: datetime) -> list[DueItem]:
+    """Return the runs before `before` that `fill` asks to make up for, oldest first.
+
+    A run counts when it lies within the item's `fill`, not before the item became known and after its last run.
+    """
+    found: list[DueItem] = []
+    for item in items:
+        memory = known.get(item.identifier)
+        if memory is None or not item.fill:
+            continue
+        start = max(before - item.fill, memory.last_execution or memory.known_since)
+        found += (
+            DueItem(moment, item) for moment in item.schedule.between(start, before) if moment != memory.last_execution
+        )
+    return in_order(found)
+
+
+def in_order(runs: Iterable[DueItem]) -> list[DueItem]:
+    """Return the runs oldest first; within a minute the order of the items stays."""
+    return sorted(runs, key=lambda run: run.moment)
+
+
+def by_minute(runs: Iterable[DueItem]) -> list[tuple[datetime, tuple[CrontabItem, ...]]]:
+    """Return the runs grouped by minute, oldest first."""
+    groups: dict[datetime, list[CrontabItem]] = {}
+    for run in in_order(runs):
+        groups.setdefault(run.moment, []).append(run.item)
+    return [(moment, tuple(items)) for moment, items in groups.items()]

@@ -1,0 +1,82 @@
+"""Read and write spans of time and moments as people type them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from gw_core.domain.errors import InvalidInputError
+
+UNITS: Final = {
+    "w": timedelta(weeks=1),
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+}
+
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[wdhms])")
+_WHOLE = re.compile(f"(?:{_PART.pattern})+")
+_LONGEST_INPUT = 64
+_LONGEST_SHOWN = 40
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the span written as `90s`, `5m`, `1h30m`, `250ms`, `2d` or `1w`; parts add up.
+
+    Raises `InvalidInputError` for anything else; a number without a unit is refused, for its unit would be a guess.
+    """
+    trimmed = text.strip()
+    if len(trimmed) > _LONGEST_INPUT or not _WHOLE.fullmatch(trimmed):
+        raise InvalidInputError(f"{shown(text)} is not a duration; write it like 90s, 5m, 1h30m, 250ms or 2d")
+    try:
+        return sum((float(number) * UNITS[unit] for number, unit in _PART.findall(trimmed)), timedelta())
+    except OverflowError:
+        raise InvalidInputError(f"{shown(text)} is longer than time can be counted; give a shorter duration") from None
+
+
+def format_duration(span: timedelta) -> str:
+    """Return the span as `parse_duration` reads it, largest unit first: `1w2d`, `1h30m`, `250ms`, `0s`.
+
+    What is finer than a millisecond is dropped; a negative span carries a leading minus.
+    """
+    left = abs(span)
+    parts = []
+    for unit, size in UNITS.items():
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return ("-" if span < timedelta() and parts else "") + ("".join(parts) or "0s")
+
+
+def parse_moment(text: str, now: datetime) -> datetime:
+    """Return the moment written as ISO 8601 with a zone, `now`, or counted from `now` as `+5m` or `-2h`.
+
+    The answer is in UTC. Raises `InvalidInputError` when the text is something else, or lacks its zone.
+    """
+    trimmed = text.strip()
+    if trimmed == "now":
+        return now.astimezone(UTC)
+    try:
+        if trimmed[:1] in ("+", "-"):
+            span = parse_duration(trimmed[1:])
+            return (now + span if trimmed[0] == "+" else now - span).astimezone(UTC)
+        moment = datetime.fromisoformat(trimmed)
+        if moment.tzinfo is None:
+            raise InvalidInputError(f"{shown(text)} has no time zone; add Z for UTC or an offset such as +02:00")
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInputError(f"{shown(text)} lies outside the years 1 to 9999; give another moment") from None
+    except InvalidInputError:
+        raise
+    except ValueError:
+        raise InvalidInputError(
+            f"{shown(text)} is not a moment; write it like 2026-01-31T08:00:00Z, now, +5m or -2h"
+        ) from None
+
+
+def shown(text: str) -> str:
+    """Return untrusted text quoted, escaped and short enough for a sentence."""
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")

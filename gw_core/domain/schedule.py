@@ -1,0 +1,402 @@
+"""When something recurs: five fields of UTC time, matched, searched and printed."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from gw_core.domain.durations import shown
+from gw_core.domain.errors import InvalidInputError
+
+MINUTE: Final = timedelta(minutes=1)
+SHORTEST_RUN: Final = 3
+"""Consecutive values from this many on are printed as a range."""
+
+MAX_PATTERN_LENGTH: Final = 1_000
+_LAST_MINUTE: Final = datetime.max.replace(second=0, microsecond=0, tzinfo=UTC)
+
+# 29 February can be eight years away (1896 to 1904, 2096 to 2104); a schedule silent for longer never fires.
+_SEARCHED_MONTHS = 12 * 8 + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One of the five fields: its name, its values, and the ancestor's allowance for 7 as Sunday."""
+
+    name: str
+    smallest: int
+    largest: int
+    wraps: bool = False
+
+    @property
+    def everything(self) -> tuple[int, ...]:
+        """Every value the field can have."""
+        return tuple(range(self.smallest, self.largest + 1))
+
+    @property
+    def expectation(self) -> str:
+        """What may stand in the field, for messages."""
+        top = f"{self.largest} (7 is Sunday too)" if self.wraps else str(self.largest)
+        return f"numbers from {self.smallest} to {top}, ranges like 1-5, * or */n, separated by commas"
+
+
+FIELDS: Final = (
+    Field("minute", 0, 59),
+    Field("hour", 0, 23),
+    Field("day", 1, 31),
+    Field("month", 1, 12),
+    Field("weekday", 0, 6, wraps=True),
+)
+_ATTRIBUTES: Final = ("minutes", "hours", "days", "months", "weekdays")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The minutes at which something recurs, in UTC; every field lists its values once, in ascending order.
+
+    A day counts when the day of the month *or* the weekday matches if both are restricted, as in cron; otherwise the
+    restricted one decides. Weekdays count from Sunday, 0.
+    Made from text with `Schedule.parse("30 4 * * 1")` or by `daily_at` and its siblings.
+    """
+
+    minutes: tuple[int, ...] = FIELDS[0].everything
+    hours: tuple[int, ...] = FIELDS[1].everything
+    days: tuple[int, ...] = FIELDS[2].everything
+    months: tuple[int, ...] = FIELDS[3].everything
+    weekdays: tuple[int, ...] = FIELDS[4].everything
+
+    def __post_init__(self) -> None:
+        for field, name in zip(FIELDS, _ATTRIBUTES, strict=True):
+            object.__setattr__(self, name, _checked(field, getattr(self, name)))
+
+    @classmethod
+    def parse(cls, pattern: str) -> Schedule:
+        """Return the schedule of five fields such as `0 8 * * *`; raises `InvalidInputError` naming what is wrong."""
+        if len(pattern) > MAX_PATTERN_LENGTH:
+            raise InvalidInputError(f"the cron pattern is {len(pattern)} characters long; use {MAX_PATTERN_LENGTH}")
+        parts = pattern.split()
+        if len(parts) != len(FIELDS):
+            raise InvalidInputError(
+                f"the cron pattern {shown(pattern)} has {len(parts)} fields; "
+                "it needs five: minute, hour, day, month and weekday"
+            )
+        fields = []
+        for field, part in zip(FIELDS, parts, strict=True):
+            values, faults = read_field(field, part)
+            if faults:
+                raise InvalidInputError(
+                    f"the cron pattern {shown(pattern)} is wrong: {faults[0].message}; expected {field.expectation}"
+                )
+            fields.append(values)
+        return cls(*fields)
+
+    def __str__(self) -> str:
+        return " ".join(
+            print_field(field, getattr(self, name)) for field, name in zip(FIELDS, _ATTRIBUTES, strict=True)
+        )
+
+    def matches(self, moment: datetime) -> bool:
+        """True when the schedule fires in the minute that holds `moment` (any zone; compared in UTC)."""
+        utc = in_utc(moment)
+        return (
+            utc.minute in self.minutes
+            and utc.hour in self.hours
+            and self.matches_day(utc.day, utc.month, utc.isoweekday() % 7)
+        )
+
+    def matches_day(self, day: int, month: int, weekday: int) -> bool:
+        """True when the schedule fires at some minute of such a day; Sunday is weekday 0."""
+        if month not in self.months:
+            return False
+        if self.restricts_days and self.restricts_weekdays:
+            return day in self.days or weekday in self.weekdays
+        return day in self.days and weekday in self.weekdays
+
+    @property
+    def restricts_days(self) -> bool:
+        """True when not every day of the month is listed."""
+        return len(self.days) < len(FIELDS[2].everything)
+
+    @property
+    def restricts_weekdays(self) -> bool:
+        """True when not every weekday is listed."""
+        return len(self.weekdays) < len(FIELDS[4].everything)
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """Return the first minute after `moment` at which the schedule fires, or None when it never does again."""
+        return next(self.upcoming(moment), None)
+
+    def upcoming(self, after: datetime) -> Iterator[datetime]:
+        """Yield every later minute at which the schedule fires, in order; ends only when there is none."""
+        first = floor_minute(in_utc(after))
+        if first > _LAST_MINUTE - MINUTE:
+            return
+        yield from self._from(first + MINUTE)
+
+    def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield the minutes from `start` (included) to `end` (excluded) at which the schedule fires."""
+        first, end = ceil_minute(start), in_utc(end)
+        for moment in self._from(first):
+            if moment >= end:
+                return
+            yield moment
+
+    def _from(self, first: datetime) -> Iterator[datetime]:
+        for day in self._days_from(first.date()):
+            on_first_day = day == first.date()
+            for hour, minute in self._times:
+                moment = datetime(day.year, day.month, day.day, hour, minute, tzinfo=UTC)
+                if not on_first_day or moment >= first:
+                    yield moment
+
+    def _days_from(self, first: date) -> Iterator[date]:
+        """Yield the matching days from `first` on; stops after eight years without one."""
+        year, month, silent = first.year, first.month, 0
+        while silent < _SEARCHED_MONTHS and year <= date.max.year:
+            silent += 1
+            if month in self.months:
+                weekday, length = monthrange(year, month)
+                for day in range(first.day if (year, month) == (first.year, first.month) else 1, length + 1):
+                    # monthrange counts weekdays from Monday, 0.
+                    if self.matches_day(day, month, (weekday + day) % 7):
+                        silent = 0
+                        yield date(year, month, day)
+            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+
+    @cached_property
+    def _times(self) -> tuple[tuple[int, int], ...]:
+        return tuple((hour, minute) for hour in self.hours for minute in self.minutes)
+
+
+# -- moments -------------------------------------------------------------------------------------------------------
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return the moment in UTC; raises `InvalidInputError` when it has no zone."""
+    if moment.tzinfo is UTC:
+        return moment
+    if moment.tzinfo is None:
+        raise InvalidInputError(f"{moment.isoformat()} has no time zone; give an aware datetime")
+    return moment.astimezone(UTC)
+
+
+def floor_minute(moment: datetime) -> datetime:
+    """Return the minute that holds the moment, in UTC."""
+    return in_utc(moment).replace(second=0, microsecond=0)
+
+
+def ceil_minute(moment: datetime) -> datetime:
+    """Return the moment itself when it is a whole minute, else the next one, in UTC."""
+    whole = floor_minute(moment)
+    return whole if whole == moment else whole + MINUTE
+
+
+def take(schedule: Schedule, count: int, *, after: datetime) -> list[datetime]:
+    """Return the next `count` minutes at which the schedule fires; fewer when it stops firing."""
+    return list(islice(schedule.upcoming(after), count))
+
+
+# -- the builder ---------------------------------------------------------------------------------------------------
+
+
+def every_minute() -> Schedule:
+    """Every minute."""
+    return Schedule()
+
+
+def every_n_minutes(n: int) -> Schedule:
+    """At minute 0 of every hour and each `n` minutes after it, 1 to 59; the count starts anew with every hour."""
+    _check("n", n, 1, 59)
+    return Schedule(minutes=tuple(range(0, 60, n)))
+
+
+def hourly_at(minute: int) -> Schedule:
+    """Every hour at `minute`."""
+    return Schedule(minutes=(minute,))
+
+
+def daily_at(hour: int, minute: int = 0) -> Schedule:
+    """Every day at the given time, UTC."""
+    return Schedule(minutes=(minute,), hours=(hour,))
+
+
+def weekly_on(weekday: int | str, hour: int, minute: int = 0) -> Schedule:
+    """Every week on a day, by its English name ("monday", "mon") or number (Sunday is 0 or 7), at the time in UTC."""
+    return Schedule(minutes=(minute,), hours=(hour,), weekdays=(_weekday(weekday),))
+
+
+def monthly_on(day: int, hour: int, minute: int = 0) -> Schedule:
+    """Every month on a day, 1 to 31, at the time in UTC; a month too short for it is left out."""
+    return Schedule(minutes=(minute,), hours=(hour,), days=(day,))
+
+
+def yearly_on(month: int | str, day: int, hour: int, minute: int = 0) -> Schedule:
+    """Every year on a day of a month, by its English name ("february", "feb") or number, at the time in UTC."""
+    number = _by_name("month", month, MONTH_NAMES, 1) if isinstance(month, str) else month
+    _check("month", number, 1, 12)
+    _check(f"day of {MONTH_NAMES[number - 1]}", day, 1, monthrange(2000, number)[1])
+    return Schedule(minutes=(minute,), hours=(hour,), days=(day,), months=(number,))
+
+
+WEEKDAY_NAMES: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+MONTH_NAMES: Final = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
+
+def _weekday(given: int | str) -> int:
+    if isinstance(given, str):
+        return _by_name("weekday", given, WEEKDAY_NAMES, 0)
+    _check("weekday", given, 0, 7)
+    return given % 7
+
+
+def _by_name(what: str, given: str, names: tuple[str, ...], first: int) -> int:
+    wanted = given.strip().casefold()
+    for number, name in enumerate(names, first):
+        if wanted in (name.casefold(), name[:3].casefold()):
+            return number
+    raise InvalidInputError(f"{what} {shown(given)} is unknown; use one of {', '.join(names)}")
+
+
+def _check(what: str, value: object, smallest: int, largest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
+        raise InvalidInputError(f"{what} is {value!r}; it must be a whole number from {smallest} to {largest}")
+
+
+def _checked(field: Field, values: Iterable[int]) -> tuple[int, ...]:
+    given = tuple(values)
+    if not given:
+        raise InvalidInputError(f"the schedule has no {field.name}; give at least one")
+    for value in given:
+        _check(field.name, value, field.smallest, field.largest)
+    return tuple(sorted(set(given)))
+
+
+# -- text ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFault:
+    """What is wrong at `offset` inside the text of one field."""
+
+    offset: int
+    message: str
+
+
+_NUMBER = re.compile("[0-9]+")
+_RANGE = re.compile("([0-9]+)-([0-9]+)")
+_STEP = re.compile(r"\*(?:/([0-9]+))?")
+_BEYOND_ANY_FIELD = 1_000
+
+
+def read_field(field: Field, text: str) -> tuple[tuple[int, ...], list[FieldFault]]:
+    """Return the values one field's text stands for, ascending, and every fault in it."""
+    values: set[int] = set()
+    faults: list[FieldFault] = []
+    offset = 0
+    for part in text.split(","):
+        try:
+            values.update(_read_part(field, part))
+        except InvalidInputError as error:
+            faults.append(FieldFault(offset, str(error)))
+        offset += len(part) + 1
+    return tuple(sorted(values)), faults
+
+
+def _read_part(field: Field, part: str) -> Iterable[int]:
+    for pattern, read in _READERS:
+        match = pattern.fullmatch(part)
+        if match:
+            return read(field, part, match)
+    if not part:
+        raise InvalidInputError(f"a value is missing in the {field.name} field")
+    raise InvalidInputError(f"{shown(part)} is not a number, range or wildcard for the {field.name}")
+
+
+def _read_number(field: Field, _part: str, match: re.Match[str]) -> Iterable[int]:
+    return (_in_field(field, match[0]),)
+
+
+def _read_range(field: Field, part: str, match: re.Match[str]) -> Iterable[int]:
+    first, last = _bounded(match[1]), _bounded(match[2])
+    if last <= first:
+        raise InvalidInputError(f"the range {shown(part)} in the {field.name} field does not ascend")
+    _in_field(field, match[1])
+    _in_field(field, match[2])
+    return (_wrapped(field, value) for value in range(first, last + 1))
+
+
+def _read_step(field: Field, part: str, match: re.Match[str]) -> Iterable[int]:
+    step = _bounded(match[1]) if match[1] else 1
+    if step < 1:
+        raise InvalidInputError(f"the step of {shown(part)} in the {field.name} field must be greater than zero")
+    # Counted from the field's first value, as the ancestor does: */2 is day 1, 3, 5, … and not the even days.
+    return range(field.smallest, field.largest + 1, step)
+
+
+_READERS: Final[tuple[tuple[re.Pattern[str], Callable[[Field, str, re.Match[str]], Iterable[int]]], ...]] = (
+    (_NUMBER, _read_number),
+    (_RANGE, _read_range),
+    (_STEP, _read_step),
+)
+
+
+def _in_field(field: Field, digits: str) -> int:
+    value = _wrapped(field, _bounded(digits))
+    if value > field.largest:
+        raise InvalidInputError(f"{shown(digits)} is too large for the {field.name}")
+    if value < field.smallest:
+        raise InvalidInputError(f"{shown(digits)} is too small for the {field.name}")
+    return value
+
+
+def _wrapped(field: Field, value: int) -> int:
+    return field.smallest if field.wraps and value == field.largest + 1 else value
+
+
+def _bounded(digits: str) -> int:
+    """Return the number; of thousands of digits only that they are beyond any field, for `int` would refuse them."""
+    significant = digits.lstrip("0")
+    return _BEYOND_ANY_FIELD if len(significant) > 3 else int(significant or "0")
+
+
+def print_field(field: Field, values: tuple[int, ...]) -> str:
+    """Return the shortest usual text of a field's values: `*`, `*/n`, or a list with ranges."""
+    if values == field.everything:
+        return "*"
+    if len(values) > 1:
+        step = values[1] - values[0]
+        if step > 1 and values == field.everything[::step]:
+            return f"*/{step}"
+    return ",".join(_runs(values))
+
+
+def _runs(values: tuple[int, ...]) -> Iterator[str]:
+    start = 0
+    for index, value in enumerate(values):
+        if index + 1 < len(values) and values[index + 1] == value + 1:
+            continue
+        run = values[start : index + 1]
+        if len(run) >= SHORTEST_RUN:
+            yield f"{run[0]}-{run[-1]}"
+        else:
+            yield from map(str, run)
+        start = index + 1

@@ -1,0 +1,106 @@
+"""Ask the real ancestor, installed from npm, what it makes of a crontab; and say what we make of it in its words."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gw_core.domain.crontab import parse_crontab
+from gw_core.domain.crontab_item import CrontabItem
+from gw_core.domain.errors import CrontabError
+
+VERSION = "0.18.0"
+SCRIPT = Path(__file__).with_name("parse_crontab.mjs")
+
+
+def digests() -> list[dict[str, int]]:
+    """Moments that tell any two schedules apart: every value of each field beside a few of the others."""
+    found = [
+        {"min": minute, "hour": hour, "date": 1, "month": 1, "dow": 0}
+        for minute in range(60)
+        for hour in range(24)
+        if minute in (0, 5, 30) or hour in (0, 4, 8)
+    ]
+    for minute, hour in ((0, 0), (30, 4), (5, 8)):
+        found += [
+            {"min": minute, "hour": hour, "date": date, "month": month, "dow": dow}
+            for date in range(1, 32)
+            for month in range(1, 13)
+            for dow in range(7)
+        ]
+    return found
+
+
+DIGESTS = digests()
+
+
+def install_ancestor(folder: Path) -> Path:
+    """Install the ancestor into `folder` and return its entry module; skips the test when npm is missing (not in CI)."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("npm and node are needed in CI")
+        pytest.skip("npm and node are not installed")
+    entry = folder / "node_modules" / "graphile-worker" / "dist" / "index.js"
+    if not entry.exists():
+        command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"graphile-worker@{VERSION}"]
+        subprocess.run(command, check=True, capture_output=True, timeout=110)
+    return entry
+
+
+def ancestors_answers(entry: Path, crontabs: list[str]) -> list[dict[str, Any]]:
+    """What the ancestor's parser says of each crontab: its items, or its error."""
+    question = json.dumps({"crontabs": crontabs, "digests": DIGESTS})
+    command = ["node", "--no-warnings", str(SCRIPT), str(entry)]
+    done = subprocess.run(command, input=question, capture_output=True, text=True, check=True, timeout=60)
+    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    return [_without_absent(answer) for answer in answers]
+
+
+def our_answer(crontab: str) -> dict[str, Any]:
+    """What our parser says, in the form of `ancestors_answers`."""
+    try:
+        return {"items": [told(item) for item in parse_crontab(crontab)]}
+    except CrontabError as error:
+        return {"error": str(error)}
+
+
+def told(item: CrontabItem) -> dict[str, Any]:
+    options = {
+        "backfillPeriod": item.fill // timedelta(milliseconds=1),
+        "maxAttempts": item.max_attempts,
+        "queueName": item.queue_name,
+        "priority": item.priority,
+        "jobKey": item.job_key,
+        "jobKeyMode": str(item.job_key_mode) if item.job_key is not None else None,
+    }
+    return {
+        "task": item.task,
+        "identifier": item.identifier,
+        "options": {name: value for name, value in options.items() if value is not None},
+        "payload": item.payload,
+        "fires": "".join("1" if _fires(item, digest) else "0" for digest in DIGESTS),
+    }
+
+
+def _fires(item: CrontabItem, digest: dict[str, int]) -> bool:
+    schedule = item.schedule
+    return (
+        digest["min"] in schedule.minutes
+        and digest["hour"] in schedule.hours
+        and schedule.matches_day(digest["date"], digest["month"], digest["dow"])
+    )
+
+
+def _without_absent(answer: dict[str, Any]) -> dict[str, Any]:
+    """Drop options that are null in JSON: for the ancestor they are undefined."""
+    for item in answer.get("items", []):
+        item["options"] = {name: value for name, value in item["options"].items() if value is not None}
+    return answer
