@@ -1,0 +1,45 @@
+"""Which folder an `embedded:` connection string means, and the connection string its server answers to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+from gw_core.domain.errors import EmbeddedError
+
+SCHEME = "embedded:"
+DEFAULT_FOLDER = Path(".gw", "postgres")
+ROLE = "postgres"
+PORT = 5432
+
+
+def is_embedded(connection: str) -> bool:
+    """Whether this connection string asks for a PostgreSQL that we run ourselves."""
+    return connection.startswith(SCHEME)
+
+
+def folder_of(connection: str) -> Path:
+    """The absolute folder a connection string names; `embedded:` alone means `.gw/postgres` under the current one."""
+    if not is_embedded(connection):
+        raise EmbeddedError(f"{connection!r} is not an embedded connection string; write embedded: or embedded:///path")
+    text = connection.removeprefix(SCHEME)
+    if text.startswith("//"):
+        text = text.removeprefix("//")
+        if text and not text.startswith("/"):
+            raise EmbeddedError(
+                f"{connection!r} names a host, and an embedded server has none;"
+                f" write embedded:{text} for a folder below this one or embedded:///{text} for one below the root"
+            )
+    if "\0" in text:
+        raise EmbeddedError(f"{connection!r} holds a NUL character, which no path may have; remove it")
+    # Paths are taken as they stand, without percent-decoding: a folder's name may hold any character, `%` included.
+    folder = Path(text).expanduser() if text else DEFAULT_FOLDER
+    return Path(os.path.abspath(folder))
+
+
+def conninfo_for(socket_folder: Path) -> str:
+    """The URL under which libpq and every other client reaches the server that listens in this folder."""
+    host = quote(os.fsencode(socket_folder), safe="")
+    # Said explicitly, or the caller's PGPORT and PGHOSTADDR would lead somewhere else.
+    return f"postgresql://{ROLE}@/postgres?host={host}&port={PORT}&hostaddr="

