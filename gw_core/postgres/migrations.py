@@ -1,0 +1,326 @@
+"""Bring a schema up to date: revision 20 of the line shared with Node.js, and the line of our own beside it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Literal, LiteralString
+
+import psycopg
+from psycopg import errors as pg
+
+from gw_core.domain.errors import (
+    DatabaseUnavailableError,
+    GraphileWorkerError,
+    LockedJobsError,
+    MigrationError,
+    PermissionDeniedError,
+    TransientDatabaseError,
+)
+from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database
+from gw_core.postgres.schema_state import LEDGER_STEP, REVISION, SchemaState, SchemaStatus, check
+from gw_core.postgres.statements import MARKER, in_schema, sql_folder
+from gw_core.postgres.translation import sentence, translate
+
+__all__ = [
+    "MigrationPlan",
+    "MigrationReport",
+    "MigrationStep",
+    "SchemaState",
+    "SchemaStatus",
+    "check",
+    "migrate",
+    "plan",
+    "script",
+]
+
+Line = Literal["shared", "own"]
+"""The revisions that all workers on the schema share, or the steps that only we know."""
+
+_LOCKED_JOBS: Final = "GWLKJ"
+_TABLES_TURN_PRIVATE: Final = 16
+
+# What shows that somebody else just took the same step.
+_CLASHES: Final = (pg.UniqueViolation, pg.DuplicateSchema, pg.DuplicateTable, pg.DuplicateObject)
+_CLASHES_OF_A_STEP: Final = 3
+
+Target = str | Database | Connection
+"""Where to migrate: a connection string, a `Database`, or a connection of the caller's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationStep:
+    """One step that takes the schema forward, run in a transaction of its own."""
+
+    name: str
+    line: Line
+    number: int | None
+    """Its number in its line's ledger; none for a change to the ledger itself."""
+    breaking: bool
+    again: bool
+    """Whether the step was taken before and its work was undone since, by a migration of somebody else."""
+    sql: LiteralString
+    """All it runs: the ledger's row first, then the work, then the notification."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationPlan:
+    """What `migrate` would do now."""
+
+    state: SchemaState
+    steps: tuple[MigrationStep, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationReport:
+    """What `migrate` did: the steps of this call, those that somebody else took meanwhile, and what to know."""
+
+    before: SchemaState
+    after: SchemaState
+    applied: tuple[MigrationStep, ...]
+    left_to_others: tuple[MigrationStep, ...]
+    warnings: tuple[str, ...]
+
+
+# -- the doors -----------------------------------------------------------------------------------------------------
+
+
+def plan(target: Target, schema: str = DEFAULT_SCHEMA) -> MigrationPlan:
+    """Return what `migrate` would run, and change nothing."""
+    with _connected(target, schema) as connection:
+        return _plan_for(check(connection, schema))
+
+
+def script(target: Target, schema: str = DEFAULT_SCHEMA) -> str:
+    """Return what `migrate` would run as a script for psql, and change nothing."""
+    planned = plan(target, schema)
+    transactions = (f"-- {step.name}\nbegin;\n{step.sql}\ncommit;\n" for step in planned.steps)
+    return "\n".join(("\\set ON_ERROR_STOP on\n", *transactions)) if planned.steps else ""
+
+
+def migrate(target: Target, schema: str = DEFAULT_SCHEMA) -> MigrationReport:
+    """Install the schema or bring it up to date; any number of processes may do so at once.
+
+    Each step is a transaction of its own and the first thing it does is to insert its row into the ledger, so of
+    several processes one takes the step while the others wait and find it done.
+    """
+    with _connected(target, schema) as connection:
+        return _Migration(connection, schema).run()
+
+
+# -- the work ------------------------------------------------------------------------------------------------------
+
+
+class _Migration:
+    """One call of `migrate`: look, take the first step that is missing, and look again until none is."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+        self._applied: list[MigrationStep] = []
+        self._left_to_others: list[MigrationStep] = []
+        self._clashes: Counter[str] = Counter()
+
+    def run(self) -> MigrationReport:
+        before = state = check(self._connection, self._schema)
+        while steps := _plan_for(state).steps:
+            self._take(steps[0])
+            state = check(self._connection, self._schema)
+        notes = [
+            f"{step.name} ran again: somebody had replaced what it installed" for step in self._applied if step.again
+        ]
+        return MigrationReport(
+            before=before,
+            after=state,
+            applied=tuple(self._applied),
+            left_to_others=tuple(self._left_to_others),
+            warnings=(*notes, *state.warnings()),
+        )
+
+    def _take(self, step: MigrationStep) -> None:
+        if any(step.name == done.name for done in self._applied):
+            raise MigrationError(
+                f"migration {step.name} ran in schema {self._schema!r} and yet its work is not there; "
+                "look for another program that changes this schema, then run gw migrate again"
+            )
+        try:
+            with self._connection.transaction():
+                self._connection.execute(step.sql)
+        except _CLASHES as error:
+            self._leave_to_others(step, error)
+        except psycopg.Error as error:
+            raise _failure(step, self._schema, error) from error
+        else:
+            self._applied.append(step)
+
+    def _leave_to_others(self, step: MigrationStep, error: psycopg.Error) -> None:
+        """Note that somebody else takes the step; a clash that repeats is no race but something in the way."""
+        self._clashes[step.name] += 1
+        if self._clashes[step.name] >= _CLASHES_OF_A_STEP:
+            raise MigrationError(
+                f"migration {step.name} cannot run in schema {self._schema!r}: {sentence(error)}; "
+                "the schema holds objects that its table migrations does not account for"
+            ) from error
+        if self._clashes[step.name] == 1:
+            self._left_to_others.append(step)
+
+
+@contextmanager
+def _connected(target: Target, schema: str) -> Iterator[Connection]:
+    if isinstance(target, psycopg.Connection):
+        yield target
+        return
+    database = Database(target, schema=schema) if isinstance(target, str) else target
+    try:
+        with database.connect("migrate") as connection:
+            yield connection
+    finally:
+        if database is not target:
+            database.close()
+
+
+def _failure(step: MigrationStep, schema: str, error: psycopg.Error) -> GraphileWorkerError:
+    if error.sqlstate == _LOCKED_JOBS:
+        return LockedJobsError(
+            f"there are locked jobs in schema {schema!r}, so migration {step.name} cannot run: stop all workers "
+            "cleanly and run gw migrate again; locks of workers that died count no more once they are four hours old"
+        )
+    if isinstance(error, pg.InsufficientPrivilege):
+        return PermissionDeniedError(
+            f"the database role lacks a right that migration {step.name} needs in schema {schema!r} "
+            f"({sentence(error)}); run gw migrate as the schema's owner, or give the owner what gw migrate --sql prints"
+        )
+    general = translate(error, schema=schema)
+    if isinstance(general, DatabaseUnavailableError | TransientDatabaseError):
+        return general
+    return MigrationError(
+        f"migration {step.name} failed in schema {schema!r} and was undone: {sentence(error)}; nothing after it was run"
+    )
+
+
+# -- planning ------------------------------------------------------------------------------------------------------
+
+
+def _plan_for(state: SchemaState) -> MigrationPlan:
+    problem = state.migration_problem()
+    if problem is not None:
+        raise problem
+    steps = (*_shared_steps(state), *_own_steps(state))
+    return MigrationPlan(state=state, steps=steps, warnings=state.warnings())
+
+
+def _shared_steps(state: SchemaState) -> Iterator[MigrationStep]:
+    if state.revision is None:
+        yield _install_step(state)
+        return
+    files = [file for file in _files() if file.line == "shared" and state.revision < file.number]
+    if not state.breaking_known:
+        texts = (*_guard(files, state.revision + 1), _part("ledger"))
+        yield _step("breaking_flags", state, "shared", None, texts)
+    for place, file in enumerate(files):
+        yield _shared_step(state, file, _guard(files[place:], file.number))
+
+
+def _install_step(state: SchemaState) -> MigrationStep:
+    # Creating a schema that exists needs the right to create one all the same, so it is left out then.
+    create = () if state.schema_exists else (f"create schema {MARKER};",)
+    return _step("install_000020", state, "shared", REVISION, (*create, _read("install_000020")))
+
+
+def _shared_step(state: SchemaState, file: _File, guard: tuple[str, ...]) -> MigrationStep:
+    values = {"NUMBER": str(file.number), "BREAKING": str(file.breaking).lower()}
+    texts = (_part("record_step", **values), *guard, file.text, _part("announce", **values))
+    return _step(file.name, state, "shared", file.number, texts, breaking=file.breaking)
+
+
+def _own_steps(state: SchemaState) -> Iterator[MigrationStep]:
+    for file in _files():
+        if file.line == "own" and file.number in state.own_missing:
+            again = file.number in state.own_recorded
+            part = "record_own_step_again" if again else "record_own_step"
+            record = _part(part, NUMBER=str(file.number), NAME=file.name)
+            texts = (file.text, record) if file.number == LEDGER_STEP else (record, file.text)
+            yield _step(file.name, state, "own", file.number, texts, again=again)
+
+
+def _step(
+    name: str,
+    state: SchemaState,
+    line: Line,
+    number: int | None,
+    texts: Sequence[str],
+    *,
+    breaking: bool = False,
+    again: bool = False,
+) -> MigrationStep:
+    sql = in_schema("\n".join(texts), state.schema)
+    return MigrationStep(name=name, line=line, number=number, breaking=breaking, again=again, sql=sql)
+
+
+def _guard(files: Sequence[_File], number: int) -> tuple[str, ...]:
+    """Return what refuses locked jobs before step `number`, when it or a later one changes the tables under workers.
+
+    The steps before the breaking one refuse too, so that a refusal leaves everything as it was.
+    """
+    if not any(file.breaking for file in files):
+        return ()
+    prefix = "_private_" if number > _TABLES_TURN_PRIVATE else ""
+    tables = {"JOBS": f"{MARKER}.{prefix}jobs", "QUEUES": f"{MARKER}.{prefix}job_queues"}
+    return (_part("refuse_locked_jobs", **tables),)
+
+
+# -- the files -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """One file under sql/migrations that is a step."""
+
+    name: str
+    line: Line
+    number: int
+    breaking: bool
+    text: str
+
+
+@lru_cache(maxsize=1)
+def _files() -> tuple[_File, ...]:
+    """Return the steps of both lines, each line in order."""
+    found = [(path.stem, re.fullmatch(r"(gw_)?(\d+)_\w+", path.stem)) for path in _folder().glob("*.sql")]
+    files = [_file(name, int(match[2]), is_own=bool(match[1])) for name, match in found if match]
+    return tuple(sorted(files, key=lambda file: (file.line == "own", file.number)))
+
+
+def _file(name: str, number: int, *, is_own: bool) -> _File:
+    text = _read(name)
+    return _File(
+        name=name,
+        line="own" if is_own else "shared",
+        number=number,
+        breaking=text.startswith("--! breaking"),
+        text=text,
+    )
+
+
+def _part(name: str, **values: str) -> str:
+    """Return a part with its own markers filled in."""
+    text = _read(f"parts/{name}")
+    for marker, value in values.items():
+        text = text.replace(f":{marker}", value)
+    return text
+
+
+def _read(name: str) -> str:
+    """Read a file and put the parts it includes in their places; `\\ir` is psql's own word for that."""
+    text = (_folder() / f"{name}.sql").read_text("utf-8")
+    return re.sub(r"^\\ir parts/(\w+)\.sql$", lambda match: _part(match[1]), text, flags=re.MULTILINE)
+
+
+def _folder() -> Path:
+    return sql_folder() / "migrations"

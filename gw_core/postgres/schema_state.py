@@ -1,0 +1,194 @@
+"""What is installed in a schema, and whether this version can work on it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from gw_core.domain.errors import (
+    DatabaseError,
+    GraphileWorkerError,
+    MigrationError,
+    SchemaMissingError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+    ServerTooOldError,
+)
+from gw_core.postgres.database import DEFAULT_SCHEMA, Connection
+from gw_core.postgres.statements import query
+from gw_core.postgres.translation import translated
+
+REVISION: Final = 20
+"""The revision of the shared line that we install and upgrade to."""
+
+OLDEST_REVISION: Final = 11
+"""The oldest revision we can upgrade; before it the jobs table had another shape."""
+
+OLDEST_SERVER: Final = 120_000
+
+LEDGER_STEP: Final = 1
+REPAIR_STEP: Final = 2
+WORKERS_STEP: Final = 3
+INDEX_STEP: Final = 4
+OWN_STEPS: Final = (LEDGER_STEP, REPAIR_STEP, WORKERS_STEP, INDEX_STEP)
+"""The line of our own, numbered in a ledger of its own."""
+
+REPAIR_MARKER: Final = "gw:keyed-add:1"
+"""What the body of our `add_jobs` holds; where it is gone, somebody replaced the function."""
+
+
+class SchemaStatus(StrEnum):
+    """How an installed schema compares with what this version knows."""
+
+    MISSING = "missing"
+    TOO_OLD = "too old"
+    BEHIND = "behind"
+    CURRENT = "current"
+    NEWER = "newer"
+    """A later revision that does not break us: usable, with a warning."""
+    TOO_NEW = "too new"
+    """A later revision that breaks us: not to be touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaState:
+    """What is installed in a schema, as one statement found it."""
+
+    schema: str
+    role: str
+    server_version: int
+    schema_exists: bool
+    ledger_exists: bool
+    breaking_known: bool
+    """Whether the shared ledger has its flag for breaking revisions; old ones have not."""
+    revision: int | None
+    breaking_revision: int | None
+    own_recorded: frozenset[int]
+    own_present: frozenset[int]
+    """The steps of our own line whose objects are there as this version wants them."""
+    has_rust_workers: bool
+    """Whether the Rust port's `_private_workers` is there; its sweep takes jobs from workers it does not know."""
+
+    @property
+    def own_missing(self) -> tuple[int, ...]:
+        """The steps of our own line that are still to be taken, or to be taken again."""
+        wanted: tuple[int, ...] = OWN_STEPS
+        if (self.revision or 0) > REVISION:
+            # Our functions over those of a revision we do not know could break what it brought.
+            wanted = tuple(number for number in wanted if number != REPAIR_STEP)
+        return tuple(number for number in wanted if number not in self.own_present & self.own_recorded)
+
+    @property
+    def status(self) -> SchemaStatus:
+        """The verdict in one word."""
+        if self.revision is None:
+            return SchemaStatus.MISSING
+        if (self.breaking_revision or 0) > REVISION:
+            return SchemaStatus.TOO_NEW
+        if self.revision < OLDEST_REVISION:
+            return SchemaStatus.TOO_OLD
+        if self.revision < REVISION or not self.breaking_known or self.own_missing:
+            return SchemaStatus.BEHIND
+        return SchemaStatus.CURRENT if self.revision == REVISION else SchemaStatus.NEWER
+
+    def raise_unless_usable(self) -> None:
+        """Raise the error that says what to do, unless this version may work on the schema as it is."""
+        problem = self.problem()
+        if problem is not None:
+            raise problem
+
+    def problem(self) -> GraphileWorkerError | None:
+        """Return the error that says why this version cannot work on the schema, or None."""
+        fatal = self.migration_problem()
+        if fatal is not None:
+            return fatal
+        remedy = f"gw migrate --schema {shlex.quote(self.schema)}"
+        if self.status is SchemaStatus.MISSING:
+            return SchemaMissingError(f"schema {self.schema!r} has no job queue yet; install it with: {remedy}")
+        if self.status is SchemaStatus.BEHIND:
+            return SchemaMissingError(
+                f"schema {self.schema!r} is at revision {self.revision} and lacks steps that this version needs; "
+                f"bring it up to date with: {remedy}"
+            )
+        return None
+
+    def migration_problem(self) -> MigrationError | None:
+        """Return the error that says why this version cannot even migrate the schema, or None."""
+        if self.server_version < OLDEST_SERVER:
+            return ServerTooOldError(
+                "this version needs PostgreSQL 12 or later, and the server's server_version_num is "
+                f"{self.server_version}; upgrade the server or use another one"
+            )
+        if self.status is SchemaStatus.TOO_NEW:
+            return SchemaTooNewError(
+                f"schema {self.schema!r} is at revision {self.revision}, which includes breaking migration "
+                f"{self.breaking_revision}, but this version only supports up to revision {REVISION}; it would be "
+                "unsafe to continue: upgrade graphile-worker here, so that all workers on the schema are compatible"
+            )
+        if self.status is SchemaStatus.TOO_OLD:
+            return SchemaTooOldError(
+                f"schema {self.schema!r} is at revision {self.revision}, and upgrades start at revision "
+                f"{OLDEST_REVISION}; first run: npx graphile-worker@0.16.6 --schema-only "
+                f"--schema {shlex.quote(self.schema)}"
+            )
+        return None
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what a reader should know although work can go on."""
+        found: list[str] = []
+        if self.status is SchemaStatus.NEWER:
+            found.append(
+                f"schema {self.schema!r} is at revision {self.revision}, but this version only supports up to "
+                f"revision {REVISION}, which may or may not be compatible; continuing regardless"
+            )
+            if REPAIR_STEP not in self.own_present:
+                found.append(
+                    f"the add_jobs function of revision {self.revision} is not the repaired one and is left as it is: "
+                    "a job added under a key may be lost when it races with a worker"
+                )
+        return tuple(found)
+
+
+def check(connection: Connection, schema: str = DEFAULT_SCHEMA) -> SchemaState:
+    """Look at what is installed in `schema`, in one statement; a schema that is missing is an answer, not an error."""
+    values = {"schema": schema, "repair_marker": REPAIR_MARKER}
+    with translated(schema):
+        row = connection.execute(query("check_schema", schema), values).fetchone()
+    if row is None:
+        raise DatabaseError(f"the server said nothing about schema {schema!r}")
+    return _state_from(schema, row)
+
+
+def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
+    server_version, role, schema_exists, shared_ledger, own_ledger, relations, is_repaired = row
+    shared = _ledger_rows(shared_ledger)
+    numbers = [int(entry["id"]) for entry in shared]
+    breaking = [int(entry["id"]) for entry in shared if entry.get("breaking") == "true"]
+    present = {
+        LEDGER_STEP: own_ledger is not None,
+        REPAIR_STEP: is_repaired,
+        WORKERS_STEP: "_private_gw_workers" in relations,
+        INDEX_STEP: "jobs_gw_queued_index" in relations,
+    }
+    return SchemaState(
+        schema=schema,
+        role=role,
+        server_version=server_version,
+        schema_exists=schema_exists,
+        ledger_exists=shared_ledger is not None,
+        breaking_known=all("breaking" in entry for entry in shared),
+        revision=max(numbers, default=None),
+        breaking_revision=max(breaking, default=None),
+        own_recorded=frozenset(int(entry["id"]) for entry in _ledger_rows(own_ledger)),
+        own_present=frozenset(number for number, is_there in present.items() if is_there),
+        has_rust_workers="_private_workers" in relations,
+    )
+
+
+def _ledger_rows(xml: str | None) -> list[dict[str, str]]:
+    """Read the rows of a ledger out of PostgreSQL's own XML; the values we use are numbers and booleans."""
+    rows = re.findall(r"<row>(.*?)</row>", xml or "", re.DOTALL)
+    return [dict(re.findall(r"<(\w+)>([^<]*)</", row)) for row in rows]

@@ -1,0 +1,17 @@
+--! breaking
+-- The tables become private by name; constraints, indexes and sequences keep theirs.
+-- The functions arrive in their final form. Those of revision 16 said nothing on `jobs:insert`, a trigger did until
+-- revision 18: in between each add wakes the workers twice, which harms nobody.
+
+alter table :GRAPHILE_WORKER_SCHEMA.jobs rename to _private_jobs;
+alter table :GRAPHILE_WORKER_SCHEMA.job_queues rename to _private_job_queues;
+alter table :GRAPHILE_WORKER_SCHEMA.tasks rename to _private_tasks;
+alter table :GRAPHILE_WORKER_SCHEMA.known_crontabs rename to _private_known_crontabs;
+
+\ir parts/add_jobs.sql
+\ir parts/add_job.sql
+\ir parts/complete_jobs.sql
+\ir parts/permanently_fail_jobs.sql
+\ir parts/reschedule_jobs.sql
+\ir parts/remove_job.sql
+\ir parts/force_unlock_workers.sql

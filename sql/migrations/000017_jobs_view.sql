@@ -1,0 +1,3 @@
+-- A view is what others may read of the jobs.
+
+\ir parts/jobs_view.sql

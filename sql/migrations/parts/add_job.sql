@@ -1,0 +1,74 @@
+-- Add one job; what a trigger, a psql session or any client in any language calls.
+create or replace function :GRAPHILE_WORKER_SCHEMA.add_job(
+  identifier text,
+  payload json default null,
+  queue_name text default null,
+  run_at timestamptz default null,
+  max_attempts integer default null,
+  job_key text default null,
+  priority integer default null,
+  flags text[] default null,
+  job_key_mode text default 'replace'
+) returns :GRAPHILE_WORKER_SCHEMA._private_jobs
+language plpgsql as $gw$
+declare
+  v_spec :GRAPHILE_WORKER_SCHEMA.job_spec;
+  v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
+begin
+  if job_key is not null and job_key_mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe') then
+    raise exception using
+      errcode = 'GWBKM',
+      message = 'Invalid job_key_mode value, expected ''replace'', ''preserve_run_at'' or ''unsafe_dedupe''.';
+  end if;
+
+  -- Without a key there is nothing to replace, so the mode does not matter.
+  if job_key is null or job_key_mode is distinct from 'unsafe_dedupe' then
+    v_spec := row(
+      identifier, payload, queue_name, run_at, max_attempts::smallint, job_key, priority::smallint, flags
+    );
+    select *
+      into v_job
+      from :GRAPHILE_WORKER_SCHEMA.add_jobs(array[v_spec], job_key_mode = 'preserve_run_at');
+    return v_job;
+  end if;
+
+  insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
+    select add_job.identifier
+     where not exists (
+       select from :GRAPHILE_WORKER_SCHEMA._private_tasks as known where known.identifier = add_job.identifier
+     )
+  on conflict do nothing;
+
+  insert into :GRAPHILE_WORKER_SCHEMA._private_job_queues (queue_name)
+    select add_job.queue_name
+     where add_job.queue_name is not null
+       and not exists (
+         select from :GRAPHILE_WORKER_SCHEMA._private_job_queues as known where known.queue_name = add_job.queue_name
+       )
+  on conflict do nothing;
+
+  -- Whatever the existing job's state, it stays as it is; counting its revision up is what makes it come back as a row.
+  insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+         (job_queue_id, task_id, payload, run_at, max_attempts, key, priority, flags)
+  select job_queues.id,
+         tasks.id,
+         coalesce(add_job.payload, '{}'),
+         coalesce(add_job.run_at, now()),
+         coalesce(add_job.max_attempts, 25)::smallint,
+         add_job.job_key,
+         coalesce(add_job.priority, 0)::smallint,
+         (select jsonb_object_agg(flag, true) from unnest(add_job.flags) as flag)
+    from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks
+    left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as job_queues on job_queues.queue_name = add_job.queue_name
+   where tasks.identifier = add_job.identifier
+  on conflict (key) do update
+     set revision = jobs.revision + 1,
+         updated_at = now()
+  returning * into v_job;
+
+  if v_job.revision = 0 then
+    perform pg_notify('jobs:insert', '{"r":' || random() || ',"count":1}');
+  end if;
+  return v_job;
+end;
+$gw$;

@@ -1,0 +1,106 @@
+-- Add many jobs in one call; the only function that inserts jobs with replaceable keys.
+-- The marker in the body tells `gw migrate` that this is the repaired function: a job added under a key is never lost,
+-- however the call races with a claim, a completion, a failure or another add.
+create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
+  specs :GRAPHILE_WORKER_SCHEMA.job_spec[],
+  job_key_preserve_run_at boolean default false
+) returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
+language plpgsql as $gw$
+declare
+  -- gw:keyed-add:1
+  v_pending :GRAPHILE_WORKER_SCHEMA.job_spec[] := specs;
+  v_keys text[] := array(select spec.job_key from unnest(specs) as spec where spec.job_key is not null);
+  v_stored bigint;
+begin
+  -- Insert only the missing names: `on conflict` alone would use up an id of the sequence on every call.
+  insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
+    select distinct spec.identifier
+      from unnest(specs) as spec
+     where not exists (
+       select from :GRAPHILE_WORKER_SCHEMA._private_tasks as known where known.identifier = spec.identifier
+     )
+  on conflict do nothing;
+
+  insert into :GRAPHILE_WORKER_SCHEMA._private_job_queues (queue_name)
+    select distinct spec.queue_name
+      from unnest(specs) as spec
+     where spec.queue_name is not null
+       and not exists (
+         select from :GRAPHILE_WORKER_SCHEMA._private_job_queues as known where known.queue_name = spec.queue_name
+       )
+  on conflict do nothing;
+
+  perform pg_notify('jobs:insert', '{"r":' || random() || ',"count":' || array_length(specs, 1) || '}');
+
+  loop
+    if cardinality(v_keys) > 0 then
+      -- Wait here for whoever is claiming, settling or replacing a job with one of our keys, always in the order of id,
+      -- so that two calls with the same keys cannot lock each other out. From here on nobody but us changes these rows.
+      perform from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.key = any(v_keys) order by jobs.id for update;
+
+      -- A statement of its own, because it must see what the wait above let happen.
+      -- A job that runs, or failed for good, gives up its key and never runs again; a new job takes the key.
+      update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+         set key = null,
+             attempts = jobs.max_attempts,
+             updated_at = now()
+       where jobs.key = any(v_keys)
+         and jobs.is_available is not true;
+    end if;
+
+    return query
+      insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+             (job_queue_id, task_id, payload, run_at, max_attempts, key, priority, flags)
+      select job_queues.id,
+             tasks.id,
+             coalesce(spec.payload, '{}'),
+             coalesce(spec.run_at, now()),
+             coalesce(spec.max_attempts, 25::smallint),
+             spec.job_key,
+             coalesce(spec.priority, 0::smallint),
+             case when spec.flags is not null then
+               (select jsonb_object_agg(flag, true) from unnest(spec.flags) as flag)
+             end
+        from unnest(v_pending) with ordinality as spec
+             (identifier, payload, queue_name, run_at, max_attempts, job_key, priority, flags, place)
+        join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.identifier = spec.identifier
+        left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as job_queues on job_queues.queue_name = spec.queue_name
+       order by spec.place
+      on conflict (key) do update
+         set job_queue_id = excluded.job_queue_id,
+             task_id = excluded.task_id,
+             payload = case
+               when json_typeof(jobs.payload) = 'array' and json_typeof(excluded.payload) = 'array'
+                 then (jobs.payload::jsonb || excluded.payload::jsonb)::json
+               else excluded.payload
+             end,
+             run_at = case
+               when job_key_preserve_run_at and jobs.attempts = 0 then jobs.run_at
+               else excluded.run_at
+             end,
+             max_attempts = excluded.max_attempts,
+             priority = excluded.priority,
+             flags = excluded.flags,
+             revision = jobs.revision + 1,
+             attempts = 0,
+             last_error = null,
+             updated_at = now()
+       where jobs.locked_at is null
+      returning jobs.*;
+    get diagnostics v_stored = row_count;
+    exit when v_stored = cardinality(v_pending);
+
+    -- Some keys came back without a row: another session added the key and a worker claimed that job, both after our
+    -- first look. PostgreSQL has locked those rows for us all the same, so they stay claimed and keep their keys until
+    -- we end: they are exactly the ones found here, the next round retires them, and it is the last one.
+    v_pending := array(
+      select spec
+        from unnest(v_pending) as spec
+        join :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs on jobs.key = spec.job_key
+       where jobs.locked_at is not null
+    );
+    exit when cardinality(v_pending) = 0;
+    v_keys := array(select spec.job_key from unnest(v_pending) as spec);
+  end loop;
+end;
+$gw$;

@@ -1,0 +1,15 @@
+-- Refuse to go on while workers hold jobs or queues: the coming steps would change the tables under them.
+-- The lock comes first, so that nothing can be claimed between this look and the end of the transaction.
+lock table :JOBS, :QUEUES in access exclusive mode;
+
+do $gw$
+begin
+  if exists (select from :JOBS where locked_at > now() - interval '4 hours')
+     or exists (select from :QUEUES where locked_at > now() - interval '4 hours') then
+    raise exception using
+      errcode = 'GWLKJ',
+      message = 'There are locked jobs present, so this migration cannot run.',
+      hint = 'Shut all workers down cleanly; locks of workers that died count no more once they are four hours old.';
+  end if;
+end;
+$gw$;

@@ -1,0 +1,25 @@
+-- Remove the job with this key; a running one cannot be removed, but it loses its key and is not tried again.
+create or replace function :GRAPHILE_WORKER_SCHEMA.remove_job(job_key text)
+returns :GRAPHILE_WORKER_SCHEMA._private_jobs
+language plpgsql strict as $gw$
+declare
+  v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
+begin
+  delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.key = job_key
+     and (jobs.locked_at is null or jobs.locked_at < now() - interval '4 hours')
+  returning * into v_job;
+  if found then
+    perform pg_notify('jobs:insert', '{"r":' || random() || ',"count":-1}');
+    return v_job;
+  end if;
+
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set key = null,
+         attempts = jobs.max_attempts,
+         updated_at = now()
+   where jobs.key = job_key
+  returning * into v_job;
+  return v_job;
+end;
+$gw$;
