@@ -1,0 +1,261 @@
+"""Tasks, the decorators that make them, and the registry that finds one by its identifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, overload
+
+from gw_core.domain.errors import InvalidJobError, TaskLoadError
+from gw_core.domain.job import JobSpec
+from gw_core.worker.invocation import Invoke, compose, plain_function
+
+Function = Callable[..., object]
+F = TypeVar("F", bound=Function)
+
+_MARK: Final = "__graphile_task__"
+_SCHEDULES: Final = "__graphile_schedules__"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A function, or an executable file, that runs the jobs of one identifier."""
+
+    identifier: str
+    invoke: Invoke = field(repr=False, compare=False)
+    source: str
+    """Where it is written, for messages: a file and line, or a module."""
+    function: Function | None = field(default=None, repr=False, compare=False)
+    """What was registered; None for an executable file."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMark:
+    """What `@task` leaves on a function for the loader to find; no identifier means the function's name."""
+
+    identifier: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleMark:
+    """What `@cron` leaves on a function."""
+
+    pattern: str
+    options: Mapping[str, Any]
+
+
+# -- decorators ----------------------------------------------------------------------------------------------------
+
+
+@overload
+def task(identifier: F, /) -> F: ...
+@overload
+def task(identifier: str | None = None) -> Callable[[F], F]: ...
+def task(identifier: F | str | None = None) -> F | Callable[[F], F]:
+    """Mark a function in a task file as the task `identifier`, by default its own name.
+
+    The function stays what it is and can be called as before.
+    """
+    if callable(identifier):
+        return _marked(identifier, None)
+    name = _checked_identifier(identifier)
+    return lambda function: _marked(function, name)
+
+
+def cron(pattern: str, **options: Any) -> Callable[[F], F]:
+    """Schedule the task that is this function, beside `@task`; several schedules may be stacked.
+
+    `pattern` is five fields such as `0 8 * * *` (UTC); `options` are those of a crontab item.
+    """
+
+    def decorate(function: F) -> F:
+        _set(function, _SCHEDULES, (ScheduleMark(pattern, dict(options)), *schedules_of(function)))
+        return function
+
+    return decorate
+
+
+def mark_of(function: object) -> TaskMark | None:
+    """Return what `@task` left on the function."""
+    mark = getattr(function, _MARK, None)
+    return mark if isinstance(mark, TaskMark) else None
+
+
+def schedules_of(function: object) -> tuple[ScheduleMark, ...]:
+    """Return what `@cron` left on the function, in the order it is written."""
+    return tuple(getattr(function, _SCHEDULES, ()))
+
+
+def _marked(function: F, identifier: str | None) -> F:
+    if not callable(function):
+        raise TaskLoadError(f"@task marks functions, not {type(function).__name__} objects")
+    return _set(function, _MARK, TaskMark(identifier))
+
+
+def _set(function: F, name: str, value: object) -> F:
+    try:
+        setattr(function, name, value)
+    except AttributeError:
+        raise TaskLoadError(
+            f"{function!r} cannot be decorated, for it takes no attributes; use registry.register(identifier, function)"
+        ) from None
+    return function
+
+
+# -- the registry --------------------------------------------------------------------------------------------------
+
+
+class TaskRegistry:
+    """The tasks a worker knows, by identifier.
+
+    Fill it before the worker starts; from then on it is only read, from many threads, without a lock.
+    """
+
+    def __init__(self, tasks: Iterable[Task] = ()) -> None:
+        self._tasks: dict[str, Task] = {}
+        # Registered with an annotation that was not defined yet; composed when first asked for.
+        self._waiting: dict[str, tuple[Function, str]] = {}
+        for each in tasks:
+            self.add(each)
+
+    @overload
+    def task(self, identifier: F, /) -> F: ...
+    @overload
+    def task(self, identifier: str | None = None) -> Callable[[F], F]: ...
+    def task(self, identifier: F | str | None = None) -> F | Callable[[F], F]:
+        """Register the decorated function as the task `identifier`, by default its own name.
+
+        Also works bare, `@registry.task`. The function stays what it is and can be called as before.
+        """
+        if callable(identifier):
+            self.register(_name_of(identifier), identifier)
+            return identifier
+        name = _checked_identifier(identifier)
+
+        def decorate(function: F) -> F:
+            self.register(_name_of(function) if name is None else name, function)
+            return function
+
+        return decorate
+
+    def register(self, identifier: str, function: Function, *, source: str | None = None) -> None:
+        """Register a function as a task; `source` says where it is written when the function itself cannot.
+
+        Raises `TaskLoadError` for an identifier that breaks the rules or is taken, and for a function that cannot be
+        called with `(payload)` or `(payload, context)`.
+        """
+        place = source or source_of(function)
+        _checked_identifier(identifier)
+        self._check_free(identifier, place)
+        try:
+            self._tasks[identifier] = make_task(identifier, function, place)
+        except NameError:
+            # A class defined further down in the same module; `complete` tries again.
+            self._waiting[identifier] = (function, place)
+
+    def add(self, made: Task) -> None:
+        """Register a task that is already made; raises `TaskLoadError` when its identifier is taken."""
+        self._check_free(made.identifier, made.source)
+        self._tasks[made.identifier] = made
+
+    def complete(self) -> None:
+        """Finish what was registered with an annotation that was not defined at that time.
+
+        Loaders call it, and so does `get`. Raises `TaskLoadError` when the annotation is still not defined.
+        """
+        for identifier, (function, place) in list(self._waiting.items()):
+            try:
+                self._tasks[identifier] = make_task(identifier, function, place)
+            except NameError as error:
+                raise undefined_annotation(identifier, place, error) from error
+            self._waiting.pop(identifier, None)
+
+    def get(self, identifier: str) -> Task | None:
+        """Return the task, or None when it is not known here."""
+        found = self._tasks.get(identifier)
+        if found is None and identifier in self._waiting:
+            self.complete()
+            return self._tasks.get(identifier)
+        return found
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The identifiers of all tasks, sorted."""
+        return tuple(sorted((*self._tasks, *self._waiting)))
+
+    @property
+    def crontab_sources(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Yield (identifier, pattern, options) of every `@cron` on a registered function, by identifier."""
+        # Asked late, for @cron may stand above @registry.task and then decorates after it.
+        for identifier in self.identifiers:
+            for schedule in schedules_of(self._function(identifier)):
+                yield identifier, schedule.pattern, schedule.options
+
+    def __contains__(self, identifier: object) -> bool:
+        return identifier in self._tasks or identifier in self._waiting
+
+    def __iter__(self) -> Iterator[Task]:
+        self.complete()
+        return iter([self._tasks[identifier] for identifier in self.identifiers])
+
+    def __len__(self) -> int:
+        return len(self._tasks) + len(self._waiting)
+
+    def __repr__(self) -> str:
+        return f"TaskRegistry({', '.join(self.identifiers)})"
+
+    def _function(self, identifier: str) -> Function | None:
+        known = self._tasks.get(identifier)
+        return self._waiting[identifier][0] if known is None else known.function
+
+    def _check_free(self, identifier: str, place: str) -> None:
+        if identifier in self:
+            known = self._tasks.get(identifier)
+            first = self._waiting[identifier][1] if known is None else known.source
+            raise TaskLoadError(
+                f"the task {identifier!r} is defined twice, in {first} and in {place}; rename or remove one of them"
+            )
+
+
+def make_task(identifier: str, function: Function, source: str) -> Task:
+    """Return the task; raises `TaskLoadError`, or `NameError` for an annotation that is not defined (yet)."""
+    _checked_identifier(identifier)
+    try:
+        return Task(identifier, compose(function), source, function)
+    except TaskLoadError as error:
+        raise TaskLoadError(f"{source} cannot be the task {identifier!r}: {error}") from error
+
+
+def undefined_annotation(identifier: str, source: str, error: NameError) -> TaskLoadError:
+    """Return the error for a payload annotation that nothing defines."""
+    return TaskLoadError(
+        f"{source} cannot be the task {identifier!r}: the annotation of its payload is not defined ({error}); "
+        "import the type where it runs too, not only under TYPE_CHECKING"
+    )
+
+
+def source_of(function: Function) -> str:
+    """Return the file and line where a function is written, or its module and name."""
+    code = getattr(plain_function(function), "__code__", None)
+    if code is not None:
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return f"{getattr(function, '__module__', None) or 'builtins'}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def _checked_identifier(identifier: Any) -> str | None:
+    """Return the identifier when it keeps the schema's rules, or is None; the rules stand with `JobSpec`."""
+    if identifier is not None:
+        try:
+            JobSpec(task=identifier)
+        except InvalidJobError as error:
+            raise TaskLoadError(f"the task identifier {identifier!r:.80} cannot be used: {error}") from None
+    return identifier  # type: ignore[no-any-return]  # checked to be a text just now
+
+
+def _name_of(function: Function) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or name == "<lambda>":
+        raise TaskLoadError(
+            f"the function of {source_of(function)} has no name; give the identifier: .task('identifier')"
+        )
+    return name
