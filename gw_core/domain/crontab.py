@@ -205,6 +205,8 @@ class _LineReader:
                     f"there {'is' if count == 1 else 'are'} only {count} time field{'' if count == 1 else 's'}",
                     "five of them (minute, hour, day, month, weekday) and then a task",
                 )
+            if word[0].startswith("@"):
+                raise _Refused(word.start(), f"{shown(word[0])} is a nickname", "five time fields, such as 0 0 * * *")
             self._position = word.end()
             fields.append(self._field(field, word))
         return fields

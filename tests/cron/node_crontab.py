@@ -42,7 +42,7 @@ DIGESTS = digests()
 
 
 def install_ancestor(folder: Path) -> Path:
-    """Install the ancestor into `folder` and return its entry module; skips the test when npm is missing (not in CI)."""
+    """Install the ancestor into `folder` and return its entry module; without npm the test is skipped, in CI failed."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         if os.environ.get("CI") == "true":

@@ -1,0 +1,390 @@
+"""Reading and writing crontabs: every fault with its place, nothing dropped, nothing raised but our own error."""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_schedule import schedules
+
+from gw_core.domain.crontab import CrontabFault, format_crontab, format_item, parse_crontab, read_crontab
+from gw_core.domain.crontab_item import CrontabItem, crontab_item, refuse_duplicates
+from gw_core.domain.errors import CrontabError, InvalidInputError
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.schedule import Schedule, daily_at
+
+MUTATED_LINES = 100_000
+TAME_LINES = [
+    "30 4 * * 1 send_weekly_email ?fill=2d&max=10 {onboarding:false}",
+    "0 */4 * * * rollup",
+    "*/5 8-17 1,15 */3 1-5 reports/weekly ?id=a&queue=q&jobKey=k%20k&jobKeyMode=preserve_run_at&priority=-3",
+    """* * * * * t {a:[1,0x1F,.5,{b:null}],'c d':"e\\u0041",f:-Infinity,/*g*/}""",
+    "# a comment",
+    '59 23 31 12 7 a:b-c_d {"strict":[true,false,null,1e3]}',
+]
+PIECES = [
+    *"0123456789*/,- ?&={}[]:'\"\\.+%#_aZ\t\r\n\v\x00\x1b\x85\u00a0\u2028\ufeff\ud800äß😀",
+    *["?id=", "fill=1d", "max=0", "jobKey=", "priority=", "{a:1}", "* * * * * ", "*/", "1-", "NaN", "\\u", "0x"],
+    *["[" * 50, "{a:" * 50, "9" * 400, "1," * 300, "%00", "//", "/*", "*/", "__proto__:"],
+]
+
+
+def faults_of(text: str) -> tuple[CrontabFault, ...]:
+    return read_crontab(text)[1]
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def test_an_item_has_everything_its_line_says() -> None:
+    line = (
+        "30 4 * * 1 mail/weekly ?id=w&fill=1d12h&max=3&queue=q&jobKey=a+b&jobKeyMode=preserve_run_at&priority=-4 {a:1}"
+    )
+
+    assert parse_crontab(line) == (
+        CrontabItem(
+            task="mail/weekly",
+            schedule=Schedule.parse("30 4 * * 1"),
+            identifier="w",
+            fill=timedelta(hours=36),
+            max_attempts=3,
+            queue_name="q",
+            job_key="a b",
+            job_key_mode=JobKeyMode.PRESERVE_RUN_AT,
+            priority=-4,
+            payload={"a": 1},
+        ),
+    )
+
+
+def test_a_line_without_options_has_the_defaults() -> None:
+    (item,) = parse_crontab("* * * * * task")
+
+    assert (item.identifier, item.fill, item.max_attempts, item.priority) == ("task", timedelta(), None, None)
+    assert (item.queue_name, item.job_key, item.job_key_mode, item.payload) == (None, None, JobKeyMode.REPLACE, None)
+
+
+def test_comments_blank_lines_windows_line_ends_and_a_byte_order_mark_are_understood() -> None:
+    text = "\ufeff# first\r\n\r\n  \t\r\n* * * * * a\r\n   # indented\r\n0 0 * * 7\tb   \r\n"
+
+    assert [item.task for item in parse_crontab(text)] == ["a", "b"]
+
+
+def test_an_empty_crontab_has_no_items() -> None:
+    assert parse_crontab("") == ()
+
+
+@pytest.mark.parametrize("option", ["jobKey=k&jobKeyMode=preserve_run_at", "job_key=k&job_key_mode=preserve_run_at"])
+def test_options_may_be_written_as_in_javascript_or_with_underscores(option: str) -> None:
+    (item,) = parse_crontab(f"* * * * * task ?{option}")
+
+    assert (item.job_key, item.job_key_mode) == ("k", JobKeyMode.PRESERVE_RUN_AT)
+
+
+def test_both_spellings_of_one_option_are_a_repetition() -> None:
+    (fault,) = faults_of("* * * * * task ?jobKey=a&job_key=b")
+
+    assert "given twice" in fault.message
+
+
+# -- faults --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "message"),
+    [
+        pytest.param("60 * * * * t", 1, "'60' is too large for the minute", id="too large"),
+        pytest.param("* * 0 * * t", 5, "'0' is too small for the day", id="too small"),
+        pytest.param("* 1,2,24 * * * t", 7, "'24' is too large for the hour", id="in a list"),
+        pytest.param("5-5 * * * * t", 1, "the range '5-5' in the minute field does not ascend", id="flat range"),
+        pytest.param("* * * */0 * t", 7, "the step of '*/0' in the month field must be", id="no step"),
+        pytest.param("* * * * 1, t", 11, "a value is missing in the weekday field", id="nothing after a comma"),
+        pytest.param("1-10/2 * * * * t", 1, "'1-10/2' is not a number, range or wildcard", id="stepped range"),
+        pytest.param("* * * * mon t", 9, "there are only 4 time fields", id="a name of a day"),
+        pytest.param("* * * L * t", 7, "there are only 3 time fields", id="a letter"),
+        pytest.param("* * * ? * t", 7, "'?' cannot stand in the month field", id="a question mark"),
+        pytest.param("@daily t", 1, "'@daily' is a nickname", id="a nickname"),
+        pytest.param("* * * * task", 9, "there are only 4 time fields", id="four fields"),
+        pytest.param("* *", 4, "there are only 2 time fields", id="two fields and no more"),
+        pytest.param("* * * * *", 10, "the task is missing", id="no task"),
+        pytest.param("  * * * * * 9t", 13, "'9t' is not the name of a task", id="a task that starts with a digit"),
+        pytest.param("* * * * * t ?", 13, "there are no options after the ?", id="no options"),
+        pytest.param("* * * * * t ?id=a&nope=1", 19, "there is no option 'nope'", id="unknown option"),
+        pytest.param("* * * * * t ?id=1", 14, "'1' does not fit this option", id="wrong id"),
+        pytest.param("* * * * * t ?max=0", 14, "max attempts is 0", id="no attempt"),
+        pytest.param("* * * * * t ?max=32768", 14, "max attempts is 32768", id="more attempts than a smallint holds"),
+        pytest.param("* * * * * t ?priority=40000", 14, "priority is 40000", id="priority beyond smallint"),
+        pytest.param("* * * * * t ?jobKey=", 14, "the job key is empty", id="empty key"),
+        pytest.param(
+            "* * * * * t ?jobKeyMode=preserve_run_at", 13, "jobKeyMode is given without", id="mode without key"
+        ),
+        pytest.param("* * * * * t ?fill=9999w", 14, "'9999w' is more than ten years", id="fill beyond ten years"),
+        pytest.param(f"* * * * * {'t' * 129}", 11, "the task identifier is 129 characters", id="long task"),
+        pytest.param(f"* * * * * t ?queue={'q' * 129}", 14, "the queue name is 129 characters", id="long queue"),
+        pytest.param("* * * * * t # why", 13, "'# why' is out of place", id="a trailing comment"),
+        pytest.param("* * * * * t {a:}", 16, 'unexpected "}" in the payload', id="broken payload"),
+        pytest.param("* * * * * t {a:1", 17, "unexpected end of input in the payload", id="open payload"),
+        pytest.param("* * * * * t {a:NaN}", 13, "the payload holds NaN or Infinity", id="not a number"),
+        pytest.param(r"* * * * * t {a:'\0'}", 13, r"the payload contains \u0000", id="NUL"),
+        pytest.param(r"* * * * * t {a:'\ud800'}", 13, "the payload holds a lone surrogate", id="lone surrogate"),
+        pytest.param(f"* * * * * t {{a:{'[' * 99}", 13, "the payload is nested too deeply", id="deep payload"),
+        pytest.param(
+            f"* * * * * t {{a:'{'x' * 1_000}'}}", 13, "the payload is too long to be read as JSON5", id="long"
+        ),
+        pytest.param(f"* * * * * t {{a:'{'x' * 10_000}'}}", 10_001, "the line is 10018 characters", id="long line"),
+    ],
+)
+def test_a_fault_has_its_column_and_says_what_is_wrong(line: str, column: int, message: str) -> None:
+    (fault,) = faults_of(f"# a comment\n{line}")
+
+    assert (fault.line, fault.column, fault.text) == (2, column, line)
+    assert fault.message.startswith(message)
+    assert fault.expected
+
+
+def test_all_faults_of_a_file_are_reported_at_once_in_order() -> None:
+    text = "61 25 * * 8 task ?max=0&nope=1 {a:}\n* * * * * fine\n* * * task\n"
+
+    assert [(fault.line, fault.column) for fault in faults_of(text)] == [
+        (1, 1),
+        (1, 4),
+        (1, 11),
+        (1, 19),
+        (1, 25),
+        (1, 35),
+        (3, 7),
+    ]
+
+
+def test_the_error_shows_each_fault_under_its_line_and_lists_them() -> None:
+    with pytest.raises(CrontabError) as caught:
+        parse_crontab("* * * * * a\n\t* 24 * * * b", source="my/crontab")
+
+    assert str(caught.value) == (
+        "my/crontab:2:4: '24' is too large for the hour; "
+        "expected numbers from 0 to 23, ranges like 1-5, * or */n, separated by commas\n"
+        "    \\t* 24 * * * b\n"
+        "        ^"
+    )
+    assert [type(fault) for fault in caught.value.faults] == [CrontabFault]
+
+
+def test_identifiers_used_twice_are_refused_with_both_lines() -> None:
+    (fault,) = faults_of("* * * * * a\n* * * * * b\n0 0 * * * b ?id=a")
+
+    assert (fault.line, fault.message) == (3, "the identifier 'a' is already used in line 1")
+
+
+def test_nothing_from_the_file_can_command_a_terminal() -> None:
+    with pytest.raises(CrontabError) as caught:
+        parse_crontab("* * * * * \x1b]0;owned\x07 ?\u202egpj=\x9b1m {\x1b[2J}")
+
+    assert all(character.isprintable() or character == "\n" for character in str(caught.value))
+
+
+def test_of_a_thousand_faults_the_message_shows_some_and_counts_the_rest() -> None:
+    with pytest.raises(CrontabError, match="and 980 more") as caught:
+        parse_crontab("nonsense\n" * 1_000)
+
+    assert len(caught.value.faults) == 1_000
+
+
+def test_the_mark_stands_under_the_place_in_a_long_line() -> None:
+    (fault,) = faults_of(f"* * * * * task ?jobKey={'k' * 300}&nope=1&id={'i' * 200}")
+    shown, mark = fault.excerpt().splitlines()
+
+    assert shown[mark.index("^") :].startswith("nope=1")
+    assert len(shown) < 110
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+names = st.from_regex(r"[_a-zA-Z][_a-zA-Z0-9:/_-]{0,20}", fullmatch=True)
+keys = st.text(st.characters(codec="utf-8", exclude_characters="\x00\n\r\u2028\u2029"), min_size=1, max_size=30)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | keys,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@st.composite
+def items(draw: st.DrawFn) -> CrontabItem:
+    job_key = draw(st.none() | keys)
+    task = draw(names)
+    return CrontabItem(
+        task=task,
+        schedule=draw(schedules),
+        identifier=draw(st.just(task) | st.from_regex("[_a-zA-Z][-_a-zA-Z0-9]{0,20}", fullmatch=True)),
+        fill=timedelta(seconds=draw(st.integers(0, 3650 * 86_400))),
+        max_attempts=draw(st.none() | st.integers(1, 32_767)),
+        queue_name=draw(st.none() | st.from_regex("[-a-zA-Z0-9_:]{1,20}", fullmatch=True)),
+        job_key=job_key,
+        job_key_mode=draw(st.sampled_from([JobKeyMode.REPLACE, JobKeyMode.PRESERVE_RUN_AT]))
+        if job_key
+        else JobKeyMode.REPLACE,
+        priority=draw(st.none() | st.integers(-32_768, 32_767)),
+        payload=draw(st.none() | st.dictionaries(keys, json_values, max_size=4)),
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(item=items())
+def test_what_is_written_reads_as_the_same_item(item: CrontabItem) -> None:
+    assert parse_crontab(format_item(item)) == (item,)
+
+
+def test_a_crontab_is_written_line_by_line() -> None:
+    text = '0 8 * * * a\n*/5 * * * * b ?id=c&jobKey=x%26y {"n":1}\n'
+
+    assert format_crontab(parse_crontab(text)) == text
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        crontab_item("* * * * *", "a task"),
+        crontab_item("* * * * *", "task", id="a/b"),
+        crontab_item("* * * * *", "task", queue_name="my queue"),
+        crontab_item("* * * * *", "task", job_key="two\nlines"),
+        crontab_item("* * * * *", "task", job_key="k", job_key_mode="unsafe_dedupe"),
+        crontab_item("* * * * *", "task", payload={"long": "x" * 10_000}),
+    ],
+    ids=["task", "identifier", "queue", "key", "mode", "payload"],
+)
+def test_an_item_the_grammar_cannot_say_is_not_written_as_something_else(item: CrontabItem) -> None:
+    with pytest.raises(CrontabError, match="cannot be written as a crontab line"):
+        format_item(item)
+
+
+# -- items from Python ---------------------------------------------------------------------------------------------
+
+
+def test_an_item_is_made_from_a_pattern_or_a_schedule() -> None:
+    assert crontab_item("0 8 * * *", "report") == crontab_item(daily_at(8), "report")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"id": ""},
+        {"id": "x" * 513},
+        {"fill": timedelta(seconds=-1)},
+        {"fill": timedelta(milliseconds=1)},
+        {"fill": timedelta(days=3651)},
+        {"fill": "2d"},
+        {"max_attempts": 0},
+        {"priority": 40_000},
+        {"queue_name": ""},
+        {"job_key": ""},
+        {"job_key_mode": "preserve_run_at"},
+        {"job_key": "k", "job_key_mode": "sometimes"},
+        {"payload": [1]},
+        {"payload": {"a": float("nan")}},
+        {"payload": {"a": "\x00"}},
+        {"payload": {"a": "\ud800"}},
+        {"payload": {"a": object()}},
+    ],
+    ids=str,
+)
+def test_an_item_the_database_would_refuse_is_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        crontab_item("* * * * *", "task", **options)
+
+
+def test_an_items_payload_is_its_own_copy() -> None:
+    payload = {"a": [1]}
+    item = crontab_item("* * * * *", "task", payload=payload)
+    payload["a"].append(2)
+
+    assert item.payload == {"a": [1]}
+
+
+def test_a_job_says_when_it_was_due_and_whether_it_came_late() -> None:
+    item = crontab_item("* * * * *", "task", payload={"a": 1, "_cron": "mine"})
+
+    assert item.job_payload(datetime(2021, 1, 1, 4, tzinfo=UTC), backfilled=False) == {
+        "a": 1,
+        "_cron": {"ts": "2021-01-01T04:00:00.000Z", "backfilled": False},
+    }
+
+
+def test_items_with_one_identifier_are_refused_together() -> None:
+    with pytest.raises(CrontabError, match="found more than once: 'a', 'b'"):
+        refuse_duplicates([crontab_item("* * * * *", task) for task in ("a", "b", "c", "a", "b", "a")])
+
+
+# -- whatever comes ------------------------------------------------------------------------------------------------
+
+
+def mutated(line: str, chance: random.Random) -> str:
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(line) + 1)
+        kind = chance.random()
+        if kind < 0.5:
+            line = line[:place] + chance.choice(PIECES) + line[place:]
+        elif kind < 0.8:
+            line = line[:place] + line[place + chance.randint(1, 4) :]
+        else:
+            other = chance.choice(TAME_LINES)
+            line = line[:place] + other[chance.randrange(len(other)) :]
+    return line
+
+
+def test_a_hundred_thousand_mutated_lines_are_read_or_refused_and_nothing_is_dropped() -> None:
+    chance = random.Random(20_261_121)
+    slowest = 0.0
+    for _ in range(MUTATED_LINES):
+        line = mutated(chance.choice(TAME_LINES), chance)
+        began = time.process_time()
+        found, faults = read_crontab(line)
+        slowest = max(slowest, time.process_time() - began)
+
+        meant = sum(1 for part in line.replace("\r\n", "\n").split("\n") if not _is_idle(part))
+        assert len(found) + len({fault.line for fault in faults}) == meant, line
+    # Milliseconds by far, but a busy machine may halt us for long in between.
+    assert slowest < 1.0
+
+
+def _is_idle(line: str) -> bool:
+    rest = line.strip("\ufeff \t\v\f\r\n\u00a0\u2028")
+    return not rest or rest.startswith("#")
+
+
+@settings(max_examples=500, deadline=None)
+@given(text=st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    found, faults = read_crontab(text)
+
+    assert all(fault.column >= 1 and fault.line >= 1 for fault in faults)
+    assert all(format_item(item) for item in found)
+
+
+def test_the_costliest_lines_take_milliseconds() -> None:
+    payloads = [
+        "{a:[" + "1," * 99 + "]}",
+        "{" + "/**/" * 249 + "}",
+        "{a:'" + "x" * 990 + "'}",
+        "{a:" * 20 + "1" + "}" * 20,
+    ]
+    fields = ["1," * 4_000, "*/1," * 2_000, "0-59," * 1_500, "9" * 9_000, "-" * 9_000]
+    lines = [f"* * * * * t {payload}" for payload in payloads] + [f"{field} * * * * t" for field in fields]
+    began = time.process_time()
+    for line in lines:
+        read_crontab(line)
+
+    assert (time.process_time() - began) / len(lines) < 0.5
+
+
+def test_the_examples_of_the_manual_parse() -> None:
+    page = (Path(__file__).parents[2] / "docs/guide/recurring-tasks.md").read_text("utf-8")
+    blocks = [block.partition("```")[0] for block in page.split("```crontab\n")[1:]]
+
+    assert len(blocks) >= 3
+    assert all(parse_crontab(block) for block in blocks)
