@@ -48,6 +48,9 @@ begin
          and jobs.is_available is not true;
     end if;
 
+    -- The rows are made in the order of the specifications, whatever order the joins find them in: jobs of one queue run
+    -- in the order of id. And a task deleted since the first statement above makes this fail; an inner join would drop
+    -- its jobs in silence.
     return query
       insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
              (job_queue_id, task_id, payload, run_at, max_attempts, key, priority, flags)
@@ -63,7 +66,7 @@ begin
              end
         from unnest(v_pending) with ordinality as spec
              (identifier, payload, queue_name, run_at, max_attempts, job_key, priority, flags, place)
-        join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.identifier = spec.identifier
+        left join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.identifier = spec.identifier
         left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as job_queues on job_queues.queue_name = spec.queue_name
        order by spec.place
       on conflict (key) do update
