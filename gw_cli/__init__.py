@@ -1,1 +1,1 @@
-"""The command line: a thin front end over gw_core's public names."""
+"""The command line: every command opens a door of the core, calls it and hands over what came back."""

@@ -1,0 +1,16 @@
+"""The commands, one module each; this list is what `gw --help` shows without loading them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gw_cli.frame import Entry
+
+ENTRIES: Final = (
+    Entry("run", "Running jobs", "Run jobs until told to stop, or with --once until none is left."),
+    Entry("add", "Jobs", "Add a job."),
+    Entry("list", "Jobs", "List jobs."),
+    Entry("remove", "Jobs", "Remove the job with a key."),
+    Entry("migrate", "Setting up", "Install the schema, or bring it up to date."),
+    Entry("config", "Setting up", "Look at the configuration."),
+)

@@ -1,0 +1,471 @@
+"""Every setting of the command line, and where its value comes from: flag, environment, file or default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Generic, Literal, TypeVar, cast
+
+from gw_cli.text import quoted
+from gw_core import InvalidInputError, InvalidSettingError, WorkerSettings, format_duration, parse_duration
+
+T = TypeVar("T")
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+LOG_FORMATS: Final = ("text", "json")
+
+# libpq finds its database by these; user, password and port only add to what is named.
+NAMING_PG_VARIABLES: Final = ("PGDATABASE", "PGHOST", "PGSERVICE")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from: `kind`, and the flag, variable or file by name."""
+
+    kind: Literal["flag", "environment", "file", "default"]
+    place: str = ""
+
+    def __str__(self) -> str:
+        return self.place or self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(Generic[T]):
+    """One setting; its name is its key in the file, its long flag without dashes, and `GW_NAME` in the environment.
+
+    `read` makes a value of what a flag, a variable or a TOML file holds, or raises `ValueError` with what to write
+    instead. `rebase` makes a relative value from a file relative to the file's folder. A `secret` is never shown as is.
+    """
+
+    name: str
+    help: str
+    read: Callable[[object], T]
+    default: T
+    write: Callable[[T], str] = str
+    metavar: str = ""
+    also: tuple[str, ...] = ()
+    rebase: Callable[[T, Path], T] | None = None
+    secret: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The long flag."""
+        return f"--{self.name}"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables, the first that is set wins."""
+        return (f"GW_{self.name.upper().replace('-', '_')}", *self.also)
+
+    def parse(self, raw: object, origin: Origin, folder: Path | None = None) -> T:
+        """Return the value that `raw` stands for; raises `InvalidSettingError` naming the place."""
+        try:
+            value = self.read(raw)
+        except ValueError as error:
+            where = origin.place if origin.kind != "file" else f"{origin.place}: {self.name}"
+            what = "" if self.secret else f" {quoted(str(raw))}"
+            raise InvalidSettingError(f"{where}{what}: {error}") from None
+        return value if self.rebase is None or folder is None else self.rebase(value, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """What `gw.toml`, or `[tool.gw]` of a `pyproject.toml`, says."""
+
+    path: Path
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A value and where it came from."""
+
+    setting: Setting[Any]
+    value: Any
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All settings with their values."""
+
+    entries: Mapping[str, Resolved]
+    file: Path | None = None
+
+    def __getitem__(self, setting: Setting[T]) -> T:
+        """Return the value of a setting."""
+        return cast(T, self.entries[setting.name].value)
+
+    def origin(self, setting: Setting[Any]) -> Origin:
+        """Return where its value came from."""
+        return self.entries[setting.name].origin
+
+
+# -- how values read -------------------------------------------------------------------------------------------------
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str) or not raw:
+        raise ValueError("give a text that is not empty")
+    return raw
+
+
+def _path(raw: object) -> Path:
+    return Path(_text(raw)).expanduser()
+
+
+def _count(smallest: int, largest: int) -> Callable[[object], int]:
+    def read(raw: object) -> int:
+        known = raw if isinstance(raw, int) and not isinstance(raw, bool) else None
+        if isinstance(raw, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", raw):
+            known = int(raw)
+        if known is None or not smallest <= known <= largest:
+            raise ValueError(f"give a whole number from {smallest} to {largest}")
+        return known
+
+    return read
+
+
+def _switch(raw: object) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    word = raw.lower() if isinstance(raw, str) else ""
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError("give true or false")
+
+
+def _choice(*choices: str) -> Callable[[object], str]:
+    def read(raw: object) -> str:
+        if raw not in choices:
+            raise ValueError(f"give one of {', '.join(choices)}")
+        return str(raw)
+
+    return read
+
+
+def _names(raw: object) -> tuple[str, ...]:
+    parts: Sequence[object] = raw.split(",") if isinstance(raw, str) else raw if isinstance(raw, list | tuple) else ()
+    names = tuple(part.strip() for part in parts if isinstance(part, str))
+    if not parts or len(names) != len(parts) or not all(names):
+        raise ValueError("give names, none of them empty")
+    return names
+
+
+def _duration(raw: object) -> timedelta:
+    try:
+        span: timedelta = parse_duration(_text(raw))
+        return span
+    except InvalidInputError:
+        raise ValueError("write a span of time like 90s, 5m, 1h30m, 250ms or 2d") from None
+
+
+def _milliseconds(raw: object) -> timedelta:
+    # The ancestor's poll interval is a number of milliseconds; scripts that say `--poll-interval 500` go on to work.
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return timedelta(milliseconds=min(raw, 10**12))
+    if isinstance(raw, str) and re.fullmatch(r"[0-9]{1,12}", raw):
+        return timedelta(milliseconds=int(raw))
+    return _duration(raw)
+
+
+def _at_least(least: timedelta, read: Callable[[object], timedelta]) -> Callable[[object], timedelta]:
+    def checked(raw: object) -> timedelta:
+        span: timedelta = read(raw)
+        if span < least:
+            raise ValueError(f"give at least {format_duration(least)}")
+        return span
+
+    return checked
+
+
+def _beside(path: Path, folder: Path) -> Path:
+    return folder / path
+
+
+def _embedded_beside(conninfo: str, folder: Path) -> str:
+    """Keep the data folder of `embedded:` beside the file that asks for it, wherever `gw` is started."""
+    if not conninfo.startswith("embedded:"):
+        return conninfo
+    where = conninfo.removeprefix("embedded:")
+    if where.startswith("//") and where[2:3] not in ("", "/"):
+        return conninfo  # names a host; the core refuses it with its own sentence
+    return f"embedded:{folder / Path(where.removeprefix('//') or '.gw/postgres').expanduser()}"
+
+
+def _written_switch(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _written_names(value: Sequence[str]) -> str:
+    return ", ".join(value)
+
+
+def _written_optional(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+# -- the settings ----------------------------------------------------------------------------------------------------
+
+_CORE = WorkerSettings()
+
+CONNECTION: Final = Setting[str | None](
+    name="connection",
+    metavar="URL",
+    help="The database: postgres://…, a libpq string, or embedded: for a PostgreSQL run for you.",
+    read=_text,
+    default=None,
+    write=_written_optional,
+    also=("DATABASE_URL",),
+    rebase=lambda value, folder: None if value is None else _embedded_beside(value, folder),
+    secret=True,
+)
+SCHEMA: Final = Setting[str](
+    name="schema",
+    metavar="NAME",
+    help="The schema the queue lives in.",
+    read=_text,
+    default="graphile_worker",
+    also=("GRAPHILE_WORKER_SCHEMA",),
+)
+PG_BIN: Final = Setting[Path | None](
+    name="pg-bin",
+    metavar="DIR",
+    help="The folder with PostgreSQL's programs, for embedded:.",
+    read=_path,
+    default=None,
+    write=_written_optional,
+    rebase=lambda value, folder: None if value is None else _beside(value, folder),
+)
+PREPARED_STATEMENTS: Final = Setting[bool](
+    name="prepared-statements",
+    help="Use prepared statements; turn off behind a pooler in transaction mode.",
+    read=_switch,
+    default=True,
+    write=_written_switch,
+)
+MAX_POOL_SIZE: Final = Setting[int](
+    name="max-pool-size",
+    metavar="N",
+    help="The most connections tasks may have open through their context.",
+    read=_count(1, 10_000),
+    default=10,
+)
+JOBS: Final = Setting[int](
+    name="jobs",
+    metavar="N",
+    help="How many jobs run at the same time.",
+    read=_count(1, 10_000),
+    default=_CORE.concurrency,
+)
+POLL_INTERVAL: Final = Setting[timedelta](
+    name="poll-interval",
+    metavar="SPAN",
+    help="How often to look for scheduled jobs and retries; a bare number is milliseconds.",
+    read=_at_least(timedelta(milliseconds=1), _milliseconds),
+    default=_CORE.poll_interval,
+    write=format_duration,
+)
+LOOK_AHEAD: Final = Setting[timedelta](
+    name="look-ahead",
+    metavar="SPAN",
+    help="How much work, measured in time, to claim beyond the free threads.",
+    read=_duration,
+    default=_CORE.look_ahead,
+    write=format_duration,
+)
+GRACE_PERIOD: Final = Setting[timedelta](
+    name="grace-period",
+    metavar="SPAN",
+    help="How long running jobs may take to end after the first signal.",
+    read=_duration,
+    default=_CORE.grace_period,
+    write=format_duration,
+)
+LISTEN: Final = Setting[bool](
+    name="listen",
+    help="Hear of new jobs at once; off, they are found by polling alone.",
+    read=_switch,
+    default=_CORE.listen,
+    write=_written_switch,
+)
+CLIENT_TIME: Final = Setting[bool](
+    name="client-time",
+    help="Judge what is due by this machine's clock, not the database's.",
+    read=_switch,
+    default=_CORE.use_client_time,
+    write=_written_switch,
+)
+STRICT: Final = Setting[bool](
+    name="strict",
+    help="Refuse to start when a task cannot be loaded; with --once, exit 1 when a job failed.",
+    read=_switch,
+    default=_CORE.strict,
+    write=_written_switch,
+)
+TASKS: Final = Setting[Path](
+    name="tasks",
+    metavar="DIR",
+    help="The folder with the tasks.",
+    read=_path,
+    default=Path("tasks"),
+    rebase=_beside,
+)
+APP: Final = Setting[str | None](
+    name="app",
+    metavar="MODULE:NAME",
+    help="Take the tasks from a TaskRegistry instead of a folder.",
+    read=_text,
+    default=None,
+    write=_written_optional,
+)
+CRONTAB: Final = Setting[Path | None](
+    name="crontab",
+    metavar="FILE",
+    help="The crontab; without it, ./crontab if there is one.",
+    read=_path,
+    default=None,
+    write=_written_optional,
+    rebase=lambda value, folder: None if value is None else _beside(value, folder),
+)
+WATCH: Final = Setting[bool](
+    name="watch",
+    help="Read changed task files again between jobs.",
+    read=_switch,
+    default=False,
+    write=_written_switch,
+)
+FORBIDDEN_FLAG: Final = Setting[tuple[str, ...]](
+    name="forbidden-flag",
+    metavar="FLAG",
+    help="Leave jobs with this flag to others; may be repeated.",
+    read=_names,
+    default=(),
+    write=_written_names,
+)
+LOG_LEVEL: Final = Setting[str](
+    name="log-level",
+    metavar="LEVEL",
+    help="The least that is logged: debug, info, warning or error.",
+    read=_choice(*LOG_LEVELS),
+    default="info",
+)
+LOG_FORMAT: Final = Setting[str](
+    name="log-format",
+    metavar="FORMAT",
+    help="How log lines are written: text, or json with one object a line.",
+    read=_choice(*LOG_FORMATS),
+    default="text",
+)
+
+SETTINGS: Final[tuple[Setting[Any], ...]] = (
+    CONNECTION,
+    SCHEMA,
+    PG_BIN,
+    PREPARED_STATEMENTS,
+    MAX_POOL_SIZE,
+    JOBS,
+    POLL_INTERVAL,
+    LOOK_AHEAD,
+    GRACE_PERIOD,
+    LISTEN,
+    CLIENT_TIME,
+    STRICT,
+    TASKS,
+    APP,
+    CRONTAB,
+    WATCH,
+    FORBIDDEN_FLAG,
+    LOG_LEVEL,
+    LOG_FORMAT,
+)
+"""Every setting, in the order the manual and `gw config show` list them."""
+
+BY_NAME: Final[Mapping[str, Setting[Any]]] = {setting.name: setting for setting in SETTINGS}
+
+
+# -- which value counts ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where values may come from, strongest first; a flag that was not given is None."""
+
+    flags: Mapping[str, object] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    file: ConfigFile | None = None
+    folder: Path = Path()
+    """The current folder: a value from a file that lies there needs no other place to start from."""
+
+
+def resolve(sources: Sources) -> Configuration:
+    """Return every setting with the value that counts; raises `InvalidSettingError` naming place, value and remedy."""
+    stored = checked_file(sources.file)
+    entries = {setting.name: _resolve_one(setting, sources, stored) for setting in SETTINGS}
+    return Configuration(entries, None if sources.file is None else sources.file.path)
+
+
+def _resolve_one(setting: Setting[Any], sources: Sources, stored: Mapping[str, object]) -> Resolved:
+    given = sources.flags.get(setting.name)
+    if given is not None and given != [] and given != ():
+        return _read(setting, given, Origin("flag", setting.flag))
+    for variable in setting.variables:
+        # An empty variable counts as unset: that is how a container's environment says "nothing".
+        if sources.environment.get(variable):
+            return _read(setting, sources.environment[variable], Origin("environment", variable))
+    if setting is CONNECTION and (naming := naming_pg_variable(sources.environment)):
+        # The empty string leaves everything to libpq, which reads the variables itself.
+        return Resolved(setting, "", Origin("environment", naming))
+    if setting.name in stored and sources.file is not None:
+        path = sources.file.path
+        folder = None if path.parent == sources.folder else path.parent
+        return _read(setting, stored[setting.name], Origin("file", str(path)), folder)
+    return Resolved(setting, setting.default, Origin("default"))
+
+
+def _read(setting: Setting[Any], raw: object, origin: Origin, folder: Path | None = None) -> Resolved:
+    return Resolved(setting, setting.parse(raw, origin, folder), origin)
+
+
+def naming_pg_variable(environment: Mapping[str, str]) -> str | None:
+    """Return the first of libpq's variables that names a database, if one is set."""
+    return next((name for name in NAMING_PG_VARIABLES if environment.get(name)), None)
+
+
+def checked_file(file: ConfigFile | None) -> Mapping[str, object]:
+    """Return the file's values by setting; raises `InvalidSettingError` for a key nobody knows or one given twice."""
+    if file is None:
+        return {}
+    stored: dict[str, object] = {}
+    for key, raw in file.values.items():
+        name = key.replace("_", "-")
+        if name not in BY_NAME:
+            raise InvalidSettingError(f"{file.path}: the key {quoted(key)} is unknown; {_nearest(name)}")
+        if name in stored:
+            raise InvalidSettingError(f"{file.path}: the key {quoted(name)} stands there twice; keep one")
+        stored[name] = raw
+    return stored
+
+
+def _nearest(name: str) -> str:
+    close = get_close_matches(name, BY_NAME, n=1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(BY_NAME)}"
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return the `GW_…` variables that are no setting, most likely misspelt."""
+    known = {variable for setting in SETTINGS for variable in setting.variables} | set(OTHER_VARIABLES)
+    return sorted(name for name in environment if name.startswith("GW_") and name not in known)
+
+
+OTHER_VARIABLES: Final = {
+    "GW_CONFIG": "The configuration file, as --config.",
+    "GW_DEBUG": "Show the traceback of an error, as --debug.",
+}
+"""Variables that are not settings: they are needed before settings are read, or do not belong into a file."""

@@ -1,0 +1,63 @@
+"""What the exit code of `gw` says, and which of our errors it stands for."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import gw_core
+
+
+class ExitCode(IntEnum):
+    """The verdict of a command; each value carries the sentence the manual prints."""
+
+    meaning: str
+
+    def __new__(cls, value: int, meaning: str) -> ExitCode:
+        """Make the member; its number is its value."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    OK = 0, "Done."
+    FAILED = 1, "The command failed; with `gw run --once --strict`, also: a job failed."
+    USAGE = 2, "Wrong input: an option, an argument, a configuration file, a payload, or no database named."
+    UNAVAILABLE = 3, "The database cannot be reached or cannot answer now; trying again later may help."
+    REFUSED = 4, "The database refused us: wrong password, user or database, or the role lacks a right."
+    SCHEMA = 5, "The schema is not installed, incomplete, or too old for this version."
+    NOT_FOUND = 6, "Nothing matched what was asked for."
+    UNHEALTHY = 7, "The check ran and found something wrong."
+    TASKS = 8, "Tasks could not be loaded."
+    BREAKING_MIGRATION = 57, "The schema holds a breaking migration newer than this version; upgrade gw."
+    HANGUP = 129, "Ended by SIGHUP, after an orderly stop."
+    INTERRUPTED = 130, "Ended by SIGINT (Ctrl-C); `gw run` stops in order first."
+    BROKEN_PIPE = 141, "The reader of our output went away."
+    TERMINATED = 143, "Ended by SIGTERM, after an orderly stop."
+
+
+class NothingMatchedError(gw_core.GraphileWorkerError):
+    """What was asked for is not there."""
+
+
+# The nearest class in an error's ancestry decides.
+_VERDICTS: dict[type[BaseException], ExitCode] = {
+    gw_core.GraphileWorkerError: ExitCode.FAILED,
+    gw_core.InvalidInputError: ExitCode.USAGE,
+    gw_core.NoConnectionError: ExitCode.USAGE,
+    gw_core.DatabaseUnavailableError: ExitCode.UNAVAILABLE,
+    gw_core.TransientDatabaseError: ExitCode.UNAVAILABLE,
+    gw_core.EmbeddedError: ExitCode.UNAVAILABLE,
+    gw_core.AuthenticationError: ExitCode.REFUSED,
+    gw_core.PermissionDeniedError: ExitCode.REFUSED,
+    gw_core.SchemaMissingError: ExitCode.SCHEMA,
+    gw_core.SchemaTooOldError: ExitCode.SCHEMA,
+    gw_core.SchemaTooNewError: ExitCode.BREAKING_MIGRATION,
+    gw_core.TaskLoadError: ExitCode.TASKS,
+    NothingMatchedError: ExitCode.NOT_FOUND,
+    KeyboardInterrupt: ExitCode.INTERRUPTED,
+}
+
+
+def verdict(error: BaseException) -> ExitCode:
+    """Return the exit code an error ends the program with."""
+    return next((_VERDICTS[kind] for kind in type(error).__mro__ if kind in _VERDICTS), ExitCode.FAILED)

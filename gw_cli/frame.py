@@ -1,0 +1,97 @@
+"""What every command has in common: how it is declared, found and loaded, late."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command as `gw --help` lists it, known without loading it.
+
+    It lives in `gw_cli.commands.NAME` as `app`, which has one command, or several below that name.
+    """
+
+    name: str
+    section: str
+    summary: str
+
+    def load(self) -> Any:
+        """Import the command and return it ready to run."""
+        module = importlib.import_module(f"gw_cli.commands.{self.name}")
+        return typer.main.get_command(module.app)
+
+
+def new_app() -> typer.Typer:
+    """Return the Typer of one module under `gw_cli.commands`; `app.callback` makes it a group."""
+    return typer.Typer(
+        add_completion=False,
+        no_args_is_help=False,
+        # Plain help needs neither rich nor its tenth of a second.
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=HELP_OPTIONS,
+    )
+
+
+def command(app: typer.Typer, name: str) -> Callable[[Function], Function]:
+    """Return the decorator that makes a function a command of `app`; its docstring is the help."""
+    return app.command(name, cls=Command, context_settings=HELP_OPTIONS)
+
+
+class _AsTyped:
+    """Hands a value on as the shell gave it: our settings read texts themselves."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value; an option that may be repeated and was not given is empty."""
+        return () if value is None and (param.multiple or param.nargs == -1) else value
+
+
+class Command(TyperCommand):
+    """A command whose parameters are texts, lists of texts and switches.
+
+    Newer versions of Typer convert even a text with pydantic, whose import takes as long as connecting to a database.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for parameter in self.params:
+            if hasattr(parameter, "_runtime_param"):
+                parameter._runtime_param = _AsTyped()
+
+
+class Catalogue(TyperGroup):
+    """The commands of `gw`, loaded when they are called; the list in the help comes from their entries."""
+
+    entries: tuple[Entry, ...] = ()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, in the order of the help."""
+        return [entry.name for entry in self.entries]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load one command, or return None when there is none of that name."""
+        return next((entry.load() for entry in self.entries if entry.name == cmd_name), None)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands in sections, without loading any."""
+        for title, entries in _sections(self.entries):
+            with formatter.section(title):
+                formatter.write_dl([(entry.name, entry.summary) for entry in entries])
+
+
+def _sections(entries: Iterable[Entry]) -> Iterable[tuple[str, list[Entry]]]:
+    sections: dict[str, list[Entry]] = {}
+    for entry in entries:
+        sections.setdefault(entry.section, []).append(entry)
+    return sections.items()

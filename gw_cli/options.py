@@ -1,0 +1,53 @@
+"""The options commands share, each declared once, with the words of its setting."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gw_cli import configuration as c
+
+
+def _of(setting: c.Setting[Any], *more: str, **extra: Any) -> Any:
+    """Declare the option of a setting; `more` are its short form or, for a switch, both its sides."""
+    default = setting.write(setting.default)
+    words = f"{setting.help} [default: {default}]" if default else setting.help
+    flags = more if any("/" in each for each in more) else (setting.flag, *more)
+    return typer.Option(*flags, help=words, metavar=setting.metavar or None, show_default=False, **extra)
+
+
+# A switch is None when neither side was given, so that the environment and the file are asked.
+
+Connection = Annotated[str | None, _of(c.CONNECTION, "-c")]
+Schema = Annotated[str | None, _of(c.SCHEMA, "-s")]
+PgBin = Annotated[str | None, _of(c.PG_BIN)]
+PreparedStatements = Annotated[
+    bool | None, _of(c.PREPARED_STATEMENTS, "--prepared-statements/--no-prepared-statements")
+]
+MaxPoolSize = Annotated[str | None, _of(c.MAX_POOL_SIZE, "-m")]
+Jobs = Annotated[str | None, _of(c.JOBS, "-j")]
+PollInterval = Annotated[str | None, _of(c.POLL_INTERVAL)]
+LookAhead = Annotated[str | None, _of(c.LOOK_AHEAD)]
+GracePeriod = Annotated[str | None, _of(c.GRACE_PERIOD)]
+Listen = Annotated[bool | None, _of(c.LISTEN, "--listen/--no-listen")]
+ClientTime = Annotated[bool | None, _of(c.CLIENT_TIME, "--client-time/--no-client-time")]
+Strict = Annotated[bool | None, _of(c.STRICT, "--strict/--no-strict")]
+Tasks = Annotated[str | None, _of(c.TASKS)]
+App = Annotated[str | None, _of(c.APP, "-A")]
+Crontab = Annotated[str | None, _of(c.CRONTAB)]
+Watch = Annotated[bool | None, _of(c.WATCH, "--watch/--no-watch")]
+ForbiddenFlag = Annotated[list[str] | None, _of(c.FORBIDDEN_FLAG)]
+LogLevel = Annotated[str | None, _of(c.LOG_LEVEL)]
+LogFormat = Annotated[str | None, _of(c.LOG_FORMAT)]
+
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The configuration file, instead of the nearest gw.toml or pyproject.toml with [tool.gw].",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Write JSON with stable keys.")]

@@ -1,0 +1,261 @@
+"""The only writer to stdout: tables on a terminal, tab-separated lines in a pipe, JSON when asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from json.encoder import encode_basestring as json_string
+from pathlib import Path
+from typing import Final, TextIO
+
+from gw_cli.text import UNSAFE, visible
+from gw_core import GraphileWorkerError
+
+GAP: Final = "  "
+NARROWEST: Final = 8
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+
+Record = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonText:
+    """JSON text from the database, handed on as it is: numbers keep every digit."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table on a terminal: a key of the record under a title.
+
+    One that `shrinks` is cut when the terminal is narrow; one with a lower `rank` is left out first when that is not
+    enough.
+    """
+
+    key: str
+    title: str
+    right: bool = False
+    shrinks: bool = False
+    rank: int = 9
+
+
+class ReaderGone(Exception):  # noqa: N818 - what happened; whoever piped us into `head` made no error
+    """Nobody reads our output any more. Not an `OSError`: a command must not take it for one of its own files'."""
+
+
+# -- what commands call ----------------------------------------------------------------------------------------------
+
+
+def line(text: str) -> None:
+    """Write one line of ours; data inside it has been made visible by the caller."""
+    _write((text, "\n"))
+
+
+def script(text: str) -> None:
+    """Write text that another program is to read as it is, such as SQL."""
+    _write((text,) if text.endswith("\n") else (text, "\n"))
+
+
+def answer(sentence: str, *, plain: str, record: Record, as_json: bool) -> None:
+    """Write what a command did: a sentence on a terminal, the bare value in a pipe, an object with `--json`."""
+    if as_json:
+        line(to_json(record))
+    else:
+        line(visible(sentence if is_terminal(sys.stdout) else plain))
+
+
+def records(rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Column], as_json: bool) -> None:
+    """Write records: JSON with all their keys, a table of `columns` on a terminal, else lines with all `keys`."""
+    if as_json:
+        _write(_json_lines(rows))
+    elif is_terminal(sys.stdout):
+        _write(table(rows, columns, width=_terminal_width(), bold=wants_colour(sys.stdout)))
+    else:
+        _write(_tab_separated(rows, keys))
+
+
+def flush() -> None:
+    """Hand everything to the reader; raises `ReaderGone` when there is none any more."""
+    _write((), flush=True)
+
+
+def abandon() -> None:
+    """Forget what could not be written, so that the interpreter does not try again when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _write(texts: Iterable[str], *, flush: bool = False) -> None:
+    try:
+        sys.stdout.writelines(texts)
+        if flush:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderGone from None
+    except UnicodeEncodeError as error:
+        raise GraphileWorkerError(
+            f"stdout takes {sys.stdout.encoding} only, which lacks {error.object[error.start : error.end]!a}; "
+            "set PYTHONUTF8=1 or a UTF-8 locale"
+        ) from None
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """True when a person reads the stream."""
+    return stream.isatty()
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """True when the stream is a terminal that shows colours and nobody asked for none (`NO_COLOR`)."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def cell(value: object) -> str:
+    """Return a value as a table or a line shows it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        case timedelta():
+            return f"{value.total_seconds():g}s"
+        case JsonText():
+            return value.text
+        case list() | tuple():
+            return ",".join(cell(each) for each in value)
+        case _:
+            return str(value)
+
+
+def to_json(value: object) -> str:
+    """Return a value as JSON on one line, with every character that could steer a terminal escaped."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case JsonText():
+            return _json_escaped(value.text)
+        case datetime():
+            return json_text(value.astimezone(UTC).isoformat().replace("+00:00", "Z"))
+        case timedelta():
+            return repr(value.total_seconds())
+        case Mapping():
+            return "{" + ", ".join(f"{json_text(str(key))}: {to_json(each)}" for key, each in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(to_json, value)) + "]"
+        case str() | Path():
+            return json_text(str(value))
+        case _:
+            raise TypeError(f"no way to write {type(value).__name__} as JSON")
+
+
+def json_text(text: str) -> str:
+    """Return a text as a JSON string, readable but harmless."""
+    quoted: str = json_string(text)
+    return UNSAFE.sub(_json_escape, quoted)
+
+
+def _json_escaped(text: str) -> str:
+    # Line breaks and tabs stand between tokens only, where a space means the same; what is left stands in strings.
+    return UNSAFE.sub(_json_escape, text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
+
+
+def _json_escape(match: object) -> str:
+    units = str(match[0]).encode("utf-16-be", "surrogatepass")  # type: ignore[index]
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def _json_lines(rows: Sequence[Record]) -> Iterable[str]:
+    """One array, one record a line: a program reads it whole, a person finds the line."""
+    if not rows:
+        yield "[]\n"
+        return
+    for number, row in enumerate(rows):
+        yield ("[" if number == 0 else ",\n ") + to_json(row)
+    yield "]\n"
+
+
+def _tab_separated(rows: Iterable[Record], keys: Sequence[str]) -> Iterable[str]:
+    yield "\t".join(keys) + "\n"
+    for row in rows:
+        # The backslash is doubled so that an escape can be told from the same characters in the data.
+        yield "\t".join(visible(cell(row.get(key)).replace("\\", "\\\\")) for key in keys) + "\n"
+
+
+def table(rows: Sequence[Record], columns: Sequence[Column], *, width: int, bold: bool = False) -> Iterable[str]:
+    """Yield the lines of a table no wider than `width`, its columns in the given order; nothing for no rows."""
+    if not rows:
+        return
+    cells = {column.key: [visible(cell(row.get(column.key))) for row in rows] for column in columns}
+    filled = [column for column in columns if any(cells[column.key])]
+    widths = _fit(filled, cells, width)
+    shown = [column for column in filled if column.key in widths]
+    head = GAP.join(_padded(column.title, widths[column.key], column.right) for column in shown).rstrip()
+    yield f"{BOLD}{head}{PLAIN}\n" if bold else f"{head}\n"
+    for number in range(len(rows)):
+        parts = (_padded(cells[column.key][number], widths[column.key], column.right) for column in shown)
+        yield GAP.join(parts).rstrip() + "\n"
+
+
+def _fit(columns: Sequence[Column], cells: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
+    """Return the width of each column that is shown."""
+    widths = {each.key: max(_width(each.title), *map(_width, cells[each.key])) for each in columns}
+    flexible = [each.key for each in columns if each.shrinks]
+    least = {key: min(width_, NARROWEST) if key in flexible else width_ for key, width_ in widths.items()}
+    for column in sorted(columns, key=lambda each: each.rank):
+        if _total(least) <= width or len(least) == 1:
+            break
+        del least[column.key], widths[column.key]
+    while _total(widths) > width:
+        widest = max((key for key in flexible if key in widths), key=lambda key: widths[key] - least[key], default=None)
+        if widest is None or widths[widest] <= least[widest]:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _total(widths: Mapping[str, int]) -> int:
+    return sum(widths.values()) + len(GAP) * (len(widths) - 1)
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # late: only wide characters need it
+
+    return cell_len(text)
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    space = " " * max(0, width - _width(text))
+    if _width(text) > width:
+        text, space = _cut(text, width), ""
+    return space + text if right else text + space
+
+
+def _cut(text: str, width: int) -> str:
+    if text.isascii():
+        return text[: width - 1] + "…"
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, width - 1).rstrip() + "…"

@@ -1,0 +1,47 @@
+"""The command `gw` itself: its options, and the catalogue of its commands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gw_cli import output
+from gw_cli.commands import ENTRIES
+from gw_cli.frame import HELP_OPTIONS, Catalogue
+from gw_core import __version__
+
+EPILOGUE = (
+    "An option of a command may also stand in the environment as GW_OPTION, or in gw.toml or [tool.gw] of "
+    "pyproject.toml as option = value; 'gw config show' tells what counts and why."
+)
+
+
+def root_command() -> Any:
+    """Return the command `gw`, none of its commands loaded yet."""
+    Catalogue.entries = ENTRIES
+    app = typer.Typer(
+        cls=Catalogue,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=HELP_OPTIONS,
+        epilog=EPILOGUE,
+    )
+    app.callback()(_gw)
+    return typer.main.get_command(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        output.line(f"gw {__version__}")
+        raise typer.Exit
+
+
+def _gw(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from; may stand anywhere.")] = False,
+) -> None:
+    """Graphile Worker for Python: a PostgreSQL job queue."""

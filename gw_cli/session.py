@@ -1,0 +1,38 @@
+"""What most commands begin with: the configuration of this process, and a client made of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gw_cli import config_file
+from gw_cli import configuration as c
+
+if TYPE_CHECKING:
+    from gw_core import Client
+
+
+def configured(config: str | None = None, **flags: object) -> c.Configuration:
+    """Return every setting, from the flags given (named like the settings), the environment and the file."""
+    return c.resolve(sources(config, {name.replace("_", "-"): value for name, value in flags.items()}))
+
+
+def sources(config: str | None, flags: Mapping[str, object]) -> c.Sources:
+    """Return where the values of this process may come from."""
+    folder = Path.cwd()
+    file = config_file.find(config or os.environ.get("GW_CONFIG") or None, folder)
+    return c.Sources(flags=flags, environment=os.environ, file=file, folder=folder)
+
+
+def open_client(configuration: c.Configuration) -> Client:
+    """Return a client for the configured database; use it as a context manager."""
+    from gw_core import Client  # late: it brings the database driver
+
+    return Client(
+        configuration[c.CONNECTION],
+        schema=configuration[c.SCHEMA],
+        prepared_statements=configuration[c.PREPARED_STATEMENTS],
+        pg_bin=configuration[c.PG_BIN],
+    )
