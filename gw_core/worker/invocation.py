@@ -61,7 +61,6 @@ def is_coroutine_function(function: Callable[..., object]) -> bool:
 def _awaited(function: Callable[..., Any]) -> Callable[..., object]:
     from gw_core.worker.coroutines import run_coroutine  # asyncio is loaded for those who use it
 
-    @functools.wraps(function, updated=())
     def call(*arguments: object, **named: object) -> object:
         return run_coroutine(function(*arguments, **named))
 

@@ -58,7 +58,7 @@ def task(identifier: F | str | None = None) -> F | Callable[[F], F]:
     """
     if callable(identifier):
         return _marked(identifier, None)
-    name = _checked_identifier(identifier)
+    name = None if identifier is None else checked_identifier(identifier)
     return lambda function: _marked(function, name)
 
 
@@ -130,7 +130,7 @@ class TaskRegistry:
         if callable(identifier):
             self.register(_name_of(identifier), identifier)
             return identifier
-        name = _checked_identifier(identifier)
+        name = None if identifier is None else checked_identifier(identifier)
 
         def decorate(function: F) -> F:
             self.register(_name_of(function) if name is None else name, function)
@@ -145,7 +145,7 @@ class TaskRegistry:
         called with `(payload)` or `(payload, context)`.
         """
         place = source or source_of(function)
-        _checked_identifier(identifier)
+        checked_identifier(identifier)
         self._check_free(identifier, place)
         try:
             self._tasks[identifier] = make_task(identifier, function, place)
@@ -184,12 +184,14 @@ class TaskRegistry:
         return tuple(sorted((*self._tasks, *self._waiting)))
 
     @property
-    def crontab_sources(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Yield (identifier, pattern, options) of every `@cron` on a registered function, by identifier."""
+    def crontab_sources(self) -> tuple[tuple[str, str, Mapping[str, Any]], ...]:
+        """(identifier, pattern, options) of every `@cron` on a registered function, by identifier."""
         # Asked late, for @cron may stand above @registry.task and then decorates after it.
-        for identifier in self.identifiers:
-            for schedule in schedules_of(self._function(identifier)):
-                yield identifier, schedule.pattern, schedule.options
+        return tuple(
+            (identifier, schedule.pattern, schedule.options)
+            for identifier in self.identifiers
+            for schedule in schedules_of(self._function(identifier))
+        )
 
     def __contains__(self, identifier: object) -> bool:
         return identifier in self._tasks or identifier in self._waiting
@@ -219,18 +221,18 @@ class TaskRegistry:
 
 def make_task(identifier: str, function: Function, source: str) -> Task:
     """Return the task; raises `TaskLoadError`, or `NameError` for an annotation that is not defined (yet)."""
-    _checked_identifier(identifier)
+    checked_identifier(identifier)
     try:
         return Task(identifier, compose(function), source, function)
     except TaskLoadError as error:
-        raise TaskLoadError(f"{source} cannot be the task {identifier!r}: {error}") from error
+        raise TaskLoadError(f"the function at {source} cannot be the task {identifier!r}: {error}") from error
 
 
 def undefined_annotation(identifier: str, source: str, error: NameError) -> TaskLoadError:
     """Return the error for a payload annotation that nothing defines."""
     return TaskLoadError(
-        f"{source} cannot be the task {identifier!r}: the annotation of its payload is not defined ({error}); "
-        "import the type where it runs too, not only under TYPE_CHECKING"
+        f"the function at {source} cannot be the task {identifier!r}: the annotation of its payload is not defined "
+        f"({error}); import the type where it runs too, not only under TYPE_CHECKING"
     )
 
 
@@ -242,14 +244,12 @@ def source_of(function: Function) -> str:
     return f"{getattr(function, '__module__', None) or 'builtins'}.{getattr(function, '__qualname__', repr(function))}"
 
 
-def _checked_identifier(identifier: Any) -> str | None:
-    """Return the identifier when it keeps the schema's rules, or is None; the rules stand with `JobSpec`."""
-    if identifier is not None:
-        try:
-            JobSpec(task=identifier)
-        except InvalidJobError as error:
-            raise TaskLoadError(f"the task identifier {identifier!r:.80} cannot be used: {error}") from None
-    return identifier  # type: ignore[no-any-return]  # checked to be a text just now
+def checked_identifier(identifier: str) -> str:
+    """Return the identifier; raises `TaskLoadError` when it breaks the schema's rules, which stand with `JobSpec`."""
+    try:
+        return JobSpec(task=identifier).task
+    except InvalidJobError as error:
+        raise TaskLoadError(f"the task identifier {str(identifier)[:80]!r} cannot be used: {error}") from None
 
 
 def _name_of(function: Function) -> str:
