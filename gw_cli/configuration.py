@@ -33,7 +33,8 @@ class Origin:
         return self.place or self.kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots: before Python 3.12 a frozen generic dataclass with them cannot be made as Setting[int](…).
+@dataclass(frozen=True, kw_only=True)
 class Setting(Generic[T]):
     """One setting; its name is its key in the file, its long flag without dashes, and `GW_NAME` in the environment.
 

@@ -19,6 +19,16 @@ UNCOLOURED: Final = "\x1b[0m"
 MOST_FRAMES: Final = 5
 
 Meta = Mapping[str, object]
+LogSink = Callable[[str, str, Meta | None], None]
+
+
+class _Voice:
+    """How errors are said in this process."""
+
+    sink: LogSink | None = None
+
+
+_VOICE = _Voice()
 
 
 # -- words -----------------------------------------------------------------------------------------------------------
@@ -26,7 +36,15 @@ Meta = Mapping[str, object]
 
 def error(message: str) -> None:
     """Say what went wrong, in one sentence."""
-    _say(f"gw: {indented(message)}")
+    if _VOICE.sink is None:
+        _say(f"gw: {indented(message)}")
+    else:
+        _VOICE.sink("error", message, None)
+
+
+def speak_through(sink: Any) -> None:
+    """From now on hand errors to a log's sink: who reads JSON lines shall find nothing else among them."""
+    _VOICE.sink = sink
 
 
 def note(message: str) -> None:
@@ -52,8 +70,6 @@ def _say(text: str) -> None:
 
 
 # -- the log ---------------------------------------------------------------------------------------------------------
-
-LogSink = Callable[[str, str, "Meta | None"], None]
 
 
 class _Stream:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from gw_cli.text import quoted
+from gw_core import InvalidInputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -82,6 +86,15 @@ class Catalogue(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Load one command, or return None when there is none of that name."""
         return next((entry.load() for entry in self.entries if entry.name == cmd_name), None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command the arguments begin with; raises `InvalidInputError` with the nearest there is."""
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            close = get_close_matches(args[0], names, n=1)
+            hint = f"did you mean gw {close[0]}?" if close else "see gw --help"
+            raise InvalidInputError(f"there is no command {quoted(args[0])}; {hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands in sections, without loading any."""

@@ -45,6 +45,7 @@ Config = Annotated[
     str | None,
     typer.Option(
         "--config",
+        "-C",
         metavar="FILE",
         help="The configuration file, instead of the nearest gw.toml or pyproject.toml with [tool.gw].",
         show_default=False,

@@ -70,9 +70,9 @@ def answer(sentence: str, *, plain: str, record: Record, as_json: bool) -> None:
 
 
 def records(rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Column], as_json: bool) -> None:
-    """Write records: JSON with all their keys, a table of `columns` on a terminal, else lines with all `keys`."""
+    """Write records: JSON with the promised `keys`, a table of `columns` on a terminal, else lines with all `keys`."""
     if as_json:
-        _write(_json_lines(rows))
+        _write(_json_lines([{key: row[key] for key in keys} for row in rows]))
     elif is_terminal(sys.stdout):
         _write(table(rows, columns, width=_terminal_width(), bold=wants_colour(sys.stdout)))
     else:

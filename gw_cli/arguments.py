@@ -1,0 +1,106 @@
+"""Read what commands are given as text: payloads, moments, numbers, names of a choice."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, NoReturn
+
+from gw_cli.text import quoted
+from gw_core import InvalidInputError, parse_duration, parse_moment
+
+STDIN: Final = "-"
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+
+
+def whole_number(flag: str, text: str | None) -> int | None:
+    """Return the number a flag was given; its range is for the core to judge."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or not _SMALLEST <= int(text) <= _LARGEST:
+        raise InvalidInputError(f"{flag} {quoted(text)}: give a whole number")
+    return int(text)
+
+
+def positive_number(flag: str, text: str, largest: int) -> int:
+    """Return a number from 1 to `largest`."""
+    number = whole_number(flag, text)
+    if number is None or not 1 <= number <= largest:
+        raise InvalidInputError(f"{flag} {quoted(text)}: give a whole number from 1 to {largest}")
+    return number
+
+
+def one_of(flag: str, text: str | None, choices: Sequence[str]) -> str | None:
+    """Return the choice, or None when none was made."""
+    if text is not None and text not in choices:
+        raise InvalidInputError(f"{flag} {quoted(text)}: give one of {', '.join(choices)}")
+    return text
+
+
+def moment(flag: str, text: str | None) -> datetime | timedelta | None:
+    """Return when something is to happen; what counts from now is a span, for the database's clock to count."""
+    if text is None or text.strip() == "now":
+        return None
+    try:
+        trimmed = text.strip()
+        if trimmed[:1] in ("+", "-"):
+            span: timedelta = parse_duration(trimmed[1:])
+            return span if trimmed[0] == "+" else -span
+        at: datetime = parse_moment(trimmed, datetime.now(UTC))
+        return at
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{flag}: {error}") from None
+
+
+# -- payloads --------------------------------------------------------------------------------------------------------
+
+
+def payload_text(payload: str | None, payload_file: str | None) -> str:
+    """Return the JSON text of a payload from the argument, a file, or stdin (`-`); without any, an empty object."""
+    if payload is not None and payload_file is not None:
+        raise InvalidInputError("--payload and --payload-file were both given; give one of them")
+    if payload == STDIN or payload_file == STDIN:
+        return checked_json(_decoded(sys.stdin.buffer.read(), "the payload from stdin"), "the payload from stdin")
+    if payload_file is not None:
+        where = f"the payload in {quoted(payload_file)}"
+        return checked_json(_decoded(_content(payload_file), where), where)
+    return "{}" if payload is None else checked_json(payload, "the payload")
+
+
+def checked_json(text: str, what: str) -> str:
+    """Return the text as it is when it is JSON: decoding and encoding again would change its numbers."""
+    if not text.strip():
+        raise InvalidInputError(f'{what} is empty; give JSON such as {{"name": "value"}}')
+    try:
+        # Numbers are kept as texts here, whose length has no limit.
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InvalidInputError(f"{what} is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at {place}") from None
+    except RecursionError:
+        raise InvalidInputError(f"{what} is nested too deeply; keep it below a few hundred levels") from None
+    except ValueError as error:
+        raise InvalidInputError(f"{what} is not JSON: {error}") from None
+    return text
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"the payload file {quoted(path)} cannot be read: {error.strerror}") from error
+
+
+def _decoded(content: bytes, what: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{what} is not UTF-8: byte {error.start + 1} does not fit") from None

@@ -1,0 +1,89 @@
+"""`gw add`: add a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gw_cli import options, output
+from gw_cli.arguments import moment, payload_text, whole_number
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+from gw_cli.shapes import job_record
+
+if TYPE_CHECKING:
+    from gw_core import Job
+
+app = new_app()
+
+
+@command(app, "add")
+def add(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="The task that is to run, such as reports/weekly.")],
+    payload: Annotated[
+        str | None, typer.Option("--payload", "-p", metavar="JSON", help="What the task gets; - reads stdin.")
+    ] = None,
+    payload_file: Annotated[
+        str | None, typer.Option("--payload-file", metavar="FILE", help="Take the payload from a file; - reads stdin.")
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "-q", metavar="NAME", help="Jobs of a named queue run one after the other.")
+    ] = None,
+    run_at: Annotated[
+        str | None,
+        typer.Option("--run-at", metavar="MOMENT", help="Not before: 2026-01-31T08:00:00Z, or counted, +5m."),
+    ] = None,
+    max_attempts: Annotated[
+        str | None, typer.Option("--max-attempts", metavar="N", help="How often to try at most. [default: 25]")
+    ] = None,
+    job_key: Annotated[
+        str | None, typer.Option("--job-key", "-k", metavar="KEY", help="Treat the job that has this key as this one.")
+    ] = None,
+    job_key_mode: Annotated[
+        str | None,
+        typer.Option("--job-key-mode", metavar="MODE", help="replace (default), preserve_run_at or unsafe_dedupe."),
+    ] = None,
+    priority: Annotated[
+        str | None, typer.Option("--priority", metavar="N", help="Lower numbers run first. [default: 0]")
+    ] = None,
+    flag: Annotated[
+        list[str] | None, typer.Option("--flag", metavar="FLAG", help="Mark the job; may be repeated.")
+    ] = None,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """Add a job.
+
+    Prints its id; on a terminal, a sentence.
+    """
+    from gw_core import InvalidInputError, JobKeyMode, JobSpec
+
+    if job_key_mode is not None and job_key is None:
+        raise InvalidInputError("--job-key-mode was given without a key; give --job-key as well")
+    spec = JobSpec(
+        task=task,
+        queue_name=queue,
+        run_at=moment("--run-at", run_at),
+        max_attempts=whole_number("--max-attempts", max_attempts),
+        job_key=job_key,
+        job_key_mode=JobKeyMode.REPLACE if job_key_mode is None else job_key_mode,
+        priority=whole_number("--priority", priority),
+        flags=tuple(flag or ()),
+    )
+    text = payload_text(payload, payload_file)
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_client(configuration) as client:
+        job = client.add_json(spec, text)
+    if job is None:
+        raise InvalidInputError("the job was not added: a plugin skipped it")
+    _answer(job, untouched=spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE and job.revision > 0, as_json=as_json)
+
+
+def _answer(job: Job, *, untouched: bool, as_json: bool) -> None:
+    record = {key: value for key, value in job_record(job).items() if key != "state"}
+    what = "Left as it is:" if untouched else "Added" if job.revision == 0 else "Brought up to date:"
+    output.answer(f"{what} job {job.id} ({job.task_identifier})", plain=str(job.id), record=record, as_json=as_json)

@@ -1,0 +1,86 @@
+"""`gw migrate`: install the schema, or bring it up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gw_cli import configuration as c
+from gw_cli import diagnostics, options, output
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+from gw_cli.text import quoted
+
+if TYPE_CHECKING:
+    from gw_core import MigrationPlan, MigrationReport, MigrationStep
+
+KEYS = ("name", "line", "number", "breaking", "again")
+COLUMNS = (
+    output.Column("name", "STEP", shrinks=True),
+    output.Column("line", "LINE"),
+    output.Column("number", "NUMBER", right=True),
+    output.Column("breaking", "BREAKING"),
+)
+
+app = new_app()
+
+
+@command(app, "migrate")
+def migrate(
+    plan: Annotated[bool, typer.Option("--plan", help="Only show the steps that would run.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Only print the SQL that would run, for psql.")] = False,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """Install the schema, or bring it up to date.
+
+    Any number of processes may do so at once.
+    """
+    from gw_core import InvalidInputError, find_conninfo, migration_plan, migration_script
+
+    if sql and (plan or as_json):
+        raise InvalidInputError("--sql prints a script and nothing else; give it without --plan and --json")
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    where = configuration[c.CONNECTION], configuration[c.SCHEMA]
+    if sql:
+        output.script(migration_script(find_conninfo(where[0]), where[1]))
+    elif plan:
+        _show_plan(migration_plan(find_conninfo(where[0]), where[1]), as_json=as_json)
+    else:
+        with open_client(configuration) as client:
+            _show_report(client.migrate(), where[1], as_json=as_json)
+
+
+def _show_plan(plan: MigrationPlan, *, as_json: bool) -> None:
+    if as_json:
+        record = {"revision": plan.state.revision, "steps": _records(plan.steps), "warnings": plan.warnings}
+        output.line(output.to_json(record))
+    else:
+        output.records(_records(plan.steps), keys=KEYS, columns=COLUMNS, as_json=False)
+        if not plan.steps:
+            diagnostics.note("Nothing to do: the schema is up to date.")
+    _warn(plan.warnings)
+
+
+def _show_report(report: MigrationReport, schema: str, *, as_json: bool) -> None:
+    revision, count = report.after.revision, len(report.applied)
+    record = {"revision": revision, "applied": _records(report.applied), "warnings": report.warnings}
+    steps = "1 step" if count == 1 else f"{count} steps"
+    done = f"took {steps}" if count else "was up to date"
+    sentence = f"Schema {quoted(schema)} {done}; it is at revision {revision}"
+    output.answer(sentence, plain=str(revision), record=record, as_json=as_json)
+    _warn(report.warnings)
+
+
+def _records(steps: Sequence[MigrationStep]) -> list[dict[str, object]]:
+    return [{key: getattr(step, key) for key in KEYS} for step in steps]
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        diagnostics.note(f"warning: {warning}")

@@ -1,0 +1,160 @@
+"""`gw run`: run jobs."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import configuration as c
+from gw_cli import diagnostics, options, output
+from gw_cli.exit_codes import ExitCode
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+
+if TYPE_CHECKING:
+    from gw_core import Runner, RunResult, TaskRegistry, WorkerSettings
+
+STRENGTH: Final = ("flag", "environment", "file", "default")
+
+app = new_app()
+
+
+@command(app, "run")
+def run(
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    tasks: options.Tasks = None,
+    registry: options.App = None,
+    once: Annotated[bool, typer.Option("--once", help="End when no job is left that can run now.")] = False,
+    strict: options.Strict = None,
+    watch: options.Watch = None,
+    jobs: options.Jobs = None,
+    max_pool_size: options.MaxPoolSize = None,
+    poll_interval: options.PollInterval = None,
+    look_ahead: options.LookAhead = None,
+    grace_period: options.GracePeriod = None,
+    listen: options.Listen = None,
+    client_time: options.ClientTime = None,
+    prepared_statements: options.PreparedStatements = None,
+    crontab: options.Crontab = None,
+    forbidden_flag: options.ForbiddenFlag = None,
+    log_level: options.LogLevel = None,
+    log_format: options.LogFormat = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="As --log-level debug.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="As --log-level warning.")] = False,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+    schema_only: Annotated[bool, typer.Option("--schema-only", hidden=True)] = False,
+) -> int:
+    """Run jobs until told to stop, or with --once until none is left.
+
+    The schema is installed or brought up to date first. The first signal ends in order, the second at once.
+    """
+    from gw_core import InvalidInputError
+
+    if once and schema_only:
+        raise InvalidInputError("--once and --schema-only were both given; give one of them")
+    configuration = configured(
+        config,
+        connection=connection,
+        schema=schema,
+        tasks=tasks,
+        app=registry,
+        strict=strict,
+        watch=watch,
+        jobs=jobs,
+        max_pool_size=max_pool_size,
+        poll_interval=poll_interval,
+        look_ahead=look_ahead,
+        grace_period=grace_period,
+        listen=listen,
+        client_time=client_time,
+        prepared_statements=prepared_statements,
+        crontab=crontab,
+        forbidden_flag=forbidden_flag,
+        log_level=_level(log_level, verbose=verbose, quiet=quiet),
+        log_format=log_format,
+        pg_bin=pg_bin,
+    )
+    if schema_only:
+        return _only_the_schema(configuration)
+    runner = _runner(configuration, once=once)
+    return _code(runner.run_once() if once else runner.run())
+
+
+def _level(given: str | None, *, verbose: bool, quiet: bool) -> str | None:
+    from gw_core import InvalidInputError
+
+    if [given is not None, verbose, quiet].count(True) > 1:
+        raise InvalidInputError("--log-level, --verbose and --quiet say different things; give one of them")
+    return "debug" if verbose else "warning" if quiet else given
+
+
+def _only_the_schema(configuration: c.Configuration) -> int:
+    with open_client(configuration) as client:
+        client.migrate()
+    output.line("Schema updated")
+    return ExitCode.OK
+
+
+def _runner(configuration: c.Configuration, *, once: bool) -> Runner:
+    from gw_core import Logger, Runner
+
+    factory = diagnostics.log_factory(level=configuration[c.LOG_LEVEL], log_format=configuration[c.LOG_FORMAT])
+    if configuration[c.LOG_FORMAT] == "json":
+        diagnostics.speak_through(factory({"label": "core"}))
+    return Runner(
+        configuration[c.CONNECTION],
+        schema=configuration[c.SCHEMA],
+        tasks=_tasks(configuration, once=once),
+        settings=_settings(configuration),
+        forbidden_flags=configuration[c.FORBIDDEN_FLAG] or None,
+        logger=Logger(factory),
+        crontab=_crontab(configuration),
+        prepared_statements=configuration[c.PREPARED_STATEMENTS],
+        watch=configuration[c.WATCH],
+        max_connections=configuration[c.MAX_POOL_SIZE],
+        pg_bin=configuration[c.PG_BIN],
+    )
+
+
+def _settings(configuration: c.Configuration) -> WorkerSettings:
+    from gw_core import WorkerSettings
+
+    return WorkerSettings(
+        concurrency=configuration[c.JOBS],
+        poll_interval=configuration[c.POLL_INTERVAL],
+        look_ahead=configuration[c.LOOK_AHEAD],
+        grace_period=configuration[c.GRACE_PERIOD],
+        use_client_time=configuration[c.CLIENT_TIME],
+        listen=configuration[c.LISTEN],
+        strict=configuration[c.STRICT],
+    )
+
+
+def _tasks(configuration: c.Configuration, *, once: bool) -> TaskRegistry | Path:
+    """Return the registry of --app, or the folder; when both are set, the one that was set more strongly."""
+    from gw_core import InvalidInputError, load_app
+
+    app, folder = configuration.origin(c.APP), configuration.origin(c.TASKS)
+    is_app = STRENGTH.index(app.kind) < STRENGTH.index(folder.kind)
+    if app.kind == folder.kind != "default":
+        raise InvalidInputError(f"{app}: app and tasks were both given; give one of them")
+    if configuration[c.WATCH] and (is_app or once):
+        reason = "--app has none" if is_app else "--once ends before anything changes"
+        raise InvalidInputError(f"--watch reads the files of a task folder again, and {reason}; leave one of them out")
+    return load_app(str(configuration[c.APP])) if is_app else configuration[c.TASKS]
+
+
+def _crontab(configuration: c.Configuration) -> Path | None:
+    given = configuration[c.CRONTAB]
+    usual = Path("crontab")
+    return given if given is not None else usual if usual.is_file() else None
+
+
+def _code(result: RunResult) -> int:
+    """Return the exit code; a run ended by a signal ends with that signal, as a shell expects it."""
+    return result.exit_code if result.signal is None else 128 + signal.Signals[result.signal]
