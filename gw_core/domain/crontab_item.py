@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from heapq import merge
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -66,6 +68,19 @@ class CrontabItem:
     def job_payload(self, moment: datetime, *, backfilled: bool) -> dict[str, Any]:
         """Return the payload of the job for one run: the item's own, and `_cron` with when it was due."""
         return {**(self.payload or {}), "_cron": {"ts": iso_milliseconds(moment), "backfilled": backfilled}}
+
+    def job_spec(self, moment: datetime, *, backfilled: bool) -> JobSpec:
+        """Return the job to add for one run; its `run_at` is when it was due."""
+        return JobSpec(
+            task=self.task,
+            payload=self.job_payload(moment, backfilled=backfilled),
+            queue_name=self.queue_name,
+            run_at=moment,
+            max_attempts=self.max_attempts,
+            job_key=self.job_key,
+            job_key_mode=self.job_key_mode,
+            priority=self.priority,
+        )
 
 
 def crontab_item(
@@ -179,10 +194,17 @@ class DueItem:
     item: CrontabItem
 
 
-def due(items: Iterable[CrontabItem], *, after: datetime, until: datetime) -> list[DueItem]:
-    """Return every run of the items in the minutes after `after`, up to and including `until`, oldest first."""
-    start, end = floor_minute(after) + MINUTE, floor_minute(until) + MINUTE
-    return in_order(DueItem(moment, item) for item in items for moment in item.schedule.between(start, end))
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time, `end` excluded, in which the runs of an item are asked for."""
+
+    item: CrontabItem
+    start: datetime
+    end: datetime
+
+    def runs(self) -> Iterator[DueItem]:
+        """Yield the item's runs in the window, oldest first."""
+        return (DueItem(moment, self.item) for moment in self.item.schedule.between(self.start, self.end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,31 +216,29 @@ class KnownCrontab:
     last_execution: datetime | None = None
 
 
-def missed(items: Iterable[CrontabItem], known: Mapping[str, KnownCrontab], *, before: datetime) -> list[DueItem]:
-    """Return the runs before `before` that `fill` asks to make up for, oldest first.
+def due(items: Iterable[CrontabItem], *, after: datetime, until: datetime) -> list[DueItem]:
+    """Return every run of the items in the minutes after `after`, up to and including `until`, oldest first."""
+    start, end = floor_minute(after) + MINUTE, floor_minute(until) + MINUTE
+    return list(_in_order(Window(item, start, end) for item in items))
+
+
+def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CrontabItem, ...]]]:
+    """Yield the minutes in which something is due, oldest first, with the items in the order of their windows."""
+    for moment, runs in groupby(_in_order(windows), key=lambda run: run.moment):
+        yield moment, tuple(run.item for run in runs)
+
+
+def missed(item: CrontabItem, memory: KnownCrontab, *, start: datetime, before: datetime) -> Window:
+    """Return the time for which a worker starting at `start` makes up the item's runs: `before` the clock takes over.
 
     A run counts when it lies within the item's `fill`, not before the item became known and after its last run.
     """
-    found: list[DueItem] = []
-    for item in items:
-        memory = known.get(item.identifier)
-        if memory is None or not item.fill:
-            continue
-        start = max(before - item.fill, memory.last_execution or memory.known_since)
-        found += (
-            DueItem(moment, item) for moment in item.schedule.between(start, before) if moment != memory.last_execution
-        )
-    return in_order(found)
+    reach = start - item.fill
+    if memory.last_execution is None:
+        return Window(item, max(reach, memory.known_since), before)
+    return Window(item, max(reach, floor_minute(memory.last_execution) + MINUTE), before)
 
 
-def in_order(runs: Iterable[DueItem]) -> list[DueItem]:
-    """Return the runs oldest first; within a minute the order of the items stays."""
-    return sorted(runs, key=lambda run: run.moment)
-
-
-def by_minute(runs: Iterable[DueItem]) -> list[tuple[datetime, tuple[CrontabItem, ...]]]:
-    """Return the runs grouped by minute, oldest first."""
-    groups: dict[datetime, list[CrontabItem]] = {}
-    for run in in_order(runs):
-        groups.setdefault(run.moment, []).append(run.item)
-    return [(moment, tuple(items)) for moment, items in groups.items()]
+def _in_order(windows: Iterable[Window]) -> Iterator[DueItem]:
+    # Merged and not sorted: years of minutes would not fit in memory, and nobody may want them all.
+    return merge(*(window.runs() for window in windows), key=lambda run: run.moment)

@@ -1,0 +1,14 @@
+-- Make crontab identifiers known, and answer what is remembered of them.
+-- One that another worker registers at this very moment is missing from the answer: it has nothing to make up for.
+with added as (
+  insert into :GRAPHILE_WORKER_SCHEMA._private_known_crontabs (identifier, known_since)
+  select unnest(%(identifiers)s::text[]), %(known_since)s::timestamptz
+  on conflict (identifier) do nothing
+  returning identifier, known_since, last_execution
+)
+select identifier, known_since, last_execution
+  from added
+union all
+select known.identifier, known.known_since, known.last_execution
+  from :GRAPHILE_WORKER_SCHEMA._private_known_crontabs as known
+ where known.identifier = any(%(identifiers)s::text[])

@@ -1,0 +1,507 @@
+"""The scheduler: once per identifier and minute, whatever clocks, workers and databases do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import pytest
+from crontab_support import START, World, at
+from support import wait_until
+
+from gw_core.domain.crontab_item import CrontabItem, crontab_item
+from gw_core.domain.errors import CrontabError, DatabaseError, JobRefusedError
+from gw_core.domain.events import Event
+from gw_core.domain.job import JobSpec
+from gw_core.domain.schedule_events import (
+    CronBackfill,
+    CronFailed,
+    CronItemFailed,
+    CronItemsRefused,
+    CronOverdueTimer,
+    CronPrematureTimer,
+    CronRestored,
+    CronRunsSkipped,
+    CronSchedule,
+    CronScheduled,
+    CronStarted,
+    CronStarting,
+)
+from gw_core.maintenance.scheduler import CATCH_UP_LIMIT, LONGEST_REST
+
+EVERY_MINUTE = "* * * * * tick"
+
+
+def names(heard: Iterable[Event]) -> list[str]:
+    return [type(event).__name__ for event in heard]
+
+
+# -- starting ------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_item_becomes_known_and_nothing_is_made_up_for(world: World) -> None:
+    rest = world.scheduler("* * * * * tick ?fill=1d").turn()
+
+    assert world.known() == {"tick": (START, None)}
+    assert world.jobs() == []
+    assert rest == timedelta(seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "expected"),
+    [
+        pytest.param(5, ["08:00", "12:00"], id="five hours"),
+        pytest.param(
+            25, ["16:00", "20:00", "00:00", "04:00", "08:00", "12:00"], id="25 hours, of which fill covers 24"
+        ),
+    ],
+)
+def test_missed_runs_are_made_up_for_within_fill(world: World, hours_ago: int, expected: list[str]) -> None:
+    world.know("roll", since=START - timedelta(days=9), last=START - timedelta(hours=hours_ago))
+    world.scheduler("0 */4 * * * roll ?fill=1d").turn()
+
+    assert [job.due for job in world.jobs()] == expected
+    assert all(job.backfilled for job in world.jobs())
+    assert world.known()["roll"][1] == at("12:00")
+
+
+def test_without_fill_nothing_is_made_up_for(world: World) -> None:
+    world.know("tick", since=START - timedelta(days=9), last=START - timedelta(hours=5))
+    world.scheduler(EVERY_MINUTE).turn()
+
+    assert world.jobs() == []
+
+
+def test_runs_before_an_item_became_known_are_not_made_up_for(world: World) -> None:
+    world.know("tick", since=at("11:58:10"))
+    world.scheduler("* * * * * tick ?fill=1h").turn()
+
+    assert [job.due for job in world.jobs()] == ["11:59", "12:00"]
+
+
+def test_a_run_done_by_another_worker_is_not_made_up_for(world: World) -> None:
+    world.know("tick", since=at("08:00"), last=at("11:59"))
+    world.scheduler("* * * * * tick ?fill=1h").turn()
+
+    assert [job.due for job in world.jobs()] == ["12:00"]
+
+
+def test_fill_reaches_exactly_as_far_as_it_says(world: World) -> None:
+    world.know("tick", since=at("08:00"))
+    world.scheduler("* * * * * tick ?fill=30s").turn()
+
+    assert [job.due for job in world.jobs()] == ["12:00"]
+
+
+def test_a_start_on_the_minute_belongs_to_the_clock_and_not_to_fill(world: World) -> None:
+    world.clock.now = at("12:00")
+    world.know("tick", since=at("08:00"), last=at("11:58"))
+    world.scheduler("* * * * * tick ?fill=1h").turn()
+
+    assert [(job.due, job.backfilled) for job in world.jobs()] == [("11:59", True), ("12:00", False)]
+
+
+def test_catching_up_makes_up_for_missed_runs_and_schedules_nothing_else(world: World) -> None:
+    world.know("roll", since=START - timedelta(days=9), last=START - timedelta(hours=5))
+    scheduler = world.scheduler("0 */4 * * * roll ?fill=1d\n* * * * * tick")
+
+    assert scheduler.catch_up() == 2
+    assert world.due() == [("roll", "08:00"), ("roll", "12:00")]
+    assert world.known().keys() == {"roll", "tick"}
+
+
+def test_catching_up_says_when_the_database_cannot_be_reached(world: World) -> None:
+    line = world.line()
+    line.is_cut = True
+
+    with pytest.raises(DatabaseError, match="cut"):
+        world.scheduler(EVERY_MINUTE, line=line).catch_up()
+
+
+# -- the clock -----------------------------------------------------------------------------------------------------
+
+
+def test_each_minute_is_scheduled_once_when_it_comes(world: World) -> None:
+    scheduler = world.scheduler("* * * * * tick\n*/2 * * * * tock")
+    for _ in range(8):
+        scheduler.turn()
+        world.clock.advance(seconds=30)
+
+    assert world.due() == [
+        ("tick", "12:01"),
+        ("tick", "12:02"),
+        ("tock", "12:02"),
+        ("tick", "12:03"),
+        ("tick", "12:04"),
+        ("tock", "12:04"),
+    ]
+    assert not any(job.backfilled for job in world.jobs())
+
+
+def test_the_rest_ends_just_after_the_minute_begins(world: World) -> None:
+    world.clock.now = at("12:00:45")
+    scheduler = world.scheduler(EVERY_MINUTE)
+
+    assert scheduler.turn() == timedelta(seconds=15, milliseconds=1)
+    world.clock.now = at("12:01:00.002")
+    assert scheduler.turn() == LONGEST_REST
+    assert world.due() == [("tick", "12:01")]
+
+
+def test_a_clock_set_back_ten_minutes_repeats_no_minute(world: World) -> None:
+    heard: list[Event] = []
+    scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
+    world.clock.now = at("12:00:45")
+    scheduler.turn()
+    for seconds in range(0, 12 * 60, 20):
+        world.clock.now = at("11:50:00") + timedelta(seconds=seconds)
+        scheduler.turn()
+
+    assert world.due() == [("tick", "12:01")]
+    assert names(heard).count("CronPrematureTimer") == 1
+    assert [event for event in heard if isinstance(event, CronPrematureTimer)] == [
+        CronPrematureTimer(current=at("11:50:00"), expected=at("12:01"))
+    ]
+
+
+def test_a_clock_set_forward_two_hours_misses_no_minute_and_says_they_are_late(world: World) -> None:
+    heard: list[Event] = []
+    scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
+    scheduler.turn()
+    world.clock.now = at("14:00:10")
+    scheduler.turn()
+
+    jobs = world.jobs()
+    assert [job.due for job in jobs] == [f"{12 + n // 60:02}:{n % 60:02}" for n in range(1, 121)]
+    assert [job.backfilled for job in jobs] == [True] * 119 + [False]
+    assert [event for event in heard if isinstance(event, CronOverdueTimer)] == [
+        CronOverdueTimer(current=at("14:00:10"), expected=at("12:01"))
+    ]
+
+
+def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: World) -> None:
+    heard: list[Event] = []
+    scheduler = world.scheduler("0 * * * * hourly\n0 0 * * * daily ?fill=7d", heard=heard)
+    scheduler.turn()
+    world.clock.advance(days=5)
+    scheduler.turn()
+
+    tasks = [job.task for job in world.jobs()]
+    assert tasks.count("hourly") == 25
+    assert tasks.count("daily") == 5
+    assert [event for event in heard if isinstance(event, CronRunsSkipped)] == [
+        CronRunsSkipped(first=at("12:01"), last=at("11:59") + timedelta(days=4))
+    ]
+    assert timedelta(hours=24) == CATCH_UP_LIMIT
+
+
+def test_a_clock_a_century_ahead_does_not_schedule_a_century(world: World) -> None:
+    scheduler = world.scheduler("0 0 * * * daily")
+    scheduler.turn()
+    world.clock.advance(days=36_525)
+    scheduler.turn()
+
+    assert len(world.jobs()) == 1
+
+
+# -- several workers -----------------------------------------------------------------------------------------------
+
+
+def test_two_workers_with_one_crontab_schedule_each_minute_once(world: World) -> None:
+    workers = [world.scheduler("* * * * * tick\n*/2 * * * * tock") for _ in range(2)]
+    for _ in range(8):
+        for worker in workers:
+            worker.turn()
+        workers.reverse()
+        world.clock.advance(seconds=30)
+
+    assert len(world.jobs()) == len(set(world.due())) == 6
+
+
+def test_a_worker_that_ends_leaves_the_next_minute_to_another(world: World) -> None:
+    first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE)
+    first.turn()
+    second.turn()
+    world.clock.now = at("12:01:01")
+    first.turn()
+    world.clock.now = at("12:02:01")
+    second.turn()
+
+    assert world.due() == [("tick", "12:01"), ("tick", "12:02")]
+
+
+# -- outages -------------------------------------------------------------------------------------------------------
+
+
+def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked(world: World) -> None:
+    heard: list[Event] = []
+    line = world.line()
+    scheduler = world.scheduler(EVERY_MINUTE, line=line, heard=heard)
+    scheduler.turn()
+    line.is_cut = True
+    for minute in (1, 2, 3):
+        world.clock.now = at(f"12:0{minute}:01")
+        rest = scheduler.turn()
+        assert timedelta() < rest <= timedelta(seconds=15)
+    line.is_cut = False
+    scheduler.turn()
+
+    assert [(job.due, job.backfilled) for job in world.jobs()] == [("12:01", True), ("12:02", True), ("12:03", False)]
+    trouble = [event for event in heard if isinstance(event, CronFailed | CronRestored | CronOverdueTimer)]
+    assert names(trouble) == ["CronFailed", "CronRestored"]
+    assert trouble[-1] == CronRestored(attempts=3)
+
+
+def test_a_database_away_at_the_start_costs_no_minute_since(world: World) -> None:
+    world.know("roll", since=at("08:00"), last=at("10:00"))
+    line = world.line()
+    line.is_cut = True
+    scheduler = world.scheduler("0 * * * * roll ?fill=3h\n* * * * * tick", line=line)
+    scheduler.turn()
+    world.clock.now = at("12:02:40")
+    scheduler.turn()
+    line.is_cut = False
+    scheduler.turn()
+
+    assert world.due() == [("roll", "11:00"), ("roll", "12:00"), ("tick", "12:01"), ("tick", "12:02")]
+    assert world.known()["tick"][0] == START
+
+
+def test_a_minute_whose_answer_was_lost_is_not_scheduled_twice(world: World) -> None:
+    ours = world.scheduler(EVERY_MINUTE)
+    ours.turn()
+    world.clock.now = at("12:01:01")
+    twin = world.scheduler(EVERY_MINUTE)
+    twin.turn()
+    twin._next = at("12:01")  # as after a commit whose answer never came
+    twin.turn()
+    ours.turn()
+
+    assert world.due() == [("tick", "12:01")]
+
+
+def test_retries_come_soon_at_first_and_every_few_seconds_later(world: World) -> None:
+    line = world.line()
+    line.is_cut = True
+    scheduler = world.scheduler(EVERY_MINUTE, line=line)
+    rests = [scheduler.turn().total_seconds() for _ in range(20)]
+
+    assert rests[0] <= 0.3
+    assert all(5 <= rest <= 15 for rest in rests[12:])
+
+
+def test_a_missing_schema_is_an_outage_and_not_the_end(world: World) -> None:
+    heard: list[Event] = []
+    scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
+    scheduler.turn()
+    world.execute("alter schema graphile_worker rename to elsewhere")
+    world.clock.now = at("12:01:01")
+    scheduler.turn()
+    world.execute("alter schema elsewhere rename to graphile_worker")
+    scheduler.turn()
+
+    assert world.due() == [("tick", "12:01")]
+    assert next(str(event.error) for event in heard if isinstance(event, CronFailed)).startswith("schema")
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------
+
+
+def test_an_item_the_database_refuses_does_not_hold_up_the_others(world: World) -> None:
+    world.execute("alter table graphile_worker._private_jobs add constraint picky check (priority <> 99)")
+    heard: list[Event] = []
+    scheduler = world.scheduler("* * * * * bad ?priority=99\n* * * * * good", heard=heard)
+    scheduler.turn()
+    for minute in (1, 2):
+        world.clock.now = at(f"12:0{minute}:01")
+        scheduler.turn()
+
+    assert world.due() == [("good", "12:01"), ("good", "12:02")]
+    assert [event.item.task for event in heard if isinstance(event, CronItemFailed)] == ["bad", "bad"]
+
+
+def test_a_plugin_may_change_skip_or_refuse_a_job(world: World) -> None:
+    def admit(spec: JobSpec) -> JobSpec | None:
+        if spec.task == "refused":
+            raise JobRefusedError("not today")
+        return None if spec.task == "skipped" else JobSpec(task="changed", payload=spec.payload, run_at=spec.run_at)
+
+    heard: list[Event] = []
+    scheduler = world.scheduler("* * * * * refused\n* * * * * skipped\n* * * * * kept", heard=heard, admit=admit)
+    scheduler.turn()
+    world.clock.now = at("12:01:01")
+    scheduler.turn()
+    world.scheduler("* * * * * refused\n* * * * * skipped\n* * * * * kept").turn()
+
+    assert world.due() == [("changed", "12:01")]
+    (scheduled,) = [event for event in heard if isinstance(event, CronScheduled)]
+    assert {key: job is not None for key, job in scheduled.jobs.items()} == {
+        "refused": False,
+        "skipped": False,
+        "kept": True,
+    }
+
+
+def test_two_items_with_one_identifier_are_refused_before_anything_begins(world: World) -> None:
+    with pytest.raises(CrontabError, match="found more than once: 'tick'"):
+        world.scheduler([crontab_item("* * * * *", "tick"), crontab_item("0 * * * *", "tick")])
+
+
+# -- items that change ---------------------------------------------------------------------------------------------
+
+
+def test_items_from_a_function_may_come_and_go_while_running(world: World) -> None:
+    items: list[CrontabItem] = [crontab_item("* * * * *", "old")]
+    scheduler = world.scheduler(lambda: list(items))
+    scheduler.turn()
+    world.clock.now = at("12:01:10")
+    scheduler.turn()
+    items[:] = [crontab_item("* * * * *", "new")]
+    world.clock.now = at("12:01:40")
+    scheduler.turn()
+    assert world.known()["new"] == (at("12:01:40"), None)
+    world.clock.now = at("12:02:01")
+    scheduler.turn()
+
+    assert world.due() == [("old", "12:01"), ("new", "12:02")]
+
+
+def test_a_new_item_is_not_scheduled_for_minutes_of_an_outage_before_it_came(world: World) -> None:
+    items = [crontab_item("* * * * *", "old")]
+    line = world.line()
+    scheduler = world.scheduler(lambda: list(items), line=line)
+    scheduler.turn()
+    line.is_cut = True
+    world.clock.now = at("12:02:01")
+    scheduler.turn()
+    items.append(crontab_item("* * * * *", "new"))
+    world.clock.now = at("12:03:01")
+    scheduler.turn()
+    line.is_cut = False
+    scheduler.turn()
+
+    assert world.due() == [("old", "12:01"), ("old", "12:02"), ("old", "12:03"), ("new", "12:03")]
+
+
+def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: World) -> None:
+    line = world.line()
+    scheduler = world.scheduler(
+        lambda: [crontab_item("* * * * *", "tick", payload={"asked": world.clock().isoformat()})], line=line
+    )
+    scheduler.turn()
+    line.is_cut = True
+    world.clock.now = at("12:02:01")
+    scheduler.turn()
+    line.is_cut = False
+    world.clock.now = at("12:03:01")
+    scheduler.turn()
+
+    assert [job.due for job in world.jobs()] == ["12:01", "12:02", "12:03"]
+
+
+def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(world: World) -> None:
+    answers: list[list[CrontabItem] | Exception] = [
+        [crontab_item("* * * * *", "tick")],
+        OSError("gone"),
+        OSError("gone"),
+        [crontab_item("* * * * *", "tick"), crontab_item("0 * * * *", "tick")],
+    ]
+
+    def source() -> list[CrontabItem]:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    heard: list[Event] = []
+    scheduler = world.scheduler(source, heard=heard)
+    for minute in range(4):
+        world.clock.now = at(f"12:0{minute}:10")
+        scheduler.turn()
+
+    assert world.due() == [("tick", "12:01"), ("tick", "12:02"), ("tick", "12:03")]
+    refused = [event.error for event in heard if isinstance(event, CronItemsRefused)]
+    assert [type(error) for error in refused] == [OSError, CrontabError]
+
+
+def test_without_items_the_database_is_left_alone(world: World) -> None:
+    line = world.line()
+    scheduler = world.scheduler("# nothing yet", line=line)
+    for _ in range(5):
+        scheduler.turn()
+        world.clock.advance(minutes=1)
+
+    assert line.loans == 0
+
+
+def test_between_the_minutes_the_database_is_left_alone(world: World) -> None:
+    line = world.line()
+    scheduler = world.scheduler("0 0 * * * daily", line=line)
+    scheduler.turn()
+    before = line.loans
+    for _ in range(10):
+        world.clock.advance(seconds=30)
+        scheduler.turn()
+
+    assert line.loans == before
+
+
+# -- events --------------------------------------------------------------------------------------------------------
+
+
+def test_the_scheduler_tells_what_it_does_in_the_ancestors_order(world: World) -> None:
+    world.know("tick", since=at("11:59"), last=at("11:59"))
+    heard: list[Event] = []
+    scheduler = world.scheduler("* * * * * tick ?fill=1h", heard=heard)
+    scheduler.turn()
+    world.clock.now = at("12:01:01")
+    scheduler.turn()
+
+    kinds = [CronStarting, CronBackfill, CronStarted, CronSchedule, CronScheduled]
+    assert [type(event) for event in heard] == kinds
+    assert [event.name for event in heard] == [
+        "cron:starting",
+        "cron:backfill",
+        "cron:started",
+        "cron:schedule",
+        "cron:scheduled",
+    ]
+
+
+def test_who_comes_second_hears_that_nothing_was_left_for_it(world: World) -> None:
+    heard: list[Event] = []
+    first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE, heard=heard)
+    first.turn()
+    second.turn()
+    world.clock.now = at("12:01:01")
+    first.turn()
+    second.turn()
+
+    assert [event.jobs for event in heard if isinstance(event, CronScheduled)] == [{}]
+
+
+# -- the thread ----------------------------------------------------------------------------------------------------
+
+
+def test_the_thread_schedules_when_woken_and_ends_when_asked(world: World) -> None:
+    scheduler = world.scheduler(EVERY_MINUTE)
+    scheduler.start()
+    try:
+        wait_until(world.known, what="the item to become known")
+        world.clock.now = at("12:01:01")
+        scheduler.wake()
+        wait_until(world.jobs, what="the job of 12:01")
+    finally:
+        assert scheduler.stop(timedelta(seconds=10))
+
+    assert world.due() == [("tick", "12:01")]
+
+
+def test_a_stop_in_the_midst_of_catching_up_is_heeded(world: World) -> None:
+    scheduler = world.scheduler(EVERY_MINUTE)
+    scheduler.turn()
+    world.clock.advance(hours=10)
+    scheduler.ask_to_stop()
+    scheduler.turn()
+
+    assert world.jobs() == []
