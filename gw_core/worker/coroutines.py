@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gw_core.domain.outcome import Snooze
 from gw_core.domain.settings import WorkerSettings
 
+if TYPE_CHECKING:
+    from gw_core.worker.context import JobContext
+
 THREAD_NAME: Final = "gw-async"
+
+_LOOK_UP_EVERY: Final = 0.25
+"""Seconds between two looks of a waiting worker at whether its job is being given back."""
 
 _FATAL_TO_LOOPS = (SystemExit, KeyboardInterrupt)
 
@@ -32,8 +39,8 @@ class EventLoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._running: set[asyncio.Task[Any]] = set()
-        self._interrupted: set[asyncio.Task[Any]] = set()
+        self._running: dict[Future[Any], asyncio.Task[Any]] = {}
+        self._interrupted: set[Future[Any]] = set()
         # A daemon, for a coroutine that blocks must not keep the interpreter from ending.
         self._thread = threading.Thread(target=_serve, args=(self._loop,), name=THREAD_NAME, daemon=True)
         self._thread.start()
@@ -49,13 +56,14 @@ class EventLoopThread:
         self._loop.call_soon_threadsafe(self._begin, work, variables, done)
         return done
 
-    def interrupt(self) -> None:
-        """Cancel everything under way, which then ends with `Snooze`; returns at once."""
-        self._loop.call_soon_threadsafe(self._cancel_all)
+    def interrupt(self, done: Future[Any]) -> None:
+        """Cancel this work, which then ends with `Snooze`; returns at once."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and so the work has ended
+            self._loop.call_soon_threadsafe(self._cancel, done)
 
     def ask_to_stop(self) -> None:
         """Cancel everything under way and end the thread after it; returns at once."""
-        self.interrupt()
+        self._loop.call_soon_threadsafe(self._cancel_all)
         self._loop.call_soon_threadsafe(self._end_when_idle)
 
     def join(self, patience: timedelta) -> bool:
@@ -67,13 +75,13 @@ class EventLoopThread:
 
     def _begin(self, work: Awaitable[Any], variables: Context, done: Future[Any]) -> None:
         running = self._loop.create_task(_guarded(work), context=variables)
-        self._running.add(running)
+        self._running[done] = running
         running.add_done_callback(lambda ended: self._end(ended, done))
 
     def _end(self, ended: asyncio.Task[Any], done: Future[Any]) -> None:
-        self._running.discard(ended)
-        interrupted = ended in self._interrupted
-        self._interrupted.discard(ended)
+        del self._running[done]
+        interrupted = done in self._interrupted
+        self._interrupted.discard(done)
         if ended.cancelled():
             done.set_exception(interruption() if interrupted else asyncio.CancelledError("the task was cancelled"))
         elif (error := ended.exception()) is not None:
@@ -81,10 +89,14 @@ class EventLoopThread:
         else:
             done.set_result(ended.result())
 
+    def _cancel(self, done: Future[Any]) -> None:
+        if done in self._running:
+            self._interrupted.add(done)
+            self._running[done].cancel()
+
     def _cancel_all(self) -> None:
-        for running in self._running:
-            self._interrupted.add(running)
-            running.cancel()
+        for done in self._running:
+            self._cancel(done)
 
     def _end_when_idle(self) -> None:
         if self._running:
@@ -126,27 +138,23 @@ class SharedLoop:
         self._lock = threading.Lock()
         self._thread: EventLoopThread | None = None
 
-    def run(self, work: Awaitable[Any]) -> Any:
+    def run(self, work: Awaitable[Any], context: JobContext) -> Any:
         """Run to the end and return the result; for worker threads, which wait here. Starts the loop at first use.
 
-        The work sees a copy of the caller's context variables. Raises what it raises, or `Snooze` when `interrupt`
-        ended it.
+        The work sees a copy of the caller's context variables. It is cancelled when the job is being given back; asked
+        to stop, it is left to end by itself, as other tasks are. Raises what it raises, or `Snooze` when cancelled.
         """
         variables = copy_context()
         with self._lock:
             if self._thread is None or not self._thread.is_alive:
                 self._thread = EventLoopThread()
-            done = self._thread.begin(work, variables)
+            thread = self._thread
+            done = thread.begin(work, variables)
+        _wait(done, thread, context)
         result = done.result()
         if isinstance(result, _Raised):
             raise result.error
         return result
-
-    def interrupt(self) -> None:
-        """Cancel everything under way; each `run` that ends so raises `Snooze`. Returns at once."""
-        with self._lock:
-            if self._thread is not None and self._thread.is_alive:
-                self._thread.interrupt()
 
     def stop(self, patience: timedelta = timedelta(seconds=5)) -> bool:
         """Interrupt what runs and end the thread; returns whether it ended. A later `run` starts another."""
@@ -170,20 +178,33 @@ def interruption() -> Snooze:
     return Snooze(WorkerSettings().interrupted_delay, "interrupted because the program is stopping")
 
 
+def _wait(done: Future[Any], thread: EventLoopThread, context: JobContext) -> None:
+    """Wait for the end, and pass on that the job is being given back."""
+    told = False
+    while True:
+        try:
+            done.exception(None if told else _LOOK_UP_EVERY)
+            return
+        except TimeoutError:
+            if context.should_stop.forced:
+                thread.interrupt(done)
+                told = True
+
+
 # -- the shared one ------------------------------------------------------------------------------------------------
 
 SHARED: Final = SharedLoop()
 """The one of this process."""
 
 
-def run_coroutine(work: Awaitable[Any]) -> Any:
+def run_coroutine(work: Awaitable[Any], context: JobContext) -> Any:
     """Run on the shared loop and return the result; raises as `SharedLoop.run` does."""
-    return SHARED.run(work)
+    return SHARED.run(work, context)
 
 
-def run_all(results: Sequence[Any]) -> list[Any]:
+def run_all(results: Sequence[Any], context: JobContext) -> list[Any]:
     """Return the values with every awaitable replaced by its result, or by the exception it raised."""
-    return list(SHARED.run(_gather(results)))
+    return list(SHARED.run(_gather(results), context))
 
 
 async def _gather(results: Sequence[Any]) -> list[Any]:

@@ -59,8 +59,8 @@ def run_executable(
     """Run the program to its end.
 
     It gets `{"payload": …}` on stdin and the job in GRAPHILE_WORKER_* variables; its lines of output are logged. When
-    the job is asked to stop, the program's process group is sent SIGTERM, and after `patience` SIGKILL; the run then
-    ends with `Snooze`. Raises `ExecutableError` for any other end but exit code 0.
+    the job is asked to stop, the program's process group is sent SIGTERM; after `patience`, or when the job is given
+    back, SIGKILL. Such a run ends with `Snooze`. Raises `ExecutableError` for any other end but exit code 0.
     """
     program = _Program(_started(path, job))
     with program.tracked():
@@ -74,7 +74,10 @@ def run_executable(
 
 
 def interrupt_executables() -> None:
-    """Kill every program under way, with its process group; each run then ends with `Snooze`. Returns at once."""
+    """Kill every program under way, with its process group; each run then ends with `Snooze`. Returns at once.
+
+    For a process about to end: nobody would be left to look after them.
+    """
     for program in list(_RUNNING):
         program.interrupt()
 
@@ -291,8 +294,11 @@ class _Talk:
         return bool(chunk)
 
     def _look_after_stop(self) -> None:
-        if self._told_at is None:
-            if self._context.should_stop.is_set():
+        stop = self._context.should_stop
+        if stop.forced:
+            self._program.interrupt()
+        elif self._told_at is None:
+            if stop.is_set():
                 self._told_at = self._clock()
                 self._program.signal_group(signal.SIGTERM)
         elif self._clock() - self._told_at > self._patience:

@@ -85,7 +85,7 @@ def _judge(job: Job, context: JobContext, result: object) -> _Verdict:
     if isinstance(result, Awaitable):
         from gw_core.worker.coroutines import run_coroutine
 
-        result = run_coroutine(result)
+        result = run_coroutine(result, context)
     if isinstance(result, list):
         return _judge_batch(job, context, result)
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
@@ -105,7 +105,7 @@ _decode_items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
     if not job.payload.lstrip().startswith("["):
         return _SUCCESS
-    results = _awaited(results)
+    results = _awaited(results, context)
     items = _decode_items(job.payload)
     if len(results) != len(items):
         _warn(
@@ -121,12 +121,12 @@ def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
     return BatchError(_batch_message(errors, len(items)), errors), left
 
 
-def _awaited(results: list[Any]) -> list[Any]:
+def _awaited(results: list[Any], context: JobContext) -> list[Any]:
     """Return the results with awaitables and futures replaced by what they came to."""
     if any(isinstance(each, Awaitable) for each in results):
         from gw_core.worker.coroutines import run_all
 
-        results = run_all(results)
+        results = run_all(results, context)
     return [_result_of(each) if isinstance(each, Future) else each for each in results]
 
 

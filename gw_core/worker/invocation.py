@@ -49,8 +49,8 @@ def compose(function: Callable[..., object]) -> Invoke:
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TaskLoadError("it is a generator function, whose body a call does not run; remove the yield")
-    shape = shape_of(function)
-    return _closure(_awaited(function) if is_coroutine_function(function) else function, shape)
+    call = _closure(function, shape_of(function))
+    return _awaited(call) if is_coroutine_function(function) else call
 
 
 def is_coroutine_function(function: Callable[..., object]) -> bool:
@@ -58,13 +58,10 @@ def is_coroutine_function(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def _awaited(function: Callable[..., Any]) -> Callable[..., object]:
+def _awaited(call: Callable[[Job, JobContext], Any]) -> Invoke:
     from gw_core.worker.coroutines import run_coroutine  # asyncio is loaded for those who use it
 
-    def call(*arguments: object, **named: object) -> object:
-        return run_coroutine(function(*arguments, **named))
-
-    return call
+    return lambda job, context: run_coroutine(call(job, context), context)
 
 
 # -- the call ------------------------------------------------------------------------------------------------------

@@ -140,4 +140,4 @@ def _refuser(annotation: object, reason: Callable[[Exception], str]) -> Callable
 
 def name_of(annotation: object) -> str:
     """Return an annotation as its author would write it."""
-    return annotation.__qualname__ if type(annotation) is type else str(annotation).replace("typing.", "")
+    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")

@@ -1,0 +1,200 @@
+"""Async tasks: on one thread, each its own, and stoppable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from task_builders import DEADLINE, a_context, in_thread, run
+
+from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
+from gw_core.worker.coroutines import SHARED, THREAD_NAME, SharedLoop
+from gw_core.worker.executor import execute
+from gw_core.worker.tasks import TaskRegistry
+
+
+@pytest.fixture
+def loop() -> Iterator[SharedLoop]:
+    loop = SharedLoop()
+    yield loop
+    assert loop.stop(timedelta(seconds=DEADLINE))
+
+
+async def thread_name() -> str:
+    return threading.current_thread().name
+
+
+def test_async_tasks_share_one_thread() -> None:
+    names = []
+
+    async def task(payload: Any) -> None:
+        names.append(threading.current_thread().name)
+
+    assert isinstance(run(task), Completed)
+    assert isinstance(run(task), Completed)
+    assert names == [THREAD_NAME, THREAD_NAME]
+
+
+def test_async_tasks_run_side_by_side(loop: SharedLoop) -> None:
+    meeting = asyncio.Barrier(3)
+
+    waiting = [in_thread(lambda: loop.run(meeting.wait(), a_context())) for _ in range(3)]
+
+    assert sorted(each() for each in waiting) == [0, 1, 2]
+
+
+def test_an_async_task_that_blocks_its_loop_holds_up_no_ordinary_task() -> None:
+    blocked, free = threading.Event(), threading.Event()
+
+    async def blocks(payload: Any) -> None:
+        blocked.set()
+        assert free.wait(DEADLINE)
+
+    waiting = in_thread(lambda: run(blocks))
+    assert blocked.wait(DEADLINE)
+
+    assert isinstance(run(lambda payload: None), Completed)
+    free.set()
+    assert isinstance(waiting(), Completed)
+
+
+def test_the_coroutine_sees_the_context_variables_of_its_worker_and_keeps_its_own(loop: SharedLoop) -> None:
+    colour = contextvars.ContextVar("colour", default="none")
+    colour.set("red")
+
+    async def look() -> str:
+        seen = colour.get()
+        colour.set("blue")
+        return seen
+
+    assert loop.run(look(), a_context()) == "red"
+    assert colour.get() == "red"
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), TimeoutError("late")])
+def test_what_a_coroutine_raises_reaches_the_worker_and_the_loop_goes_on(
+    loop: SharedLoop, error: BaseException
+) -> None:
+    async def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        loop.run(fail(), a_context())
+
+    assert caught.value is error
+    assert loop.run(thread_name(), a_context()) == THREAD_NAME
+
+
+def test_sys_exit_in_something_a_task_left_running_does_not_end_the_loop(loop: SharedLoop) -> None:
+    async def leaves_something() -> None:
+        asyncio.get_running_loop().call_soon(sys.exit, 3)
+        await asyncio.sleep(0)
+
+    loop.run(leaves_something(), a_context())
+
+    assert loop.run(thread_name(), a_context()) == THREAD_NAME
+
+
+def test_a_coroutine_that_cancels_itself_has_failed() -> None:
+    async def task(payload: Any) -> None:
+        raise asyncio.CancelledError
+
+    assert isinstance(run(task), Failed)
+
+
+def test_a_coroutine_whose_job_is_given_back_is_cancelled_and_the_run_returned() -> None:
+    began, cleaned_up = threading.Event(), threading.Event()
+
+    async def task(payload: Any) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned_up.set()
+
+    registry, context = TaskRegistry(), a_context()
+    registry.register("mail", task)
+    found = registry.get("mail")
+    assert found is not None
+    waiting = in_thread(lambda: execute(context.job, found, context))
+    assert began.wait(DEADLINE)
+
+    context.should_stop.forced = True
+    context.should_stop.set()
+
+    outcome = waiting()
+    assert isinstance(outcome, Returned)
+    assert outcome.delay > timedelta(0)
+    assert cleaned_up.is_set()
+
+
+def test_a_coroutine_that_is_asked_to_stop_ends_by_itself(loop: SharedLoop) -> None:
+    context = a_context()
+
+    async def task() -> str:
+        await asyncio.to_thread(context.should_stop.wait, DEADLINE)
+        await asyncio.sleep(0)
+        return "saved"
+
+    waiting = in_thread(lambda: loop.run(task(), context))
+    context.should_stop.set()
+
+    assert waiting() == "saved"
+
+
+def test_stopping_the_loop_interrupts_what_runs_and_the_next_run_starts_another() -> None:
+    loop, began = SharedLoop(), threading.Event()
+
+    async def task() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    def ends_with() -> object:
+        try:
+            loop.run(task(), a_context())
+        except BaseException as error:
+            return error
+        return None
+
+    waiting = in_thread(ends_with)
+    assert began.wait(DEADLINE)
+
+    assert loop.stop(timedelta(seconds=DEADLINE))
+
+    assert isinstance(waiting(), Snooze)
+    assert loop.run(thread_name(), a_context()) == THREAD_NAME
+    assert loop.stop(timedelta(seconds=DEADLINE))
+
+
+def test_stopping_a_loop_that_never_ran_is_nothing() -> None:
+    assert SharedLoop().stop()
+
+
+def test_stopping_says_when_a_coroutine_will_not_end() -> None:
+    loop, began, free = SharedLoop(), threading.Event(), threading.Event()
+
+    async def blocks() -> None:
+        began.set()
+        assert free.wait(DEADLINE)
+
+    waiting = in_thread(lambda: loop.run(blocks(), a_context()))
+    assert began.wait(DEADLINE)
+
+    assert not loop.stop(timedelta(0))
+    free.set()
+    waiting()
+
+
+def test_the_shared_loop_can_be_stopped_and_used_again() -> None:
+    assert SHARED.stop(timedelta(seconds=DEADLINE))
+
+    async def task(payload: Any) -> None: ...
+
+    assert isinstance(run(task), Completed)
+    assert SHARED.stop(timedelta(seconds=DEADLINE))

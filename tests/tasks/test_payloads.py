@@ -1,0 +1,310 @@
+"""What a task is called with: its payload as the annotation says, and its context."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any, Literal, TypedDict
+
+import msgspec
+import pydantic
+import pytest
+from task_builders import run
+
+from gw_core.domain.errors import TaskLoadError
+from gw_core.domain.outcome import Completed, Failed
+from gw_core.worker.context import JobContext
+from gw_core.worker.invocation import compose
+from gw_core.worker.payloads import PayloadError
+
+
+@dataclass
+class Mail:
+    to: str
+    at: datetime | None = None
+
+
+class MailDict(TypedDict):
+    to: str
+
+
+class MailStruct(msgspec.Struct):
+    to: str
+
+
+class MailModel(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(strict=True)
+    to: str
+    at: datetime | None = None
+
+
+@pydantic.dataclasses.dataclass
+class MailPydanticDataclass:
+    to: str
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+def got(function: Callable[[list[Any]], Callable[..., object]], payload: object = None, **how: Any) -> Any:
+    """What the function that is made around a list put into it when it was run."""
+    seen: list[Any] = []
+    outcome = run(function(seen), payload, **how)
+    assert isinstance(outcome, Completed), outcome
+    (only,) = seen
+    return only
+
+
+def received(annotation: object, payload: object = None, **how: Any) -> Any:
+    def around(seen: list[Any]) -> Callable[..., object]:
+        def task(payload: Any) -> None:
+            seen.append(payload)
+
+        task.__annotations__["payload"] = annotation
+        return task
+
+    return got(around, payload, **how)
+
+
+def refusal(annotation: object, payload: object = None, **how: Any) -> str:
+    def task(payload: Any) -> None:
+        raise AssertionError("called with a payload that does not fit")
+
+    task.__annotations__["payload"] = annotation
+    outcome = run(task, payload, **how)
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, PayloadError)
+    assert not outcome.permanent, "a newer worker may understand it"
+    return outcome.message
+
+
+# -- plain JSON ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("payload", [{"a": [1, 2.5, None, True]}, [], "text", 7, None])
+@pytest.mark.parametrize("annotation", [Any, object, "Any"], ids=str)
+def test_a_task_that_asks_for_nothing_gets_plain_json(annotation: object, payload: object) -> None:
+    text = msgspec.json.encode(payload).decode()
+
+    assert received(annotation, text=text) == payload
+
+
+def test_an_unannotated_parameter_gets_plain_json() -> None:
+    assert got(lambda seen: lambda payload: seen.append(payload), {"a": 1}) == {"a": 1}
+
+
+def test_dict_and_list_are_checked() -> None:
+    assert received(dict, {"a": 1}) == {"a": 1}
+    assert received(list, [1]) == [1]
+    assert "Expected `object`, got `array`" in refusal(dict, [1])
+
+
+def test_json_that_postgresql_keeps_and_the_fast_decoder_does_not_is_read_all_the_same() -> None:
+    assert received(Any, text='{"big": 1e400}') == {"big": math.inf}
+    assert received(Any, text='["\\ud800"]') == ["\ud800"]
+
+
+def test_a_payload_that_is_nested_without_end_fails_the_attempt() -> None:
+    assert "cannot be read" in refusal(Any, text="[" * 100_000 + "]" * 100_000)
+
+
+# -- typed ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        pytest.param(Mail, Mail("home"), id="dataclass"),
+        pytest.param(MailDict, {"to": "home"}, id="TypedDict"),
+        pytest.param(MailStruct, MailStruct("home"), id="Struct"),
+        pytest.param(MailModel, MailModel(to="home"), id="pydantic model"),
+        pytest.param(MailPydanticDataclass, MailPydanticDataclass("home"), id="pydantic dataclass"),
+        pytest.param(Mapping[str, str], {"to": "home"}, id="Mapping"),
+        pytest.param(Mail | None, Mail("home"), id="optional"),
+        pytest.param("Mail", Mail("home"), id="as text"),
+        pytest.param("list[Mail] | Mail", Mail("home"), id="expression as text"),
+        pytest.param(Annotated[Mail, "whatever"], Mail("home"), id="Annotated"),
+    ],
+)
+def test_the_annotation_decides_what_a_payload_becomes(annotation: object, expected: object) -> None:
+    assert received(annotation, {"to": "home"}) == expected
+
+
+def test_lists_of_models_are_converted_item_by_item() -> None:
+    payload = [{"to": "home", "at": "2026-01-02T03:04:05Z"}]
+
+    (model,) = received(list[MailModel], payload)
+    (mail,) = received(list[Mail], payload)
+
+    assert model.at == mail.at == datetime.fromisoformat("2026-01-02T03:04:05+00:00")
+
+
+def test_a_class_defined_beside_the_task_in_a_function_is_found() -> None:
+    def around(seen: list[Any]) -> Callable[..., object]:
+        @dataclass
+        class Local:
+            to: str
+
+        def task(payload: Local) -> None:
+            seen.append((payload, Local))
+
+        return task
+
+    payload, kind = got(around, {"to": "home"})
+    assert payload == kind("home")
+
+
+def test_annotations_of_other_parameters_are_not_looked_up() -> None:
+    def around(seen: list[Any]) -> Callable[..., object]:
+        def task(payload: Mail, context: NobodyDefinesThis) -> NorThis:  # type: ignore[name-defined]  # noqa: F821
+            seen.append(payload)
+
+        return task
+
+    assert got(around, {"to": "home"}) == Mail("home")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "payload", "reason"),
+    [
+        pytest.param(Mail, {}, "does not fit Mail: Object missing required field `to`", id="dataclass, missing"),
+        pytest.param(Mail, {"to": 1}, "Expected `str`, got `int` - at `$.to`", id="dataclass, type"),
+        pytest.param(MailDict, {}, "does not fit MailDict: Object missing required field `to`", id="TypedDict"),
+        pytest.param(MailModel, {}, "does not fit MailModel: Field required - at `$.to`", id="pydantic, missing"),
+        pytest.param(MailModel, {"to": 1}, "valid string - at `$.to`", id="pydantic, type"),
+        pytest.param(list[MailModel], [{"to": 1}], "valid string - at `$.to` - at `$[0]`", id="pydantic in a list"),
+        pytest.param(Mail, None, "Object missing required field `to`", id="empty"),
+    ],
+)
+def test_a_payload_that_does_not_fit_fails_the_attempt_naming_the_field(
+    annotation: object, payload: object, reason: str
+) -> None:
+    assert reason in refusal(annotation, payload)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [MailModel, list[MailModel], Mail, Colour, Literal["red"], list[Colour], Mail | int, MailPydanticDataclass],
+    ids=str,
+)
+@pytest.mark.parametrize("payload", ["s3cret", ["s3cret"], [{"to": ["s3cret"]}], {"to": ["s3cret"]}], ids=str)
+def test_the_payload_is_not_repeated_in_the_reason(annotation: object, payload: object) -> None:
+    assert "s3cret" not in refusal(annotation, payload)
+
+
+# -- what is called ------------------------------------------------------------------------------------------------
+
+
+def call_kind(function: Callable[[list[Any]], Callable[..., object]]) -> list[str]:
+    """What the function was called with, as words."""
+    arguments = got(function, {"a": 1})
+    return [
+        "context" if isinstance(each, JobContext) else "payload" if each == {"a": 1} else repr(each)
+        for each in arguments
+    ]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        pytest.param(lambda seen: lambda: seen.append([]), [], id="nothing"),
+        pytest.param(lambda seen: lambda p: seen.append([p]), ["payload"], id="payload"),
+        pytest.param(lambda seen: lambda p, c: seen.append([p, c]), ["payload", "context"], id="payload and context"),
+        pytest.param(lambda seen: lambda p, c, /: seen.append([p, c]), ["payload", "context"], id="positional only"),
+        pytest.param(lambda seen: lambda p=None: seen.append([p]), ["payload"], id="payload with a default"),
+        pytest.param(lambda seen: lambda p, context=None: seen.append([p, context]), ["payload", "context"], id="context with a default"),
+        pytest.param(lambda seen: lambda p, dry_run=False: seen.append([p, dry_run]), ["payload", "False"], id="a default is kept"),
+        pytest.param(lambda seen: lambda p, c, n=3: seen.append([p, c, n]), ["payload", "context", "3"], id="third default"),
+        pytest.param(lambda seen: lambda *args: seen.append(args), ["payload", "context"], id="star"),
+        pytest.param(lambda seen: lambda p, *args: seen.append([p, *args]), ["payload", "context"], id="payload and star"),
+        pytest.param(lambda seen: lambda p, *, context: seen.append([p, context]), ["payload", "context"], id="context by name"),
+        pytest.param(lambda seen: lambda *, context: seen.append([context]), ["context"], id="context by name alone"),
+        pytest.param(lambda seen: lambda p, *, n=3: seen.append([p, n]), ["payload", "3"], id="keyword default"),
+        pytest.param(lambda seen: lambda p, **rest: seen.append([p, *rest]), ["payload"], id="keywords"),
+    ],
+)  # fmt: skip
+def test_the_signature_decides_what_a_task_is_called_with(
+    function: Callable[[list[Any]], Callable[..., object]], expected: list[str]
+) -> None:
+    assert call_kind(function) == expected
+
+
+def test_a_parameter_annotated_as_context_gets_it_in_spite_of_a_default() -> None:
+    def around(seen: list[Any]) -> Callable[..., object]:
+        def task(payload: Any, tools: JobContext | None = None) -> None:
+            seen.append([payload, tools])
+
+        return task
+
+    assert call_kind(around) == ["payload", "context"]
+
+
+def test_methods_and_callable_objects_are_tasks() -> None:
+    class Sender:
+        def __init__(self, seen: list[Any]) -> None:
+            self.seen = seen
+
+        def send(self, payload: Mail) -> None:
+            self.seen.append(payload)
+
+        def __call__(self, payload: Mail, context: JobContext) -> None:
+            self.seen.append(payload)
+
+    assert got(lambda seen: Sender(seen).send, {"to": "home"}) == Mail("home")
+    assert got(lambda seen: Sender(seen), {"to": "home"}) == Mail("home")
+
+
+def test_an_object_with_an_async_call_is_awaited() -> None:
+    class Sender:
+        def __init__(self, seen: list[Any]) -> None:
+            self.seen = seen
+
+        async def __call__(self, payload: Mail) -> None:
+            self.seen.append(payload)
+
+    assert got(lambda seen: Sender(seen), {"to": "home"}) == Mail("home")
+
+
+# -- what is no task -----------------------------------------------------------------------------------------------
+
+
+def needs_more(payload: Any, context: JobContext, account: str) -> None: ...
+def needs_a_keyword(payload: Any, *, account: str) -> None: ...
+def context_first(context: JobContext) -> None: ...
+def no_json(payload: Callable[[], int]) -> None: ...
+def no_json_class(payload: ResourceWithoutFields) -> None: ...
+def two_dataclasses(payload: Mail | Other) -> None: ...
+def generator(payload: Any) -> Any:
+    yield payload
+
+
+class ResourceWithoutFields:
+    pass
+
+
+@dataclass
+class Other:
+    it: int
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (needs_more, "also needs account"),
+        (needs_a_keyword, "also needs account"),
+        (context_first, "the payload comes first"),
+        (no_json, "cannot be converted to"),
+        (no_json_class, "cannot be converted to ResourceWithoutFields"),
+        (two_dataclasses, "cannot be converted to"),
+        (generator, "generator function"),
+    ],
+)
+def test_a_function_that_cannot_be_a_task_is_refused_when_it_is_registered(
+    function: Callable[..., object], reason: str
+) -> None:
+    with pytest.raises(TaskLoadError, match=reason):
+        compose(function)
