@@ -34,6 +34,15 @@ class Account:
     def switch(self) -> Switch:
         return Switch(user=self.uid, group=self.gid, extra_groups=[]) if self.borrowed else Switch()
 
+    @property
+    def has_name(self) -> bool:
+        """Whether the passwd database knows the account; in a container with a user of its own it may not."""
+        try:
+            pwd.getpwuid(self.uid)
+        except KeyError:
+            return False
+        return True
+
 
 def account_for(data: Path) -> Account:
     """Ourselves; as root the owner of an existing data folder, else `nobody`: no account is ever created."""

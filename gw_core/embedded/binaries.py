@@ -100,7 +100,8 @@ def _extra() -> Iterator[Path]:
 
 
 def _versions(places: Iterable[Path]) -> Iterator[Binaries]:
-    for place in dict.fromkeys(path.absolute() for path in places):
+    # Links resolved: what is looked for beside the programs, and copied with them, lies beside the real ones.
+    for place in (Path(os.path.realpath(path / "postgres")).parent for path in places):
         if all(os.access(place / program, os.X_OK) for program in PROGRAMS):
             match = re.search(r"\(PostgreSQL\) (\d+)", _ask([str(place / "postgres"), "--version"]))
             if match and int(match[1]) >= OLDEST:
@@ -168,20 +169,19 @@ def _copied(folder: Path, cache: Path) -> Path:
     target = cache / f"postgres-{key.hexdigest()[:16]}"
     if not target.exists():
         _copy_installation(prefix, target)
-    return target / prefix.parent.name / prefix.name / "bin"
+    return target / "package" / "server" / "bin"
 
 
 def _copy_installation(prefix: Path, target: Path) -> None:
-    # Wheels keep shared libraries beside their package and find them by a relative path, so the layout is kept.
+    # Wheels keep shared libraries beside their package and find them by a relative path, so the depth is kept.
     package = prefix.parent
+    libraries = package.with_name(f"{package.name}.libs")
     making = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
-        for part in (prefix / "bin", prefix / "lib", prefix / "share", package / ".dylibs"):
-            if part.is_dir():
-                _copy_tree(part, making / package.name / part.relative_to(package))
-        libraries = package.with_name(f"{package.name}.libs")
-        if libraries.is_dir():
-            _copy_tree(libraries, making / libraries.name)
+        for name in ("bin", "lib", "share"):
+            _copy_tree(prefix / name, making / "package" / "server" / name)
+        _copy_tree(package / ".dylibs", making / "package" / ".dylibs")
+        _copy_tree(libraries, making / libraries.name)
         _open_to_all(making)
         making.rename(target)
     except OSError:
@@ -193,7 +193,8 @@ def _copy_installation(prefix: Path, target: Path) -> None:
 
 
 def _copy_tree(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, copy_function=_link_or_copy, symlinks=True)
+    if source.is_dir():
+        shutil.copytree(source, target, copy_function=_link_or_copy, symlinks=True)
 
 
 def _link_or_copy(source: str, target: str) -> None:

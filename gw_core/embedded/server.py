@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -39,6 +40,8 @@ INVARIANTS = {
     "logging_collector": "off",
     "cluster_name": "gw",
 }
+# The question every server answers with one byte before anybody has logged in.
+SSL_REQUEST = struct.pack("!II", 8, 80877103)
 # After this long without an answer, what is left of a server that nobody watches is taken for dead.
 ORPHANS_AFTER = 3.0
 
@@ -101,11 +104,17 @@ def _see_it_out(home: Home) -> None:
             _ensure_watchdog(home)
             return
         deadline = time.monotonic() + PATIENCE
-        while home.is_held("server.lock") and time.monotonic() < deadline:
-            if not home.is_held("watchdog.lock"):
-                _ensure_watchdog(home)
+        while not _has_ended(home) and time.monotonic() < deadline:
             time.sleep(PAUSE)
         home.forget_link()
+
+
+def _has_ended(home: Home) -> bool:
+    watched = home.is_held("watchdog.lock")
+    if home.is_held("server.lock") and not watched:
+        _ensure_watchdog(home)
+        return False
+    return not watched
 
 
 # -- attach --------------------------------------------------------------------------------------------------------
@@ -137,9 +146,11 @@ def _answers(home: Home) -> bool:
         connection.settimeout(1.0)
         try:
             connection.connect(os.fsencode(home.socket_folder / f".s.PGSQL.{PORT}"))
+            # To be connected is not enough: the orphans of a killed server keep its socket open for a while.
+            connection.sendall(SSL_REQUEST)
+            return connection.recv(1) in {b"N", b"S"}
         except OSError:
             return False
-    return True
 
 
 def _lost_its_head(home: Home) -> bool:
@@ -177,7 +188,7 @@ def _start(home: Home, pg_bin: Path | None, server_lock: int) -> None:
     if major is None:
         _create_data(home, account, binaries)
     take_over(home.data, account)
-    _forget_dead_server(home)
+    _refuse_if_served_by_hand(home)
     watchdog_lock = home.wait_for_lock("watchdog.lock", fcntl.LOCK_EX)
     try:
         _launch(home, account, binaries, server_lock, watchdog_lock, adopt=None)
@@ -186,6 +197,11 @@ def _start(home: Home, pg_bin: Path | None, server_lock: int) -> None:
 
 
 def _create_data(home: Home, account: Account, binaries: Binaries) -> None:
+    if not account.has_name:
+        raise EmbeddedError(
+            f"user {account.uid} has no name, and initdb needs one to create the embedded PostgreSQL in"
+            f" {str(home.folder)!r}; add an entry to /etc/passwd or run as a user that has one"
+        )
     shutil.rmtree(home.unfinished, ignore_errors=True)
     home.unfinished.mkdir(mode=0o700)
     take_over(home.unfinished, account)
@@ -249,23 +265,13 @@ def _empty(folder: Path) -> None:
             entry.unlink()
 
 
-def _forget_dead_server(home: Home) -> None:
-    """Remove what a killed server left, which PostgreSQL keeps when the number in it is a zombie's or somebody else's.
-
-    Nobody holds `server.lock`, so no process of a server we started is left; only one that was started by hand may be.
-    """
-    if not (home.data / "postmaster.pid").exists():
-        return
+def _refuse_if_served_by_hand(home: Home) -> None:
+    # Nobody holds `server.lock`, so no process of a server we started is left.
     if watchdog.processes_of(str(home.data)):
         raise EmbeddedError(
             f"a PostgreSQL that gw did not start works in {str(home.data)!r}; stop it with: pg_ctl stop -D"
             f" {str(home.data)!r}"
         )
-    if not os.path.isdir("/proc/self"):
-        return
-    for name in ("postmaster.pid", f".s.PGSQL.{PORT}.lock", f".s.PGSQL.{PORT}"):
-        with suppress(FileNotFoundError):
-            (home.data / name).unlink()
 
 
 class _Folder:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 READY_LINE = 7
+MARKS = ("postmaster.pid", ".s.PGSQL.5432", ".s.PGSQL.5432.lock")
 POLL_SECONDS = 0.005
 ADOPTED_POLL_SECONDS = 0.25
 SIGNAL_AGAIN_SECONDS = 0.2
@@ -95,6 +96,14 @@ def end_orphans(data: str, *, patience: float = 10.0) -> None:
         time.sleep(POLL_SECONDS)
 
 
+def forget_dead_server(data: str) -> None:
+    """Remove a killed server's marks: PostgreSQL heeds them when their number is a zombie's or somebody else's."""
+    if os.path.isdir("/proc/self") and not processes_of(data):
+        for name in MARKS:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(data, name))
+
+
 class Watchdog:
     """One server and the end of its use."""
 
@@ -121,6 +130,7 @@ class Watchdog:
     def _serve(self) -> bool:
         """Run the server until it ends; whether it worked, so that another is worth starting."""
         for _ in range(START_ATTEMPTS):
+            forget_dead_server(self._orders.data)
             self._postmaster = self._start()
             became_ready = self._wait_until_ready(self._postmaster)
             self._postmaster.wait()

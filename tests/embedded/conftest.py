@@ -1,0 +1,62 @@
+"""A folder whose server must be gone when the test ends, and processes that use it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from embedded_support import CHECKOUT, Users, extra_binaries, is_gone, machine_binaries
+from support import wait_until
+
+
+@pytest.fixture
+def use() -> Iterator[Users]:
+    """Start a process that uses a server; what is still there when the test ends is killed."""
+    users = Users()
+    yield users
+    users.kill_all()
+
+
+@pytest.fixture
+def folder(use: Users) -> Iterator[Path]:
+    """A place for one server, which must have stopped by itself soon after the test."""
+    with tempfile.TemporaryDirectory(prefix="gw-embedded-") as place:
+        folder = Path(place, "postgres")
+        yield folder
+        use.kill_all()
+        wait_until(lambda: is_gone(folder), deadline_seconds=30, what=f"the end of the server in {folder}")
+
+
+@pytest.fixture(params=["machine", "extra"])
+def pg_bin(request: pytest.FixtureRequest) -> Path:
+    if request.param == "extra":
+        return extra_binaries().folder
+    found = machine_binaries()
+    if found is None:
+        pytest.skip("this machine has no PostgreSQL server of its own")
+    return found.folder
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that every user may enter."""
+    with tempfile.TemporaryDirectory(prefix="gw-reachable-", dir="/tmp") as place:
+        Path(place).chmod(0o755)
+        yield Path(place)
+
+
+@pytest.fixture
+def code_for_all(reachable: Path) -> Path:
+    """A copy of our code that every user may read."""
+    code = reachable / "code"
+    for name in ("gw_core", "tests/embedded"):
+        shutil.copytree(CHECKOUT / name, code / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for place, _, files in os.walk(code):
+        os.chmod(place, 0o755)
+        for file in files:
+            os.chmod(os.path.join(place, file), 0o644)
+    return code

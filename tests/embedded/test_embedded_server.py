@@ -1,0 +1,585 @@
+"""Starting, sharing and leaving an embedded server, and what becomes of it when somebody is killed."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psycopg
+import pytest
+from embedded_support import Users, extra_binaries, is_gone
+from support import wait_until
+
+from gw_core.domain.errors import EmbeddedError
+from gw_core.embedded import binaries, start_or_attach
+from gw_core.embedded.account import Account, account_for, can_reach
+from gw_core.embedded.binaries import Binaries, runnable
+from gw_core.embedded.home import Home
+from gw_core.embedded.server import _Folder
+from gw_core.embedded.watchdog import processes_of, server_pid
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the server another account")
+
+
+def ask(conninfo: str, question: str) -> object:
+    with psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as connection:
+        row = connection.execute(question.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+
+def tell(conninfo: str, statement: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+def answers(conninfo: str) -> bool:
+    try:
+        return ask(conninfo, "select 1") == 1
+    except psycopg.OperationalError:
+        return False
+
+
+def postmaster(folder: Path) -> int:
+    pid = server_pid(str(folder / "data"))
+    assert pid is not None
+    return pid
+
+
+def watchdog_of(folder: Path) -> int:
+    """The one process that has the watchdog's lock open; Linux names it."""
+    lock = (folder / "watchdog.lock").stat()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(os.path.samestat(descriptor.stat(), lock) for descriptor in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:
+            continue
+    raise AssertionError("no process has the watchdog's lock open")
+
+
+# -- starting ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_first_start_makes_a_durable_private_server(folder: Path, pg_bin: Path) -> None:
+    with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
+        settings = {
+            name: ask(server.conninfo, f"show {name}")
+            for name in ("fsync", "synchronous_commit", "listen_addresses", "server_encoding", "max_connections")
+        }
+
+        assert settings == {
+            "fsync": "on",
+            "synchronous_commit": "on",
+            "listen_addresses": "",
+            "server_encoding": "UTF8",
+            "max_connections": "200",
+        }
+        assert ask(server.conninfo, "select lower('ÄÖ') = 'äö' and 'Z' < 'a'") is True
+        assert (folder / "data").stat().st_mode & 0o777 == 0o700
+    assert is_gone(folder)
+
+
+def test_data_survive_a_stop(folder: Path) -> None:
+    with start_or_attach(f"embedded://{folder}") as server:
+        tell(server.conninfo, "create table kept as select 42 as answer")
+
+    with start_or_attach(f"embedded://{folder}") as server:
+        assert ask(server.conninfo, "select answer from kept") == 42
+
+
+def test_the_folder_defaults_to_one_below_the_current(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    with start_or_attach("embedded:") as server:
+        assert server.folder == folder.resolve() / ".gw" / "postgres"
+        assert answers(server.conninfo)
+    assert is_gone(server.folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("with spaces", id="spaces"),
+        pytest.param('it\'s a "quoted" $HOME `x` \\ 50% #?&', id="quotes"),
+        pytest.param("größe, 数据", id="unicode and a comma"),
+        pytest.param("/".join(["long" * 50] * 3), id="600 bytes"),
+        pytest.param("/".join(["long" * 50] * 8), id="1600 bytes"),
+    ],
+)
+def test_any_path_will_do(folder: Path, name: str) -> None:
+    place = folder.parent / name / "postgres"
+
+    with start_or_attach(f"embedded://{place}") as server:
+        assert ask(server.conninfo, "select current_user") == "postgres"
+        link = Home(place).socket_folder
+    assert is_gone(place)
+    assert link == place / "data" or not link.is_symlink()
+
+
+def test_a_link_that_somebody_else_put_in_our_place_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    place = Path("/tmp", "x" * 200)
+    home = Home(place)
+    ours = home.socket_folder
+    ours.unlink()
+    ours.symlink_to(tmp_path)
+    try:
+        assert home.socket_folder != ours
+        home.forget_link()
+    finally:
+        ours.unlink()
+
+
+def test_a_folder_with_other_files_is_refused_and_left_alone(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "letter.txt").write_text("dear reader")
+
+    with pytest.raises(EmbeddedError, match="holds other files"):
+        start_or_attach(f"embedded://{folder}")
+    assert [path.name for path in folder.iterdir()] == ["letter.txt"]
+
+
+def test_the_data_folder_of_another_server_is_refused(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "PG_VERSION").write_text("15\n")
+
+    with pytest.raises(EmbeddedError, match="data folder of another PostgreSQL"):
+        start_or_attach(f"embedded://{folder}")
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(EmbeddedError, match="cannot be used: Not a directory"):
+        start_or_attach(f"embedded://{tmp_path}/file/postgres")
+
+
+def test_a_start_that_fails_shows_the_end_of_the_log(folder: Path) -> None:
+    with start_or_attach(f"embedded://{folder}"):
+        pass
+    with (folder / "data" / "postgresql.conf").open("a") as file:
+        file.write("work_mem = 'a lot\x1b[31m'\n")
+
+    with pytest.raises(EmbeddedError, match=r"did not start; the last lines of .*server\.log.*\n.*work_mem") as caught:
+        start_or_attach(f"embedded://{folder}")
+    assert "\x1b" not in str(caught.value)
+
+
+def test_data_of_a_version_we_have_no_programs_for_are_refused(folder: Path) -> None:
+    with start_or_attach(f"embedded://{folder}"):
+        pass
+    (folder / "data" / "PG_VERSION").write_text("12\n")
+
+    with pytest.raises(EmbeddedError, match=r"belong to PostgreSQL 12.*--pg-bin"):
+        start_or_attach(f"embedded://{folder}")
+
+
+def test_existing_data_are_served_by_their_own_version(folder: Path, pg_bin: Path) -> None:
+    with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
+        version = ask(server.conninfo, "show server_version")
+
+    with start_or_attach(f"embedded://{folder}") as server:
+        assert ask(server.conninfo, "show server_version") == version
+
+
+def test_a_first_start_that_was_cut_short_is_done_again(folder: Path) -> None:
+    Home(folder).prepare()
+    (folder / "lock").touch()
+    (folder / "data.new").mkdir()
+    (folder / "data.new" / "PG_VERSION").write_text("15\n")
+
+    with start_or_attach(f"embedded://{folder}") as server:
+        assert answers(server.conninfo)
+    assert not (folder / "data.new").exists()
+
+
+def test_the_callers_environment_does_not_lead_the_server_astray(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PGDATA": "/nowhere", "PGPORT": "1", "LC_ALL": "xx_XX", "PGOPTIONS": "-c fsync=off"}.items():
+        monkeypatch.setenv(name, value)
+
+    with start_or_attach(f"embedded://{folder}") as server:
+        monkeypatch.delenv("PGOPTIONS")
+        assert ask(server.conninfo, "show fsync") == "on"
+
+
+# -- sharing ---------------------------------------------------------------------------------------------------------
+
+
+def test_uses_in_one_process_share_a_server_and_the_last_stops_it(folder: Path) -> None:
+    first, second = (start_or_attach(f"embedded://{folder}") for _ in range(2))
+    pid = postmaster(folder)
+
+    first.close()
+    first.close()
+    assert ask(second.conninfo, "select 1") == 1
+    assert postmaster(folder) == pid
+
+    second.close()
+    assert is_gone(folder)
+    assert not answers(second.conninfo)
+
+
+def test_threads_that_start_at_once_share_a_server(folder: Path) -> None:
+    servers = []
+    threads = [
+        threading.Thread(target=lambda: servers.append(start_or_attach(f"embedded://{folder}"))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len({ask(server.conninfo, "select pg_postmaster_start_time()::text") for server in servers}) == 1
+    for server in servers:
+        server.close()
+
+
+def test_eight_processes_that_start_at_once_share_a_server(folder: Path, use: Users, pg_bin: Path) -> None:
+    users = [use(folder, pg_bin) for _ in range(8)]
+
+    assert len({ask(user.conninfo, "select pg_postmaster_start_time()::text") for user in users}) == 1
+    for user in users[:-1]:
+        user.leave()
+    assert answers(users[-1].conninfo)
+    users[-1].leave()
+    assert is_gone(folder)
+
+
+def test_a_server_outlives_the_process_that_started_it(folder: Path, use: Users) -> None:
+    starter = use(folder)
+    pid = (starter.conninfo, postmaster(folder))[1]
+    other = use(folder)
+
+    assert answers(other.conninfo)
+    starter.leave()
+    assert answers(other.conninfo)
+    assert postmaster(folder) == pid
+
+
+def test_coming_and_going_in_turns_never_meets_a_stopping_server(folder: Path, use: Users) -> None:
+    def come_and_go() -> None:
+        for _ in range(5):
+            with start_or_attach(f"embedded://{folder}") as server:
+                if not answers(server.conninfo):
+                    missed.append(server)
+
+    missed: list[object] = []
+    threads = [threading.Thread(target=come_and_go) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert missed == []
+
+
+def test_ctrl_c_in_the_terminal_leaves_the_server_alone(folder: Path, use: Users) -> None:
+    user = use(folder, start_new_session=True)
+    conninfo = user.conninfo
+
+    with start_or_attach(f"embedded://{folder}"):
+        os.killpg(user.process.pid, signal.SIGINT)
+        user.process.wait(timeout=10)
+        assert answers(conninfo)
+
+
+# -- when somebody is killed -----------------------------------------------------------------------------------------
+
+
+def test_the_server_stops_when_its_only_user_is_killed(folder: Path, use: Users, pg_bin: Path) -> None:
+    user = use(folder, pg_bin)
+    assert answers(user.conninfo)
+
+    user.kill()
+
+    wait_until(lambda: is_gone(folder), deadline_seconds=20, what="the end of the unused server")
+    assert "database system is shut down" in (folder / "server.log").read_text()
+
+
+def test_a_killed_user_does_not_count_when_the_others_leave(folder: Path, use: Users) -> None:
+    killed, other = use(folder), use(folder)
+    assert answers(killed.conninfo)
+    assert answers(other.conninfo)
+
+    killed.kill()
+    assert answers(other.conninfo)
+    other.leave()
+    assert is_gone(folder)
+
+
+def test_a_killed_server_is_started_again_for_its_users(folder: Path, pg_bin: Path) -> None:
+    with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
+        tell(server.conninfo, "create table kept as select 42 as answer")
+        killed = postmaster(folder)
+        os.kill(killed, signal.SIGKILL)
+
+        wait_until(
+            lambda: server_pid(str(folder / "data")) != killed and answers(server.conninfo),
+            deadline_seconds=30,
+            what="a restart",
+        )
+        assert ask(server.conninfo, "select answer from kept") == 42
+
+
+def test_who_comes_after_a_server_was_killed_finds_one_that_answers(folder: Path) -> None:
+    with start_or_attach(f"embedded://{folder}"):
+        os.kill(postmaster(folder), signal.SIGKILL)
+        with start_or_attach(f"embedded://{folder}") as server:
+            assert wait_until(lambda: answers(server.conninfo), deadline_seconds=30, what="an answer")
+
+
+def test_a_killed_watchdog_is_replaced_by_who_comes_next(folder: Path) -> None:
+    first = start_or_attach(f"embedded://{folder}")
+    pid, killed = postmaster(folder), watchdog_of(folder)
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: not Home(folder).is_held("watchdog.lock"), what="the watchdog's end")
+
+    second = start_or_attach(f"embedded://{folder}")
+
+    assert watchdog_of(folder) != killed
+    assert postmaster(folder) == pid
+    first.close()
+    second.close()
+    assert is_gone(folder)
+
+
+def test_a_new_watchdog_restarts_the_server_it_found(folder: Path) -> None:
+    with start_or_attach(f"embedded://{folder}") as server:
+        pid = postmaster(folder)
+        os.kill(watchdog_of(folder), signal.SIGKILL)
+        wait_until(lambda: not Home(folder).is_held("watchdog.lock"), what="the watchdog's end")
+        with start_or_attach(f"embedded://{folder}"):
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: answers(server.conninfo), deadline_seconds=30, what="a restart")
+
+
+def test_who_leaves_last_stops_the_server_of_a_killed_watchdog(folder: Path) -> None:
+    server = start_or_attach(f"embedded://{folder}")
+    os.kill(watchdog_of(folder), signal.SIGKILL)
+
+    server.close()
+
+    assert is_gone(folder)
+
+
+def test_everything_may_be_killed_at_once(folder: Path, use: Users, pg_bin: Path) -> None:
+    user = use(folder, pg_bin)
+    tell(user.conninfo, "create table kept as select 42 as answer")
+    for pid in (watchdog_of(folder), postmaster(folder), user.process.pid):
+        os.kill(pid, signal.SIGKILL)
+
+    with start_or_attach(f"embedded://{folder}") as server:
+        assert ask(server.conninfo, "select answer from kept") == 42
+
+
+def test_a_backend_that_computes_on_after_its_server_was_killed_is_ended(folder: Path, use: Users) -> None:
+    user = use(folder)
+    busy = psycopg.pq.PGconn.connect(user.conninfo.encode())
+    backend = busy.backend_pid
+    busy.send_query(b"select count(*) from generate_series(1, 1e12::bigint)")
+    is_active = f"select state = 'active' from pg_stat_activity where pid = {backend}"
+    wait_until(lambda: ask(user.conninfo, is_active), what="the query to run")
+    for pid in (watchdog_of(folder), postmaster(folder), user.process.pid):
+        os.kill(pid, signal.SIGKILL)
+    busy.finish()
+
+    with start_or_attach(f"embedded://{folder}") as server:
+        assert answers(server.conninfo)
+        assert backend not in processes_of(str(folder / "data"))
+
+
+def test_a_pid_file_that_names_somebody_else_by_now_does_not_matter(folder: Path) -> None:
+    with start_or_attach(f"embedded://{folder}"):
+        text = (folder / "data" / "postmaster.pid").read_text().splitlines()
+    (folder / "data" / "postmaster.pid").write_text("\n".join([str(os.getppid()), *text[1:], ""]))
+
+    with start_or_attach(f"embedded://{folder}") as server:
+        assert answers(server.conninfo)
+
+
+def test_a_server_that_was_started_by_hand_is_not_disturbed(folder: Path) -> None:
+    programs = extra_binaries()
+    with start_or_attach(f"embedded://{folder}", pg_bin=programs.folder):
+        pass
+    account = account_for(folder / "data")
+    with _Folder(folder / "data", account) as data:
+        by_hand = subprocess.Popen(
+            [runnable(programs, account).postgres, "-D", data.path, "-k", ".", "-c", "listen_addresses="],
+            **account.switch,
+            cwd="/",
+            stderr=subprocess.DEVNULL,
+            pass_fds=(data.descriptor,),
+        )
+    try:
+        wait_until(lambda: processes_of(str(folder / "data")), what="the server started by hand")
+        with pytest.raises(EmbeddedError, match="that gw did not start"):
+            start_or_attach(f"embedded://{folder}")
+        assert by_hand.poll() is None
+    finally:
+        by_hand.send_signal(signal.SIGINT)
+        by_hand.wait(timeout=20)
+
+
+# -- accounts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ordinary() -> pwd.struct_passwd:
+    """Somebody who is neither root nor the account root lends the server."""
+    return next(entry for entry in pwd.getpwall() if entry.pw_uid not in (0, pwd.getpwnam("nobody").pw_uid))
+
+
+@pytest.fixture
+def python_for_all() -> str:
+    """An interpreter that every user may run."""
+    anybody = Account(uid=pwd.getpwnam("nobody").pw_uid, gid=pwd.getpwnam("nobody").pw_gid, borrowed=True)
+    for path in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        if os.path.exists(path) and can_reach(Path(path), anybody) and _is_new_enough(path):
+            return path
+    pytest.skip("no Python here can be run by every user")
+
+
+def _is_new_enough(python: str) -> bool:
+    question = "import sys; sys.exit(sys.version_info < (3, 11))"
+    return subprocess.run([python, "-c", question], check=False).returncode == 0
+
+
+@as_root
+def test_root_lends_the_server_another_account(folder: Path, pg_bin: Path) -> None:
+    with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
+        assert answers(server.conninfo)
+        uids = {os.stat(f"/proc/{pid}").st_uid for pid in processes_of(str(folder / "data"))}
+        watchdog = f"Uid:\t{pwd.getpwnam('nobody').pw_uid}\t"
+
+        assert uids == {pwd.getpwnam("nobody").pw_uid}
+        assert watchdog in Path(f"/proc/{watchdog_of(folder)}/status").read_text()
+
+
+def permissions_above(place: Path) -> dict[Path, tuple[int, int, int]]:
+    states = {path: path.stat() for path in place.parents if path.exists()}
+    return {path: (state.st_mode, state.st_uid, state.st_gid) for path, state in states.items()}
+
+
+@as_root
+def test_root_changes_no_permission_outside_the_folder(tmp_path: Path) -> None:
+    place = tmp_path / "mine" / "project" / ".gw" / "postgres"
+    place.parents[1].mkdir(mode=0o700, parents=True)
+    before = permissions_above(place)
+
+    with start_or_attach(f"embedded://{place}") as server:
+        assert answers(server.conninfo)
+
+    assert permissions_above(place) == before
+    assert is_gone(place)
+
+
+@as_root
+def test_programs_below_a_folder_of_roots_own_are_used_through_a_copy(
+    folder: Path, tmp_path: Path, reachable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site-packages").mkdir(mode=0o700)
+    package = extra_binaries().folder.parents[1]
+    for tree in (package, package.with_name(f"{package.name}.libs")):
+        if tree.exists():
+            shutil.copytree(tree, tmp_path / "site-packages" / tree.name, copy_function=os.link)
+    monkeypatch.setattr(binaries, "_caches", lambda _account: iter([reachable / "cache"]))
+    programs = tmp_path / "site-packages" / package.name / extra_binaries().folder.relative_to(package)
+
+    with start_or_attach(f"embedded://{folder}", pg_bin=programs) as server:
+        assert answers(server.conninfo)
+        executable = os.readlink(f"/proc/{postmaster(folder)}/exe")
+
+    assert executable.startswith(str(reachable / "cache"))
+
+
+@as_root
+def test_data_that_were_copied_as_root_are_given_to_the_servers_account(folder: Path) -> None:
+    with start_or_attach(f"embedded://{folder}") as server:
+        tell(server.conninfo, "create table kept as select 42 as answer")
+    for place, folders, files in os.walk(folder / "data"):
+        for name in (".", *folders, *files):
+            os.lchown(os.path.join(place, name), 0, 0)
+
+    with start_or_attach(f"embedded://{folder}") as server:
+        assert ask(server.conninfo, "select answer from kept") == 42
+
+
+@as_root
+def test_an_ordinary_user_runs_the_server_as_himself(
+    reachable: Path, use: Users, ordinary: pwd.struct_passwd, python_for_all: str, code_for_all: Path, pg_bin: Path
+) -> None:
+    place = reachable / "home of somebody"
+    place.mkdir()
+    os.chown(place, ordinary.pw_uid, ordinary.pw_gid)
+
+    user = use(
+        place / "postgres",
+        runnable(Binaries(pg_bin, 0), account_for(place)).folder,
+        python=python_for_all,
+        root=code_for_all,
+        user=ordinary.pw_uid,
+        group=ordinary.pw_gid,
+        extra_groups=[],
+        cwd="/",
+    )
+
+    assert answers(user.conninfo)
+    assert {os.stat(f"/proc/{pid}").st_uid for pid in processes_of(str(place / "postgres" / "data"))} == {
+        ordinary.pw_uid
+    }
+    with start_or_attach(f"embedded://{place / 'postgres'}") as server:
+        user.leave()
+        assert answers(server.conninfo)
+    assert is_gone(place / "postgres")
+    assert {path.stat().st_uid for path in (place / "postgres").iterdir()} == {ordinary.pw_uid}
+
+
+@as_root
+def test_root_starts_the_server_of_an_ordinary_users_folder_as_that_user(
+    reachable: Path, use: Users, ordinary: pwd.struct_passwd, python_for_all: str, code_for_all: Path
+) -> None:
+    place = reachable / "home"
+    place.mkdir()
+    os.chown(place, ordinary.pw_uid, ordinary.pw_gid)
+    theirs = {"user": ordinary.pw_uid, "group": ordinary.pw_gid, "extra_groups": [], "cwd": "/"}
+    programs = runnable(extra_binaries(), account_for(place)).folder
+    first = use(place / "postgres", programs, python=python_for_all, root=code_for_all, **theirs)
+    assert answers(first.conninfo)
+    first.leave()
+
+    with start_or_attach(f"embedded://{place / 'postgres'}", pg_bin=programs) as server:
+        assert answers(server.conninfo)
+        assert os.stat(f"/proc/{postmaster(place / 'postgres')}").st_uid == ordinary.pw_uid
+    second = use(place / "postgres", programs, python=python_for_all, root=code_for_all, **theirs)
+    assert answers(second.conninfo)
+    second.leave()
+    assert is_gone(place / "postgres")
+
+
+@as_root
+def test_a_user_without_a_name_is_told_what_initdb_needs(
+    reachable: Path, use: Users, python_for_all: str, code_for_all: Path
+) -> None:
+    place = reachable / "home"
+    place.mkdir()
+    os.chown(place, 54321, 54321)
+    programs = runnable(extra_binaries(), account_for(place)).folder
+
+    user = use(
+        place / "postgres",
+        programs,
+        python=python_for_all,
+        root=code_for_all,
+        user=54321,
+        group=54321,
+        extra_groups=[],
+        cwd="/",
+    )
+
+    assert "user 54321 has no name" in user.answer["error"]
