@@ -1,0 +1,487 @@
+"""migrate, plan, script and check: to the newest schema from anywhere, for any number of processes, in any schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from uuid import uuid4
+
+import psycopg
+import pytest
+from catalog import catalog
+from psycopg import sql
+from queue_schema import QueueSchema, connected
+from support import wait_until
+
+from gw_core.domain.errors import (
+    LockedJobsError,
+    MigrationError,
+    PermissionDeniedError,
+    SchemaMissingError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+    ServerTooOldError,
+)
+from gw_core.postgres.database import Database
+from gw_core.postgres.migrations import SchemaState, SchemaStatus, check, migrate, plan, script
+
+OWN_LINE = ["gw_0001_ledger", "gw_0002_keyed_add", "gw_0003_workers", "gw_0004_queued_index"]
+FRESH = ["install_000020", *OWN_LINE]
+ODD_NAMES = ['odd "schema" 100%', "UPPER Case", "größe 日本", "x'; drop table y; --", "%s %(a)s", "a.b", ":S", "select"]
+
+
+def state_of(url: str, schema: str = "graphile_worker") -> SchemaState:
+    with psycopg.connect(url, autocommit=True) as connection:
+        return check(connection, schema)
+
+
+def run(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+# -- a fresh install
+
+
+def test_a_fresh_database_gets_the_newest_revision_in_one_step(empty_database_url: str) -> None:
+    report = migrate(empty_database_url)
+
+    assert [step.name for step in report.applied] == FRESH
+    assert (report.before.status, report.after.status) == (SchemaStatus.MISSING, SchemaStatus.CURRENT)
+    assert (report.left_to_others, report.warnings) == ((), ())
+
+
+def test_the_shared_ledger_holds_every_revision_with_its_flag(schema: QueueSchema) -> None:
+    rows = schema.run("select id, breaking from :S.migrations order by id")
+
+    assert [row["id"] for row in rows] == list(range(1, 21))
+    assert [row["id"] for row in rows if row["breaking"]] == [1, 3, 11, 13, 14, 16, 19]
+
+
+def test_our_own_line_has_a_ledger_of_its_own(schema: QueueSchema) -> None:
+    rows = schema.run("select id, name from :S._private_gw_migrations order by id")
+
+    assert [tuple(row.values()) for row in rows] == list(enumerate(OWN_LINE, 1))
+
+
+def test_a_second_run_changes_nothing(database_url: str) -> None:
+    before = catalog(database_url)
+
+    report = migrate(database_url)
+
+    assert report.applied == ()
+    assert catalog(database_url) == before
+
+
+def test_every_private_table_has_row_level_security(schema: QueueSchema) -> None:
+    rows = schema.run(
+        "select relname, relrowsecurity from pg_class where relkind = 'r' and relnamespace = to_regnamespace(%s) "
+        "order by relname",
+        schema.name,
+    )
+
+    assert [row["relname"] for row in rows if not row["relrowsecurity"]] == ["migrations"]
+
+
+def test_a_schema_made_beforehand_is_filled_by_a_role_that_may_not_make_schemas(
+    role: str, empty_database_url: str
+) -> None:
+    run(empty_database_url, f'create schema "{role}" authorization "{role}"')
+
+    report = migrate(as_role(empty_database_url, role), schema=role)
+
+    assert report.after.status is SchemaStatus.CURRENT
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "id int primary key, ts timestamptz not null default now()",
+        "id int primary key, ts timestamptz not null default now(), breaking boolean not null default false",
+    ],
+    ids=["old", "new"],
+)
+def test_a_ledger_made_beforehand_is_used(empty_database_url: str, columns: str) -> None:
+    run(empty_database_url, f"create schema graphile_worker; create table graphile_worker.migrations ({columns})")
+
+    migrate(empty_database_url)
+
+    with connected(empty_database_url) as schema:
+        assert schema.add_job()["id"] == 1
+
+
+def test_workers_of_other_schemas_are_not_stopped_by_a_fresh_install(database_url: str) -> None:
+    with connected(database_url) as schema:
+        schema.listen("worker:migrate")
+
+        migrate(database_url, schema="another")
+
+        wait = schema.connection.notifies(timeout=5, stop_after=1)
+        assert [json.loads(note.payload) for note in wait] == [{"migrationNumber": 20, "breaking": False}]
+
+
+# -- names, rights, and the end
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_schema_may_have_any_name(empty_database_url: str, name: str) -> None:
+    assert state_of(empty_database_url, name).status is SchemaStatus.MISSING
+
+    assert migrate(empty_database_url, schema=name).after.status is SchemaStatus.CURRENT
+
+    with connected(empty_database_url, name) as schema:
+        assert schema.task_of(schema.add_job("mail", job_key="k", queue_name="q")) == "mail"
+        assert schema.add_jobs({"job_key": "k"})[0]["revision"] == 1
+        assert schema.call("remove_job", job_key="k")[0]["key"] == "k"
+    assert migrate(empty_database_url, schema=name).applied == ()
+
+
+def test_two_schemas_in_one_database_do_not_know_each_other(database_url: str) -> None:
+    migrate(database_url, schema="another")
+
+    with connected(database_url, "another") as another, connected(database_url) as schema:
+        another.add_job()
+        assert schema.jobs() == []
+
+
+@pytest.mark.parametrize("name", ["graphile_worker", ODD_NAMES[0]])
+def test_dropping_the_schema_leaves_nothing(empty_database_url: str, name: str) -> None:
+    before = objects_of(empty_database_url)
+    migrate(empty_database_url, schema=name)
+
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))
+
+    assert objects_of(empty_database_url) == before
+    assert migrate(empty_database_url, schema=name).after.status is SchemaStatus.CURRENT
+
+
+def objects_of(url: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            "select 'relation', relname::text from pg_class where oid >= 16384 "
+            "union all select 'function', proname::text from pg_proc where oid >= 16384 "
+            "union all select 'type', typname::text from pg_type where oid >= 16384 "
+            "union all select 'schema', nspname::text from pg_namespace where oid >= 16384 order by 1, 2"
+        ).fetchall()
+
+
+@pytest.fixture
+def role(server: str) -> Iterator[str]:
+    """A role without any rights. Ask for it before the database, so that it is dropped after what it owns there."""
+    name = f"gw_test_{uuid4().hex[:12]}"
+    run(server, f'create role "{name}" login')
+    try:
+        yield name
+    finally:
+        run(server, f'drop role "{name}"')
+
+
+def as_role(url: str, role: str) -> str:
+    return psycopg.conninfo.make_conninfo(url, options=f"-c role={role}")
+
+
+def test_a_role_without_rights_is_refused_in_one_sentence_and_nothing_is_done(
+    role: str, empty_database_url: str
+) -> None:
+    with pytest.raises(PermissionDeniedError, match=r"lacks a right that migration install_000020 needs .* --sql"):
+        migrate(as_role(empty_database_url, role))
+
+    assert not state_of(empty_database_url).schema_exists
+
+
+def test_a_role_that_may_make_nothing_in_the_schema_leaves_it_empty(role: str, empty_database_url: str) -> None:
+    run(empty_database_url, f'create schema graphile_worker; grant usage on schema graphile_worker to "{role}"')
+
+    with pytest.raises(PermissionDeniedError):
+        migrate(as_role(empty_database_url, role))
+
+    assert not state_of(empty_database_url).ledger_exists
+
+
+def test_a_role_that_may_not_look_into_the_schema_is_told_so(role: str, database_url: str) -> None:
+    with pytest.raises(PermissionDeniedError):
+        state_of(as_role(database_url, role))
+
+
+# -- several at once
+
+MIGRATE = "import sys; from gw_core.postgres.migrations import migrate; print(len(migrate(sys.argv[1]).applied))"
+
+
+def test_twenty_processes_on_an_empty_database_all_succeed(empty_database_url: str) -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", MIGRATE, empty_database_url], stdout=subprocess.PIPE, text=True)
+        for _ in range(20)
+    ]
+    answers = [(process.communicate(timeout=60)[0].strip(), process.returncode) for process in processes]
+
+    assert [code for _, code in answers] == [0] * 20
+    assert sum(int(steps) for steps, _ in answers) == len(FRESH)
+    assert state_of(empty_database_url).status is SchemaStatus.CURRENT
+
+
+@pytest.mark.parametrize("prepared", ["", "create schema graphile_worker"], ids=["empty", "schema made beforehand"])
+def test_threads_on_connections_of_their_own_all_succeed(empty_database_url: str, prepared: str) -> None:
+    if prepared:
+        run(empty_database_url, prepared)
+
+    with ThreadPoolExecutor(8) as threads:
+        reports = list(threads.map(migrate, [empty_database_url] * 8))
+
+    assert sorted(step.name for report in reports for step in report.applied) == sorted(FRESH)
+    assert {report.after.status for report in reports} == {SchemaStatus.CURRENT}
+
+
+# -- what stands in the way
+
+
+def test_a_newer_breaking_revision_is_refused_and_nothing_is_changed(database_url: str) -> None:
+    run(database_url, "insert into graphile_worker.migrations (id, breaking) values (21, true), (22, false)")
+    run(database_url, "drop table graphile_worker._private_gw_workers")
+    before = catalog(database_url)
+
+    for attempt in (migrate, plan, script):
+        with pytest.raises(SchemaTooNewError, match="revision 22, which includes breaking migration 21"):
+            attempt(database_url)
+
+    assert catalog(database_url) == before
+    assert isinstance(state_of(database_url).problem(), SchemaTooNewError)
+
+
+def test_a_newer_revision_that_breaks_nothing_is_a_warning(database_url: str) -> None:
+    run(database_url, "insert into graphile_worker.migrations (id, breaking) values (21, false)")
+
+    report = migrate(database_url)
+
+    assert report.applied == ()
+    assert report.after.status is SchemaStatus.NEWER
+    assert report.after.problem() is None
+    (warning,) = report.warnings
+    assert "revision 21" in warning
+    assert "up to revision 20" in warning
+
+
+def test_the_functions_of_a_newer_revision_are_left_as_they_are(database_url: str) -> None:
+    run(database_url, "insert into graphile_worker.migrations (id, breaking) values (21, false)")
+    replace_add_jobs(database_url)
+
+    report = migrate(database_url)
+
+    assert report.applied == ()
+    assert any("is not the repaired one" in warning for warning in report.warnings)
+
+
+def test_a_schema_from_before_revision_11_is_refused_with_what_to_run(empty_database_url: str) -> None:
+    run(
+        empty_database_url,
+        "create schema graphile_worker; create table graphile_worker.migrations (id int primary key, ts timestamptz "
+        "not null default now()); insert into graphile_worker.migrations (id) select generate_series(1, 10)",
+    )
+
+    with pytest.raises(SchemaTooOldError, match=r"npx graphile-worker@0\.16\.6 --schema-only --schema graphile_worker"):
+        migrate(empty_database_url)
+
+    assert isinstance(state_of(empty_database_url).problem(), SchemaTooOldError)
+
+
+def test_a_server_older_than_12_is_refused(database_url: str) -> None:
+    old = replace(state_of(database_url), server_version=110_022)
+
+    problem = old.problem()
+
+    assert isinstance(problem, ServerTooOldError)
+    assert "110022" in str(problem)
+
+
+def back_to_revision_18(url: str) -> None:
+    """Make the ledger tell of revision 18; 19 changed nothing but the meaning of a lock, and 20 two functions."""
+    run(url, "delete from graphile_worker.migrations where id > 18")
+
+
+@pytest.mark.parametrize("locked", ["job", "queue"])
+def test_a_breaking_step_is_refused_while_workers_hold_anything(database_url: str, locked: str) -> None:
+    back_to_revision_18(database_url)
+    with connected(database_url) as schema:
+        job = schema.add_job(queue_name="q")
+        if locked == "job":
+            schema.claim(job, ago="3 hours 59 minutes")
+        else:
+            schema.run("update :S._private_job_queues set locked_at = now(), locked_by = 'pool-theirs'")
+
+    with pytest.raises(
+        LockedJobsError, match=r"locked jobs in schema 'graphile_worker', so migration 000019_locks_by_pool"
+    ):
+        migrate(database_url)
+
+    assert state_of(database_url).revision == 18
+
+
+def test_locks_of_workers_that_died_hours_ago_do_not_stop_a_breaking_step(database_url: str) -> None:
+    back_to_revision_18(database_url)
+    with connected(database_url) as schema:
+        schema.claim(schema.add_job(), ago="4 hours 1 minute")
+        schema.listen("worker:migrate")
+
+        assert [step.name for step in migrate(database_url).applied] == [
+            "000019_locks_by_pool",
+            "000020_keep_sequences",
+        ]
+
+        heard = [json.loads(note.payload) for note in schema.connection.notifies(timeout=5, stop_after=2)]
+        assert heard == [{"migrationNumber": 19, "breaking": True}, {"migrationNumber": 20, "breaking": False}]
+        assert len(schema.jobs()) == 1
+
+
+def test_a_step_that_breaks_nothing_runs_beside_running_workers(database_url: str) -> None:
+    run(database_url, "delete from graphile_worker.migrations where id > 19")
+    with connected(database_url) as schema:
+        schema.claim(schema.add_job())
+
+    assert [step.name for step in migrate(database_url).applied] == ["000020_keep_sequences"]
+
+
+def test_a_claim_in_progress_is_waited_for_and_then_refused(database_url: str) -> None:
+    back_to_revision_18(database_url)
+    with connected(database_url) as worker, connected(database_url) as onlooker, ThreadPoolExecutor(1) as thread:
+        job = worker.add_job()
+        with worker.connection.transaction():
+            worker.claim(job)
+            migrating = thread.submit(migrate, database_url)
+            wait_until(
+                lambda: onlooker.run("select 1 from pg_locks where not granted and locktype = 'relation'"),
+                what="the migration to wait for the claim",
+            )
+        with pytest.raises(LockedJobsError):
+            migrating.result(timeout=10)
+
+
+def test_tables_that_no_ledger_accounts_for_are_left_alone(empty_database_url: str) -> None:
+    run(empty_database_url, "create schema graphile_worker; create table graphile_worker._private_jobs (mine int)")
+
+    with pytest.raises(MigrationError, match="_private_jobs"):
+        migrate(empty_database_url)
+
+    assert not state_of(empty_database_url).ledger_exists
+
+
+def test_a_missing_schema_is_a_problem_that_names_the_remedy(empty_database_url: str) -> None:
+    with pytest.raises(SchemaMissingError, match="gw migrate --schema 'odd name'"):
+        state_of(empty_database_url, "odd name").raise_unless_usable()
+
+
+# -- our repairs, when somebody undoes them
+
+
+def replace_add_jobs(url: str) -> None:
+    """Do to our function what a migration of somebody else would: same signature, another body."""
+    run(
+        url,
+        "create or replace function graphile_worker.add_jobs(specs graphile_worker.job_spec[], "
+        "job_key_preserve_run_at boolean default false) returns setof graphile_worker._private_jobs "
+        "language sql as 'select * from graphile_worker._private_jobs where false'",
+    )
+
+
+def test_a_repaired_function_that_was_replaced_is_repaired_again_and_reported(database_url: str) -> None:
+    before = catalog(database_url, with_bodies=True)
+    replace_add_jobs(database_url)
+    assert state_of(database_url).status is SchemaStatus.BEHIND
+
+    report = migrate(database_url)
+
+    assert [(step.name, step.again) for step in report.applied] == [("gw_0002_keyed_add", True)]
+    assert report.warnings == ("gw_0002_keyed_add ran again: somebody had replaced what it installed",)
+    assert catalog(database_url, with_bodies=True) == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "drop table graphile_worker._private_gw_workers",
+        "drop index graphile_worker.jobs_gw_queued_index",
+        "drop table graphile_worker._private_gw_migrations",
+        "alter table graphile_worker.migrations drop column breaking",
+    ],
+)
+def test_what_was_dropped_is_made_again(database_url: str, damage: str) -> None:
+    before = catalog(database_url)
+    run(database_url, damage)
+    assert state_of(database_url).status is SchemaStatus.BEHIND
+
+    migrate(database_url)
+
+    assert catalog(database_url) == before
+    assert state_of(database_url).status is SchemaStatus.CURRENT
+    assert state_of(database_url).breaking_revision == 19
+
+
+def test_the_table_of_the_rust_port_is_noticed(database_url: str) -> None:
+    assert not state_of(database_url).has_rust_workers
+    run(database_url, "create table graphile_worker._private_workers (id text primary key)")
+
+    assert state_of(database_url).has_rust_workers
+
+
+# -- looking ahead
+
+
+def test_a_plan_changes_nothing_even_where_there_is_no_schema(empty_database_url: str) -> None:
+    planned = plan(empty_database_url)
+
+    assert [step.name for step in planned.steps] == FRESH
+    assert not state_of(empty_database_url).schema_exists
+
+
+def test_nothing_to_do_is_an_empty_plan_and_an_empty_script(database_url: str) -> None:
+    assert plan(database_url).steps == ()
+    assert script(database_url) == ""
+
+
+@pytest.mark.parametrize("name", ["graphile_worker", *ODD_NAMES])
+def test_the_script_run_by_psql_does_what_migrate_does(empty_database_url: str, database_url: str, name: str) -> None:
+    if shutil.which("psql") is None and os.environ.get("CI") != "true":
+        pytest.skip("psql is not installed")
+    text = script(empty_database_url, name)
+    assert not state_of(empty_database_url, name).schema_exists
+
+    subprocess.run(
+        ["psql", "-X", "-q", "-d", empty_database_url],
+        input=text,
+        text=True,
+        check=True,
+        timeout=60,
+        capture_output=True,
+    )
+
+    assert state_of(empty_database_url, name).status is SchemaStatus.CURRENT
+    migrate(database_url, name)
+    assert catalog(empty_database_url, name, with_bodies=True) == catalog(database_url, name, with_bodies=True)
+
+
+def test_a_connection_and_a_database_serve_as_well_as_a_string(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        assert len(plan(connection).steps) == len(FRESH)
+        migrate(connection)
+        assert not connection.closed
+
+    assert migrate(Database(empty_database_url)).applied == ()
+
+
+def test_in_a_transaction_of_the_caller_all_is_done_or_nothing(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url) as connection, connection.transaction(force_rollback=True):
+        assert migrate(connection).after.status is SchemaStatus.CURRENT
+
+    assert not state_of(empty_database_url).schema_exists
+
+
+def test_checking_takes_one_statement_and_no_transaction(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        assert check(connection).status is SchemaStatus.CURRENT
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
