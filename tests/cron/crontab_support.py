@@ -90,7 +90,7 @@ class World:
 
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         with self.database.connect("test") as connection:
-            cursor = connection.execute(statement, values)  # type: ignore[call-overload]
+            cursor = connection.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
 
     def jobs(self) -> list[AddedJob]:

@@ -273,6 +273,7 @@ WE_REFUSE = [
 WE_ACCEPT = [
     "* * * * * task ?job_key=a",
     "* * * * * task ?job_key=a&job_key_mode=preserve_run_at",
+    r"* * * * * task {\u061b:3}",
 ]
 
 
