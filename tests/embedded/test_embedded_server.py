@@ -469,7 +469,7 @@ def permissions_above(place: Path) -> dict[Path, tuple[int, int, int]]:
 @as_root
 def test_root_changes_no_permission_outside_the_folder(tmp_path: Path) -> None:
     place = tmp_path / "mine" / "project" / ".gw" / "postgres"
-    place.parents[1].mkdir(mode=0o700, parents=True)
+    place.parent.mkdir(mode=0o700, parents=True)
     before = permissions_above(place)
 
     with start_or_attach(f"embedded://{place}") as server:
