@@ -6,16 +6,20 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gw_core.domain.errors import NoConnectionError
-from gw_core.embedded import EmbeddedServer, is_embedded, start_or_attach
 from gw_core.postgres.translation import translated
 
+if TYPE_CHECKING:
+    from gw_core.embedded import EmbeddedServer
+
 DEFAULT_SCHEMA: Final = "graphile_worker"
+EMBEDDED_PREFIX: Final = "embedded:"
 
 # A dead network is noticed in seconds and not after the kernel's two hours. What the user's string says wins.
 PATIENCE: Final = {
@@ -48,7 +52,7 @@ def find_conninfo(given: str | None, environment: Mapping[str, str] = os.environ
 
 def described(conninfo: str) -> str:
     """Return where a connection string leads, without its password, for messages and logs."""
-    if is_embedded(conninfo):
+    if conninfo.startswith(EMBEDDED_PREFIX):
         return conninfo
     try:
         parts = conninfo_to_dict(conninfo)
@@ -72,11 +76,13 @@ class Database:
         schema: str = DEFAULT_SCHEMA,
         application_name: str = "gw",
         prepared_statements: bool = True,
+        pg_bin: Path | None = None,
     ) -> None:
         self.conninfo = conninfo
         self.schema = schema
         self.prepared_statements = prepared_statements
         self._application_name = application_name
+        self._pg_bin = pg_bin
         self._lock = threading.Lock()  # guards _server: two threads must not both start it
         self._server: EmbeddedServer | None = None
 
@@ -117,11 +123,13 @@ class Database:
             server.close()
 
     def _server_conninfo(self) -> str:
-        if not is_embedded(self.conninfo):
+        if not self.conninfo.startswith(EMBEDDED_PREFIX):
             return self.conninfo
+        from gw_core.embedded import start_or_attach  # imported late: most programs bring their own server
+
         with self._lock:
             if self._server is None:
-                self._server = start_or_attach(self.conninfo)
+                self._server = start_or_attach(self.conninfo, pg_bin=self._pg_bin)
             return self._server.conninfo
 
 

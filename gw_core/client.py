@@ -1,0 +1,235 @@
+"""The client: add jobs, look at them, tend them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from gw_core.domain.events import Events
+from gw_core.domain.job import Job, JobSpec, check_count, check_ids
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.plugins import Interceptors, Plugin
+from gw_core.postgres.adder import JobAdder
+from gw_core.postgres.connections import Connections, OneConnection
+from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find_conninfo
+from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate, plan, script
+from gw_core.postgres.store import JobStore, ListedJob, RemovedJob
+
+
+class Client:
+    """One queue: a database and a schema in it. Safe to share between threads; make one and keep it.
+
+    `conninfo` is anything libpq takes, or `embedded:`; without one `DATABASE_URL` and libpq's variables are used.
+    Connections are opened when first needed, at most `max_connections`. Raises `NoConnectionError` when nothing names a
+    database; every method raises `DatabaseUnavailableError`, `AuthenticationError`, `SchemaMissingError` and their kin.
+    """
+
+    def __init__(
+        self,
+        conninfo: str | None = None,
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        prepared_statements: bool = True,
+        max_connections: int = 10,
+        events: Events | None = None,
+        plugins: Sequence[Plugin] = (),
+        pg_bin: Path | None = None,
+    ) -> None:
+        self.events = events or Events()
+        for plugin in plugins:
+            plugin.attach(self.events)
+        self._database = Database(
+            find_conninfo(conninfo), schema=schema, prepared_statements=prepared_statements, pg_bin=pg_bin
+        )
+        # One caller at a time needs no pool and none of its threads.
+        self._lender = (
+            OneConnection(self._database)
+            if max_connections == 1
+            else Connections(self._database, max_size=max_connections)
+        )
+        self._adder = JobAdder(self._lender, schema, Interceptors(plugins), self.events)
+
+    @property
+    def schema(self) -> str:
+        """The schema the queue lives in."""
+        return self._database.schema
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and leave the embedded server, if one was started."""
+        self._lender.close()
+        self._database.close()
+
+    # -- add -------------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        task: str | JobSpec,
+        payload: Any = None,
+        *,
+        queue_name: str | None = None,
+        run_at: datetime | timedelta | None = None,
+        max_attempts: int | None = None,
+        job_key: str | None = None,
+        job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
+        priority: int | None = None,
+        flags: Sequence[str] = (),
+        conn: Connection | None = None,
+    ) -> Job | None:
+        """Add a job and return it; None when a plugin skipped it.
+
+        The arguments are the fields of `JobSpec`, or give a whole spec as `task`. `conn` is a psycopg connection of
+        yours: the job is added in its transaction, and exists when that commits. Raises `InvalidJobError` before
+        anything is sent, `JobRefusedError` when a plugin refuses.
+        """
+        spec = (
+            task
+            if isinstance(task, JobSpec)
+            else JobSpec(
+                task=task,
+                payload=payload,
+                queue_name=queue_name,
+                run_at=run_at,
+                max_attempts=max_attempts,
+                job_key=job_key,
+                job_key_mode=JobKeyMode.of(job_key_mode),
+                priority=priority,
+                flags=flags,
+            )
+        )
+        return self._adder.add(spec, conn=conn)
+
+    def add_json(self, spec: JobSpec, payload: str, *, conn: Connection | None = None) -> Job | None:
+        """Add a job whose payload is JSON text already; it is stored to the letter."""
+        return self._adder.add(spec, payload=payload, conn=conn)
+
+    def add_many(self, specs: Iterable[JobSpec], *, conn: Connection | None = None) -> list[int]:
+        """Add jobs in as few statements as possible, all or none, and return their ids in no promised order."""
+        return self._adder.add_many(specs, conn=conn)
+
+    def add_batch(
+        self, task: str, items: Sequence[Any], *, conn: Connection | None = None, **options: Any
+    ) -> Job | None:
+        """Add one job whose payload is the list of `items`: a batch job, of which failed items alone are retried.
+
+        With a `job_key` the items are appended to those of a waiting job. `options` are those of `add`.
+        """
+        if isinstance(items, str | bytes) or not items:
+            raise JobSpec.invalid("a batch job needs a list with at least one item")
+        return self.add(task, list(items), conn=conn, **options)
+
+    # -- remove and tend -------------------------------------------------------------------------------------------
+
+    def remove(self, job_key: str, *, conn: Connection | None = None) -> RemovedJob | None:
+        """Remove the job with this key; one that is running is only kept from running again. None: no such job."""
+        with self._store(conn) as store:
+            return store.remove(job_key)
+
+    def complete(self, ids: Sequence[int]) -> list[Job]:
+        """Delete jobs as if they had been completed, and return those deleted: running ones are left alone."""
+        return self._tend(ids, lambda store: store.complete_by_hand(ids))
+
+    def fail(self, ids: Sequence[int], reason: str | None = None) -> list[Job]:
+        """Fail jobs for good, and return those failed: running ones are left alone."""
+        return self._tend(ids, lambda store: store.permanently_fail(ids, reason))
+
+    def reschedule(
+        self,
+        ids: Sequence[int],
+        *,
+        run_at: datetime | timedelta | None = None,
+        priority: int | None = None,
+        attempts: int | None = None,
+        max_attempts: int | None = None,
+    ) -> list[Job]:
+        """Change when and how jobs will run, and return those changed: running ones are left alone, None keeps a value.
+
+        A failed job runs again when `attempts` is set below its `max_attempts`.
+        """
+        check_count("attempts", attempts, 0)
+        check_count("max attempts", max_attempts, 1)
+        JobSpec(task="reschedule", run_at=run_at, priority=priority)  # the same limits as for a new job
+        return self._tend(
+            ids,
+            lambda store: store.reschedule(
+                ids, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
+            ),
+        )
+
+    def unlock(self, worker_ids: Sequence[str]) -> None:
+        """Take every lock from the named pools; what they still run may then run twice. For pools known to be dead."""
+        with self._store() as store:
+            store.force_unlock(worker_ids)
+
+    # -- look ------------------------------------------------------------------------------------------------------
+
+    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
+        """Return one job with everything, by its id or its key; None when there is none."""
+        with self._store() as store:
+            return store.get(job_id, job_key=job_key)
+
+    def list_jobs(
+        self,
+        *,
+        state: str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        key: str | None = None,
+        after_id: int = 0,
+        limit: int = 50,
+        with_payload: bool = False,
+    ) -> list[ListedJob]:
+        """Return jobs with their states in order of their ids, those after `after_id`; payloads only when asked for."""
+        with self._store() as store:
+            return store.list_jobs(
+                state=state,
+                task=task,
+                queue_name=queue,
+                job_key=key,
+                after_id=after_id,
+                limit=limit,
+                with_payload=with_payload,
+            )
+
+    # -- schema ----------------------------------------------------------------------------------------------------
+
+    def migrate(self) -> MigrationReport:
+        """Install the schema or bring it up to date; any number of processes may do so at once."""
+        with self._lender.connection() as connection:
+            return migrate(connection, self.schema)
+
+    def migration_plan(self) -> MigrationPlan:
+        """Return what `migrate` would run, and change nothing."""
+        with self._lender.connection() as connection:
+            return plan(connection, self.schema)
+
+    def migration_script(self) -> str:
+        """Return what `migrate` would run as a script for psql, and change nothing."""
+        with self._lender.connection() as connection:
+            return script(connection, self.schema)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _store(self, conn: Connection | None = None) -> Iterator[JobStore]:
+        if conn is not None:
+            yield JobStore(conn, self.schema)
+            return
+        with self._lender.connection() as connection:
+            yield JobStore(connection, self.schema)
+
+    def _tend(self, ids: Sequence[int], act: Callable[[JobStore], list[Job]]) -> list[Job]:
+        check_ids(ids)
+        with self._store() as store:
+            return act(store)

@@ -1,0 +1,118 @@
+"""Connections shared by threads: a pool for callers and tasks, and one that maintenance services take turns on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from gw_core.postgres.database import Connection, Database
+from gw_core.postgres.translation import translated
+
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
+
+
+class Connections:
+    """A pool of autocommit connections, opened when first asked for one.
+
+    Safe to use from any thread. At most `max_size` connections; a caller waits up to 30 s for one.
+    """
+
+    def __init__(self, database: Database, *, max_size: int = 10, role: str = "") -> None:
+        self.database = database
+        self._max_size = max(1, max_size)
+        self._role = role
+        self._lock = threading.Lock()  # guards _pool: two threads must not both open it
+        self._pool: ConnectionPool[Connection] | None = None
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend a connection; what the block leaves open in it is rolled back."""
+        pool = self._opened()
+        with translated(self.database.schema), pool.connection() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections; a later use opens them again."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def _opened(self) -> ConnectionPool[Connection]:
+        with self._lock:
+            if self._pool is None:
+                from psycopg_pool import ConnectionPool  # a command that needs one connection does not load it
+
+                # The first connection is made here and not by the pool, whose own errors say only that time ran out.
+                self.database.connect(self._role).close()
+                self._pool = ConnectionPool(
+                    self.database.libpq_conninfo(self._role),
+                    kwargs={"autocommit": True},
+                    min_size=0,
+                    max_size=self._max_size,
+                    max_idle=60.0,
+                    configure=self.database.prepare,
+                    check=ConnectionPool.check_connection,
+                    open=True,
+                    name=f"gw-{self._role or 'client'}",
+                )
+            return self._pool
+
+
+class OneConnection:
+    """One connection that threads take in turns; made when first used, and again after it broke."""
+
+    def __init__(self, database: Database, *, role: str = "") -> None:
+        self.database = database
+        self._role = role
+        self._lock = threading.Lock()  # guards _connection, and is held while somebody uses it
+        self._connection: Connection | None = None
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend the connection; after an error that broke it the next user gets a new one."""
+        with self._lock, translated(self.database.schema):
+            if self._connection is None or self._connection.closed:
+                self._connection = self.database.connect(self._role)
+            lent = self._connection
+            try:
+                yield lent
+            except BaseException:
+                self._leave_clean(lent)
+                raise
+
+    def close(self, *, patience: timedelta | None = None) -> None:
+        """Close the connection when nobody uses it, waiting at most `patience`; a later use opens it again."""
+        if not self._lock.acquire(timeout=-1 if patience is None else patience.total_seconds()):
+            return
+        try:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+        finally:
+            self._lock.release()
+
+    def _leave_clean(self, connection: Connection) -> None:
+        """Roll back what a failed block left open; drop a connection that cannot even do that."""
+        try:
+            connection.rollback()
+        except psycopg.Error:
+            with suppress(Exception):
+                connection.close()
+            self._connection = None
+
+
+Lender = Connections | OneConnection
+"""Whatever lends connections; the difference is how many at a time."""
+
+
+def fetch_all(connection: Connection, statement: Any, values: Any = None) -> list[tuple[Any, ...]]:
+    """Run any statement and return its rows as tuples, none for a statement that has no result."""
+    cursor = connection.execute(statement, values)
+    return cursor.fetchall() if cursor.description is not None else []

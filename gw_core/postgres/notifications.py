@@ -1,0 +1,53 @@
+"""LISTEN on a connection that is also used for statements, and wait for its socket beside other things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import psycopg
+
+from gw_core.domain.errors import DatabaseUnavailableError
+from gw_core.postgres.database import Connection
+from gw_core.postgres.translation import translate
+
+Notification = psycopg.Notify
+"""What arrived: `channel`, `payload`, `pid`."""
+
+CHANNELS: Final = ("jobs:insert", "worker:migrate")
+"""The ancestors' channels; they are not scoped by schema, so neighbours in one database nudge each other."""
+
+
+class Listener:
+    """Subscribes a connection; `hear` is called in the connection's own thread, also while a statement runs.
+
+    Has `fileno()`, so it can be given to a selector; when that is readable call `receive()`.
+    """
+
+    def __init__(self, connection: Connection, hear: Callable[[Notification], None]) -> None:
+        self._connection = connection
+        self._hear = hear
+        self._fileno = connection.fileno()
+        connection.add_notify_handler(hear)
+        try:
+            for channel in CHANNELS:
+                connection.execute(f'listen "{channel}"')
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def fileno(self) -> int:
+        """Return the connection's socket; stays the same after the connection broke, so a selector can let go of it."""
+        return self._fileno
+
+    def receive(self) -> None:
+        """Take what has arrived; raises `DatabaseUnavailableError` when what arrived is the end of the connection."""
+        connection = self._connection.pgconn
+        try:
+            connection.consume_input()
+        except psycopg.OperationalError as error:
+            raise translate(error) from error
+        encoding = self._connection.info.encoding
+        while (notice := connection.notifies()) is not None:
+            self._hear(Notification(notice.relname.decode(encoding), notice.extra.decode(encoding), notice.be_pid))
+        if connection.status != psycopg.pq.ConnStatus.OK:
+            raise DatabaseUnavailableError("the connection that listens for jobs was closed by the server")

@@ -1,0 +1,356 @@
+"""The runner: a pool, the services that keep the queue healthy, and the signals that end them, as one."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from gw_core.domain.crontab_item import CrontabItem
+from gw_core.domain.errors import InvalidSettingError, TaskLoadError
+from gw_core.domain.events import Events, RunnerStopped, SignalReceived
+from gw_core.domain.plugins import Interceptors, Plugin
+from gw_core.domain.settings import WorkerSettings
+from gw_core.log import JobLog, Logger
+from gw_core.maintenance.locks import LockRenewal, StaleLocks
+from gw_core.maintenance.scheduler import ItemSource, Scheduler
+from gw_core.postgres.adder import JobAdder
+from gw_core.postgres.connections import Connections, OneConnection
+from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
+from gw_core.postgres.migrations import migrate as migrate_schema
+from gw_core.postgres.schema_state import check
+from gw_core.service import Service
+from gw_core.worker.claimer import ForbiddenFlags
+from gw_core.worker.context import TaskResources
+from gw_core.worker.loading import LoadedTasks, load_folder
+from gw_core.worker.pool import Pool
+from gw_core.worker.tasks import TaskRegistry
+
+BREAKING_MIGRATION_EXIT_CODE: Final = 57
+"""The ancestor's: the schema was changed in a way this version does not know."""
+
+_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR2", "SIGABRT") if hasattr(signal, name)
+)
+
+Tasks = TaskRegistry | Path | str
+Crontab = ItemSource | Path | str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a run ended."""
+
+    completed: int
+    """Jobs completed."""
+    failed: int
+    """Attempts that failed."""
+    reason: str
+    exit_code: int
+    """0, or 1 after failures with `strict` or an internal error, or 57 after a breaking migration."""
+    signal: str | None = None
+    """The name of the signal that ended the run, such as SIGTERM."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Why the run shall end; the first one counts."""
+
+    reason: str
+    exit_code: int = 0
+    signal: str | None = None
+
+
+class Runner:
+    """Runs jobs until stopped. Use `run()`, or `start()` and `wait()`, or `run_once()`; one runner runs once.
+
+    `tasks` is a registry or a folder. `crontab` is the text of a crontab, a file (`Path`), items, or a function that is
+    asked for items again and again. `handle_signals` takes effect in the main thread only. The conninfo is found as by
+    `Client`. With `migrate` the schema is installed or brought up to date at the start.
+    """
+
+    def __init__(
+        self,
+        conninfo: str | None = None,
+        *,
+        tasks: Tasks,
+        settings: WorkerSettings | None = None,
+        schema: str = DEFAULT_SCHEMA,
+        forbidden_flags: ForbiddenFlags = None,
+        events: Events | None = None,
+        logger: Logger | None = None,
+        plugins: Sequence[Plugin] = (),
+        crontab: Crontab = None,
+        prepared_statements: bool = True,
+        handle_signals: bool = True,
+        watch: bool = False,
+        max_connections: int = 10,
+        migrate: bool = True,
+        pg_bin: Path | None = None,
+    ) -> None:
+        self.events = events or Events()
+        self.settings = settings or WorkerSettings()
+        self.logger = logger or Logger()
+        JobLog(self.logger).attach(self.events)
+        for plugin in plugins:
+            plugin.attach(self.events)
+        self._database = Database(
+            find_conninfo(conninfo), schema=schema, prepared_statements=prepared_statements, pg_bin=pg_bin
+        )
+        self._interceptors = Interceptors(plugins)
+        self._connections = Connections(self._database, max_size=max_connections, role="task")
+        self._maintenance = OneConnection(self._database, role="maintenance")
+        self._adder = JobAdder(self._connections, schema, self._interceptors, self.events)
+        self._tasks = tasks
+        self._forbidden_flags = forbidden_flags
+        self._crontab = crontab
+        self._handle_signals = handle_signals
+        self._watch = watch
+        self._migrate = migrate
+        self._services: list[Service] = []
+        self._pool: Pool | None = None
+        self._ending = threading.Event()
+        self._end_lock = threading.Lock()  # guards _end: the first reason counts
+        self._end: _End | None = None
+
+    @property
+    def pool_id(self) -> str | None:
+        """The id under which this runner locks jobs; None before the start."""
+        return None if self._pool is None else self._pool.id
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> RunResult:
+        """Run jobs until a signal or `stop()`; returns when everything is settled."""
+        return self._run(once=False)
+
+    def run_once(self) -> RunResult:
+        """Run jobs until none is left that can run now. Cron and the services of a lasting worker are left out."""
+        return self._run(once=True)
+
+    def start(self) -> None:
+        """Start and return at once; then `wait()` for the end or `stop()`. Installs no signal handlers."""
+        self._start(once=False)
+
+    def stop(self, reason: str = "asked to stop") -> None:
+        """Ask for an orderly stop; returns at once, from any thread. `wait()` returns when it is done."""
+        self._ask_to_end(_End(reason))
+
+    def force(self) -> None:
+        """End the grace period of a stop now: what still runs is given back."""
+        if self._pool is not None:
+            self._pool.force()
+
+    def wait(self) -> RunResult:
+        """Wait until somebody asks for the end, then stop in order and say how the run went."""
+        self._ending.wait()
+        end = self._end
+        assert end is not None  # noqa: S101 - set before the event
+        return self._stop(end)
+
+    # -- starting ----------------------------------------------------------------------------------------------------
+
+    def _run(self, *, once: bool) -> RunResult:
+        with _Signals(self._on_signal, enabled=self._handle_signals):
+            try:
+                self._start(once=once)
+            except BaseException:
+                self._close()
+                raise
+            return self.wait()
+
+    def _start(self, *, once: bool) -> None:
+        loaded = self._load_tasks()
+        registry = loaded.registry if isinstance(loaded, LoadedTasks) else loaded
+        crontab = self._crontab_items(registry)
+        self._prepare_schema()
+        pool = self._pool = Pool(
+            database=self._database,
+            registry=registry,
+            settings=self.settings,
+            events=self.events,
+            resources=TaskResources(self._adder, self._connections, self.logger),
+            interceptors=self._interceptors,
+            forbidden_flags=self._forbidden_flags,
+            once=once,
+            on_ended=self.stop,
+            on_breaking_migration=self._on_breaking_migration,
+            on_crash=self._on_crash,
+        )
+        if not once:
+            self._services = self._lasting_services(pool, loaded, crontab)
+        pool.start()
+        for service in self._services:
+            service.start()
+
+    def _load_tasks(self) -> LoadedTasks | TaskRegistry:
+        if isinstance(self._tasks, TaskRegistry):
+            self._tasks.complete()
+            if self._watch:
+                raise InvalidSettingError("watch reads the files of a task folder again; give the folder as tasks")
+            if not self._tasks.identifiers:
+                raise TaskLoadError("the task registry has no tasks; register at least one")
+            return self._tasks
+        loaded = load_folder(Path(self._tasks), strict=self.settings.strict)
+        for notice in loaded.notices:
+            self.logger.scope(label="tasks").info(notice)
+        for fault in loaded.faults:
+            self.logger.scope(label="tasks").error(str(fault))
+        if not loaded.registry.identifiers:
+            raise TaskLoadError(
+                f"there is no task to run in {loaded.root}; add a file such as hello.py with def hello(payload)"
+            )
+        return loaded
+
+    def _crontab_items(self, registry: TaskRegistry) -> ItemSource | None:
+        """Return what shall recur: the crontab given, and what tasks say of themselves with `@cron`."""
+        from gw_core.domain.crontab_item import crontab_item, refuse_duplicates
+
+        marked = tuple(crontab_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
+        given = self._crontab
+        if callable(given):
+            source = given
+            return lambda: (*source(), *marked)
+        items = refuse_duplicates((*_items_of(given), *marked))
+        return items or None
+
+    def _prepare_schema(self) -> None:
+        with self._maintenance.connection() as connection:
+            state = check(connection, self._database.schema)
+            if self._migrate and state.problem() is not None:
+                for warning in migrate_schema(connection, self._database.schema).warnings:
+                    self.logger.scope(label="core").warning(warning)
+                return
+            state.raise_unless_usable()
+            for warning in state.warnings():
+                self.logger.scope(label="core").warning(warning)
+
+    def _lasting_services(
+        self, pool: Pool, loaded: LoadedTasks | TaskRegistry, crontab: ItemSource | None
+    ) -> list[Service]:
+        settings = self.settings
+        services: list[Service] = [
+            StaleLocks(
+                pool=pool.id, connection=self._maintenance, events=self.events, between=settings.stale_lock_sweep
+            ),
+            LockRenewal(
+                pool=pool.id,
+                connection=self._maintenance,
+                events=self.events,
+                held_jobs=pool.ledger.jobs,
+                every=settings.renew_locks_every,
+            ),
+        ]
+        if crontab is not None:
+            services.append(
+                Scheduler(
+                    self._maintenance,
+                    crontab,
+                    events=self.events,
+                    admit=self._interceptors.admit,
+                    on_crash=self._on_crash,
+                )
+            )
+        if self._watch and isinstance(loaded, LoadedTasks):
+            from gw_core.worker.watcher import TaskWatcher  # brings a package that is in an extra
+
+            services.append(TaskWatcher(loaded, pool.use_and_look, self.events, on_crash=self._on_crash))
+        return services
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def _ask_to_end(self, end: _End) -> None:
+        with self._end_lock:
+            if self._end is None:
+                self._end = end
+        self._ending.set()
+
+    def _stop(self, end: _End) -> RunResult:
+        pool = self._pool
+        assert pool is not None  # noqa: S101 - waited for, so started
+        for service in self._services:
+            service.ask_to_stop()
+        pool.stop(end.reason)
+        for service in self._services:
+            service.join(timedelta(seconds=1))
+        self._close()
+        self.events.emit(RunnerStopped(reason=end.reason))
+        exit_code = end.exit_code or int(self.settings.strict and pool.failed > 0)
+        return RunResult(
+            completed=pool.completed, failed=pool.failed, reason=end.reason, exit_code=exit_code, signal=end.signal
+        )
+
+    def _close(self) -> None:
+        self._connections.close()
+        # A service that is stuck in a statement holds the maintenance connection; it is left to the end of the process.
+        self._maintenance.close(patience=timedelta(seconds=1))
+        self._database.close()
+
+    def _on_signal(self, name: str) -> None:
+        forced = self._ending.is_set()
+        self.events.emit(SignalReceived(signal=name, forced=forced))
+        if forced:
+            self.force()
+        self._ask_to_end(_End(f"received {name}", signal=name))
+
+    def _on_breaking_migration(self, revision: int) -> None:
+        self._ask_to_end(_End(f"schema revision {revision} is breaking", exit_code=BREAKING_MIGRATION_EXIT_CODE))
+
+    def _on_crash(self, thread: str, error: BaseException) -> None:
+        self.logger.scope(label="core").error(
+            f"Thread {thread} ended by {type(error).__name__}: {error}", {"error": error}
+        )
+        self._ask_to_end(_End(f"thread {thread} ended by {type(error).__name__}", exit_code=1))
+
+
+def run(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunResult:
+    """Run jobs until a signal; the options are those of `Runner`."""
+    return Runner(conninfo, tasks=tasks, **options).run()  # type: ignore[arg-type] # Runner checks them
+
+
+def run_once(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunResult:
+    """Run jobs until none is left that can run now; the options are those of `Runner`."""
+    return Runner(conninfo, tasks=tasks, **options).run_once()  # type: ignore[arg-type] # Runner checks them
+
+
+def _items_of(crontab: Iterable[CrontabItem] | Path | str | None) -> tuple[CrontabItem, ...]:
+    from gw_core.domain.crontab import parse_crontab  # brings the JSON5 reader
+
+    if crontab is None:
+        return ()
+    if isinstance(crontab, Path):
+        try:
+            text = crontab.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise TaskLoadError(f"cannot read the crontab {crontab}: {error}") from error
+        return parse_crontab(text, source=str(crontab))
+    return parse_crontab(crontab) if isinstance(crontab, str) else tuple(crontab)
+
+
+class _Signals:
+    """Handlers for the signals that end a run, for as long as the block lasts."""
+
+    def __init__(self, handle: Callable[[str], None], *, enabled: bool) -> None:
+        self._handle = handle
+        # Python delivers signals to the main thread alone, and lets no other install handlers.
+        self._enabled = enabled and threading.current_thread() is threading.main_thread()
+        self._former: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        if self._enabled:
+            for number in _SIGNALS:
+                self._former[number] = signal.signal(number, self._receive)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._former.items():
+            with suppress(TypeError, ValueError):  # a handler that was not installed from Python cannot be put back
+                signal.signal(number, handler)  # type: ignore[arg-type] # what signal.signal() gave us
+
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
+        self._handle(signal.Signals(number).name)

@@ -1,0 +1,407 @@
+"""Claim jobs as they are needed, and hear of new ones."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.errors import GraphileWorkerError, TransientDatabaseError
+from gw_core.domain.events import (
+    BreakingMigrationSeen,
+    Events,
+    MaintenanceFailed,
+    PoolClaimed,
+    PoolConnectionLost,
+    PoolConnectionRestored,
+    PoolListening,
+    PoolNotified,
+)
+from gw_core.domain.job import Job
+from gw_core.domain.outcome import Returned
+from gw_core.domain.settings import WorkerSettings
+from gw_core.postgres.database import Database
+from gw_core.postgres.notifications import Listener, Notification
+from gw_core.postgres.schema_state import REVISION
+from gw_core.postgres.store import CLAIM_PLAN, JobStore
+from gw_core.service import Service
+from gw_core.worker.handoff import Handoff, Item, Strand
+from gw_core.worker.ledger import Ledger
+from gw_core.worker.settler import AT_ONCE, Settler, patience
+from gw_core.worker.worker import Worker
+
+ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None] | None
+
+LOOK_UP_TASKS_AGAIN_AFTER: Final = 60.0
+"""Seconds: a cleanup elsewhere may delete an unused task identifier, which comes back with another id."""
+
+
+class Claimer(Service):
+    """Thread `gw-claim`: claims as many jobs as the pool can use, hands them over, listens for new ones.
+
+    Owns its connection and all its state but the flags `_nudged`, `_woken` and `_resting`, which other threads set
+    through `nudge` and `wake`; they only ever mean "look once more", so a race costs one look.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: str,
+        database: Database,
+        settings: WorkerSettings,
+        task_names: Callable[[], Sequence[str]],
+        forbidden_flags: ForbiddenFlags,
+        handoff: Handoff,
+        ledger: Ledger,
+        settler: Settler,
+        workers: Sequence[Worker],
+        events: Events,
+        on_drained: Callable[[], None] | None,
+        on_breaking_migration: Callable[[int], None],
+        on_crash: Callable[[str, BaseException], None],
+    ) -> None:
+        super().__init__("gw-claim", on_crash=on_crash)
+        self._pool = pool
+        self._database = database
+        self._settings = settings
+        self._task_names = task_names
+        self._forbidden_flags = forbidden_flags
+        self._handoff = handoff
+        self._ledger = ledger
+        self._settler = settler
+        self._workers = workers
+        self._events = events
+        self._on_drained = on_drained
+        self._on_breaking_migration = on_breaking_migration
+        self._look_ahead = settings.look_ahead.total_seconds()
+        self._overdue_after = max(0.2, 4 * self._look_ahead)
+        self._poll_every = settings.poll_interval.total_seconds()
+        self._store: JobStore | None = None
+        self._listener: Listener | None = None
+        self._tasks: dict[int, str] = {}
+        self._tasks_read: tuple[Sequence[str], float] = ((), 0.0)
+        self._tries = 0
+        self._may_find = True
+        self._next_poll = 0.0
+        self._handed_over = 0.0
+        self._nudged = False
+        self._woken = False
+        self._resting = False
+        self._bell_in, self._bell_out = socket.socketpair()
+        self._bell_in.setblocking(False)
+        self._bell_out.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._bell_out, selectors.EVENT_READ)
+
+    # -- other threads' side ---------------------------------------------------------------------------------------
+
+    def nudge(self) -> None:
+        """Say that there may be something to claim."""
+        self._nudged = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Cut the rest short, also one that is about to begin."""
+        self._woken = True
+        if self._resting:
+            self._resting = False
+            with suppress(OSError):  # the bell rings already, or nobody is there any more
+                self._bell_in.send(b"!")
+
+    # -- one round -------------------------------------------------------------------------------------------------
+
+    def turn(self) -> timedelta:
+        """Claim what the pool can use now; rest when it can use nothing, or nothing is there."""
+        self._woken = False
+        try:
+            store = self._ready_store()
+            return self._look(store)
+        except GraphileWorkerError as error:
+            return self._try_later(error)
+
+    def _look(self, store: JobStore) -> timedelta:
+        now = time.monotonic()
+        if self._nudged or now >= self._next_poll:
+            self._nudged = False
+            self._may_find = True
+        self._give_back_overdue(now)
+        if not self._may_find:
+            return self._until_poll(now)
+        limit = self._appetite()
+        if limit < 1:
+            # The wish is made before looking again, so that a thread that gets free in between is noticed.
+            self._handoff.call_when_low(self._low_mark())
+            limit = self._appetite()
+            if limit < 1:
+                return self._until_poll(now)
+        self._handoff.call_when_low(-1)
+        self._next_poll = now + self._poll_every
+        jobs = self._claim(store, limit)
+        # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
+        self._may_find = len(jobs) >= limit or any(job.queue_id is not None for job in jobs)
+        if jobs:
+            self._hand_over(jobs)
+        elif self._on_drained is not None and self._is_drained(store):
+            self._on_drained()
+        return AT_ONCE if self._may_find or self._nudged else self._until_poll(now)
+
+    def _claim(self, store: JobStore, limit: int) -> list[Job]:
+        mean = self._settler.mean_seconds
+        jobs = store.claim(
+            pool=self._pool,
+            tasks=self._tasks,
+            limit=limit,
+            per_queue=1 if mean is None else max(1, min(limit, self._in_window(mean))),
+            forbidden_flags=self._flags_now(),
+            now=self._client_time(),
+        )
+        self._ledger.enter(jobs)
+        if jobs and self._events.wants(PoolClaimed):
+            self._events.emit(PoolClaimed(pool=self._pool, jobs=jobs))
+        return jobs
+
+    def _hand_over(self, jobs: list[Job]) -> None:
+        items: list[Item] = []
+        strands: dict[int, Strand] = {}
+        for job in jobs:
+            if job.queue_id is None:
+                items.append(job)
+            elif job.queue_id in strands:
+                strands[job.queue_id].append(job)
+            else:
+                strands[job.queue_id] = strand = Strand([job])
+                items.append(strand)
+        self._handed_over = time.monotonic()
+        self._handoff.put(items)
+
+    # -- how much ----------------------------------------------------------------------------------------------------
+
+    def _appetite(self) -> int:
+        """Return how many jobs to claim now: for idle threads, and ahead as far as the window reaches."""
+        idle, waiting = self._handoff.idle, self._handoff.waiting
+        ahead = self._ahead()
+        if not idle and waiting > ahead // 2:
+            return 0
+        outstanding = len(self._ledger) - self._settler.reported
+        room = self._settings.concurrency + ahead - outstanding
+        return min(self._settings.claim_limit, max(idle - waiting, room))
+
+    def _ahead(self) -> int:
+        """Return how many jobs fit into the look-ahead window of the threads that are not stuck in a long job."""
+        mean = self._settler.mean_seconds
+        if mean is None:
+            return 0
+        long_ago = time.perf_counter() - self._look_ahead
+        nimble = sum(1 for worker in self._workers if not 0.0 < worker.busy_since < long_ago)
+        return min(2 * self._settings.claim_limit, nimble * self._in_window(mean))
+
+    def _in_window(self, mean: float) -> int:
+        return int(self._look_ahead / mean) if mean > 1e-9 else self._settings.claim_limit
+
+    def _low_mark(self) -> int:
+        return self._ahead() // 2
+
+    def _give_back_overdue(self, now: float) -> None:
+        """Give back what was claimed ahead and still waits: another pool may be idle."""
+        if self._handoff.waiting and now - self._handed_over > self._overdue_after and not self._handoff.idle:
+            self.give_back_waiting("not started within the look-ahead window")
+        stuck_since = time.perf_counter() - self._overdue_after
+        for worker in self._workers:
+            strand = worker.strand
+            if strand and 0.0 < worker.busy_since < stuck_since:
+                self._give_back(_emptied(strand), "not started within the look-ahead window")
+
+    def give_back_waiting(self, reason: str) -> None:
+        """Give back everything no thread has taken."""
+        jobs: list[Job] = []
+        for item in self._handoff.take_back():
+            if type(item) is Job:
+                jobs.append(item)
+            else:
+                jobs.extend(_emptied(item))  # type: ignore[arg-type] # the other member of the union
+        self._give_back(jobs, reason)
+
+    def _give_back(self, jobs: Sequence[Job], reason: str) -> None:
+        for job in jobs:
+            self._settler.report(Returned(job, reason, started=False))
+
+    # -- what a claim needs to know -----------------------------------------------------------------------------------
+
+    def _flags_now(self) -> Sequence[str] | None:
+        if not callable(self._forbidden_flags):
+            return self._forbidden_flags
+        try:
+            return self._forbidden_flags()
+        except Exception as error:
+            # Not knowing what is forbidden, nothing is claimed; user code must not end the thread.
+            raise ForbiddenFlagsError(
+                f"the function for forbidden flags raised {type(error).__name__}: {error}"
+            ) from error
+
+    def _client_time(self) -> datetime | None:
+        return datetime.now(UTC) if self._settings.use_client_time else None
+
+    def _ready_store(self) -> JobStore:
+        if self._store is None:
+            self._store = self._connect()
+        names, read_at = self._tasks_read
+        wanted = self._task_names()
+        if wanted is not names or time.monotonic() - read_at > LOOK_UP_TASKS_AGAIN_AFTER:
+            self._tasks = self._store.register_tasks(wanted)
+            self._tasks_read = (wanted, time.monotonic())
+        if self._tries:
+            self._tell_restored()
+        return self._store
+
+    def _connect(self) -> JobStore:
+        connection = self._database.connect("claim", CLAIM_PLAN)
+        store = JobStore(connection, self._database.schema)
+        self._tasks_read = ((), 0.0)
+        if self._settings.listen:
+            self._listener = Listener(connection, self._hear)
+            self._selector.register(self._listener, selectors.EVENT_READ)
+            self._events.emit(PoolListening(pool=self._pool))
+        self._may_find = True  # whatever was added while nobody listened
+        return store
+
+    def _is_drained(self, store: JobStore) -> bool:
+        if len(self._ledger) or not self._settler.is_idle:
+            return False
+        if store.is_anything_runnable(tasks=self._tasks, forbidden_flags=self._flags_now(), now=self._client_time()):
+            # Somebody locks its row for a moment, or it was added after the claim.
+            self._next_poll = time.monotonic() + 0.01
+            return False
+        return True
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def _hear(self, notification: Notification) -> None:
+        match notification.channel:
+            case "jobs:insert":
+                count = _count_in(notification.payload)
+                if count > 0:
+                    self._nudged = True
+                    if self._events.wants(PoolNotified):
+                        self._events.emit(PoolNotified(pool=self._pool, count=count))
+            case "worker:migrate":
+                self._hear_of_migration(notification.payload)
+
+    def _hear_of_migration(self, payload: str) -> None:
+        news = _decoded(payload)
+        revision = news.get("migrationNumber")
+        if news.get("breaking") is True and isinstance(revision, int) and revision > REVISION:
+            self._events.emit(BreakingMigrationSeen(pool=self._pool, revision=revision))
+            self._on_breaking_migration(revision)
+
+    # -- resting -----------------------------------------------------------------------------------------------------
+
+    def _until_poll(self, now: float) -> timedelta:
+        rest = max(0.0, self._next_poll - now)
+        if self._handoff.waiting:
+            rest = min(rest, self._overdue_after)
+        return timedelta(seconds=rest)
+
+    def _rest(self, span: timedelta) -> None:
+        if span <= AT_ONCE:
+            return
+        self._resting = True
+        if self._woken or self.is_stopping:
+            self._resting = False
+            return
+        for key, _ in self._selector.select(span.total_seconds()):
+            if key.fileobj is self._bell_out:
+                self._silence()
+            else:
+                self._receive()
+        self._resting = False
+
+    def _silence(self) -> None:
+        try:
+            while len(self._bell_out.recv(64)) == 64:
+                pass
+        except BlockingIOError:
+            pass
+
+    def _receive(self) -> None:
+        if self._listener is None:
+            return
+        try:
+            self._listener.receive()
+        except GraphileWorkerError as error:
+            # The next round connects again; a claim would only find the same.
+            self._rest_after(self._try_later(error))
+
+    def _rest_after(self, span: timedelta) -> None:
+        self._stopping.wait(span.total_seconds())
+
+    # -- trouble -----------------------------------------------------------------------------------------------------
+
+    def _try_later(self, error: GraphileWorkerError) -> timedelta:
+        if isinstance(error, ForbiddenFlagsError):
+            self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            self._next_poll = time.monotonic() + self._poll_every
+            return self._settings.poll_interval
+        delay = patience(self._tries)
+        if self._tries == 0:
+            what = "look for jobs"
+            self._events.emit(PoolConnectionLost(pool=self._pool, what=what, error=error, delay=delay))
+        self._tries += 1
+        self._nudged = True
+        if not isinstance(error, TransientDatabaseError):
+            self._hang_up()
+        self._rest_after(delay)
+        return AT_ONCE
+
+    def _tell_restored(self) -> None:
+        tries, self._tries = self._tries, 0
+        self._events.emit(PoolConnectionRestored(pool=self._pool, what="look for jobs", attempts=tries))
+
+    def _hang_up(self) -> None:
+        if self._listener is not None:
+            self._selector.unregister(self._listener)
+            self._listener = None
+        if self._store is not None:
+            self._store.connection.close()
+            self._store = None
+
+    def leave(self) -> None:
+        """Give back what has not started, and hang up."""
+        self.give_back_waiting("the worker is stopping")
+        self._hang_up()
+        self._selector.close()
+        self._bell_in.close()
+        self._bell_out.close()
+
+
+class ForbiddenFlagsError(GraphileWorkerError):
+    """The user's function that names the forbidden flags failed."""
+
+
+def _emptied(strand: Strand) -> list[Job]:
+    """Take the jobs from the far end of a strand, which its worker empties from the near end."""
+    taken: list[Job] = []
+    while True:
+        try:
+            taken.append(strand.pop())
+        except IndexError:
+            return taken
+
+
+def _decoded(payload: str) -> Mapping[str, Any]:
+    try:
+        news = msgspec.json.decode(payload)
+    except msgspec.DecodeError:
+        return {}
+    return news if isinstance(news, dict) else {}
+
+
+def _count_in(payload: str) -> int:
+    """Return how many jobs a notification speaks of; old schemas sent an empty payload, which counts as one."""
+    count = _decoded(payload).get("count", 1)
+    return count if isinstance(count, int) else 1

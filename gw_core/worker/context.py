@@ -1,0 +1,119 @@
+"""What a task is given beside its payload."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gw_core.domain.job import Job, JobSpec
+from gw_core.log import Logger
+from gw_core.postgres.adder import JobAdder
+from gw_core.postgres.connections import Connections, fetch_all
+from gw_core.postgres.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResources:
+    """What all jobs of a pool share."""
+
+    adder: JobAdder
+    connections: Connections
+    logger: Logger
+
+
+class StopSignal:
+    """Tells a task that its job should end soon; used like a `threading.Event` that others set.
+
+    The event behind it is made only when somebody waits: one for each of 70,000 jobs a second would be felt.
+    """
+
+    __slots__ = ("_event", "_is_set", "forced")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._event: threading.Event | None = None
+        self.forced = False
+        """True once the job is being given back: nothing the task still does will count."""
+
+    def is_set(self) -> bool:
+        """True once the task should end."""
+        return self._is_set
+
+    def __bool__(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        """Ask the task to end."""
+        # The flag before the event is read, in `wait` the event before the flag is read: one of the two sees the other.
+        self._is_set = True
+        if self._event is not None:
+            self._event.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the task should end, at most `timeout` seconds; use it in place of `time.sleep`."""
+        if self._event is None:
+            self._event = threading.Event()
+        if self._is_set:
+            return True
+        return self._event.wait(timeout)
+
+
+class JobContext:
+    """The job a task runs for, and what it may use: logger, connections, adding jobs, knowing when to stop."""
+
+    __slots__ = ("_logger", "_resources", "_stop", "job", "worker_id")
+
+    def __init__(self, job: Job, worker_id: str, resources: TaskResources) -> None:
+        self.job = job
+        self.worker_id = worker_id
+        self._resources = resources
+        self._logger: Logger | None = None
+        self._stop: StopSignal | None = None
+
+    @property
+    def logger(self) -> Logger:
+        """A logger whose messages name this job."""
+        if self._logger is None:
+            self._logger = self._resources.logger.scope(
+                label="job", worker_id=self.worker_id, task_identifier=self.job.task_identifier, job_id=self.job.id
+            )
+        return self._logger
+
+    @property
+    def should_stop(self) -> StopSignal:
+        """Set when the worker is stopping and this job should end, or give up its work for a later attempt."""
+        # Made by whoever asks first, the task or the pool that stops; setdefault semantics would need a lock, but the
+        # pool asks again until the job has ended, so a signal lost to this race is set a moment later.
+        if self._stop is None:
+            self._stop = StopSignal()
+        return self._stop
+
+    @property
+    def queue_name(self) -> str | None:
+        """The named queue the job belongs to."""
+        return self.job.queue_name
+
+    def add_job(
+        self, task: str | JobSpec, payload: Any = None, *, conn: Connection | None = None, **options: Any
+    ) -> Job | None:
+        """Add a job; the arguments are those of `Client.add`."""
+        spec = task if isinstance(task, JobSpec) else JobSpec(task=task, payload=payload, **options)
+        return self._resources.adder.add(spec, conn=conn)
+
+    def add_jobs(self, specs: Sequence[JobSpec], *, conn: Connection | None = None) -> list[int]:
+        """Add several jobs, all or none, and return their ids."""
+        return self._resources.adder.add_many(specs, conn=conn)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend a psycopg connection in autocommit mode; open a transaction with `with connection.transaction():`."""
+        with self._resources.connections.connection() as connection:
+            yield connection
+
+    def query(self, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+        """Run one statement in a transaction of its own and return its rows."""
+        with self._resources.connections.connection() as connection:
+            return fetch_all(connection, statement, values)

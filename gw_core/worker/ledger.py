@@ -1,0 +1,75 @@
+"""What a pool holds in the database: its jobs, and the named queues they keep."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gw_core.domain.job import Job
+from gw_core.domain.outcome import Outcome
+
+
+class Ledger:
+    """The jobs claimed and not yet settled. Safe from any thread; `_lock` guards everything and is held briefly.
+
+    A queue is freed with the last of its jobs that this pool holds, and not before: that is what keeps it serial.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: dict[int, Job] = {}
+        self._held_of_queue: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def enter(self, jobs: Iterable[Job]) -> None:
+        """Note jobs that were claimed.
+
+        A job that is already noted was taken from us and claimed again: the older run's outcome will count for nothing.
+        """
+        with self._lock:
+            for job in jobs:
+                older = self._jobs.get(job.id)
+                self._jobs[job.id] = job
+                if job.queue_id is not None and (older is None or older.queue_id != job.queue_id):
+                    self._held_of_queue[job.queue_id] += 1
+
+    def strike(self, outcomes: Sequence[Outcome]) -> tuple[list[Outcome], list[Outcome], list[int]]:
+        """Take out the jobs of these outcomes.
+
+        Returns the outcomes to write, those that are void because the run is no longer the noted one, and the queues
+        that can be freed.
+        """
+        valid: list[Outcome] = []
+        void: list[Outcome] = []
+        freed: list[int] = []
+        with self._lock:
+            for outcome in outcomes:
+                job = outcome.job
+                if self._jobs.get(job.id) is not job:
+                    void.append(outcome)
+                    continue
+                del self._jobs[job.id]
+                valid.append(outcome)
+                if job.queue_id is not None:
+                    self._held_of_queue[job.queue_id] -= 1
+                    if not self._held_of_queue[job.queue_id]:
+                        del self._held_of_queue[job.queue_id]
+                        freed.append(job.queue_id)
+        return valid, void, freed
+
+    def holds(self, job: Job) -> bool:
+        """True while this very run is the noted one."""
+        return self._jobs.get(job.id) is job
+
+    def jobs(self) -> list[Job]:
+        """Return the jobs held now."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def queue_ids(self) -> list[int]:
+        """Return the queues held now."""
+        with self._lock:
+            return list(self._held_of_queue)

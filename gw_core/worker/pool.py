@@ -1,0 +1,229 @@
+"""A pool: its workers, the thread that claims for them and the thread that settles what they did."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+from gw_core.domain.events import Events, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
+from gw_core.domain.job import Job
+from gw_core.domain.outcome import Returned
+from gw_core.domain.plugins import Interceptors, Skip
+from gw_core.domain.settings import WorkerSettings
+from gw_core.postgres.database import Database
+from gw_core.worker.claimer import Claimer, ForbiddenFlags
+from gw_core.worker.context import JobContext, TaskResources
+from gw_core.worker.handoff import Handoff
+from gw_core.worker.ledger import Ledger
+from gw_core.worker.settler import Settler
+from gw_core.worker.tasks import Task, TaskRegistry
+from gw_core.worker.worker import Worker
+
+LAST_WORDS = timedelta(seconds=1)
+"""How long after the grace period the last results may take to be written."""
+
+
+def new_pool_id() -> str:
+    """Return an id that no other pool has or had, and that tells an operator where to look: host, process, random."""
+    host = re.sub(r"[^A-Za-z0-9_.-]", "_", socket.gethostname())[:40]
+    return f"gw-{host}-{os.getpid()}-{secrets.token_hex(5)}"
+
+
+class Pool:
+    """Runs jobs of the registry's tasks until told to stop, or with `once` until none is left that it can run.
+
+    `stop` is called by the thread that owns the pool; `force` may be called from any thread, also a signal's.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        registry: TaskRegistry,
+        settings: WorkerSettings,
+        events: Events,
+        resources: TaskResources,
+        interceptors: Interceptors,
+        forbidden_flags: ForbiddenFlags = None,
+        once: bool = False,
+        on_ended: Callable[[str], None],
+        on_breaking_migration: Callable[[int], None],
+        on_crash: Callable[[str, BaseException], None],
+    ) -> None:
+        self.id = new_pool_id()
+        self.ledger = Ledger()
+        self._settings = settings
+        self._events = events
+        self._interceptors = interceptors
+        self._tasks: dict[str, Task] = {}
+        self._names: tuple[str, ...] = ()
+        self._forced = threading.Event()
+        self._progress = threading.Event()
+        self._is_stopped = False
+        self.use(registry)
+        self._handoff = Handoff(on_low=self._wake_claimer)
+        self._settler = Settler(
+            pool=self.id,
+            database=database,
+            ledger=self.ledger,
+            events=events,
+            on_queues_freed=self._nudge_claimer,
+            on_settled=self._nudge_claimer if once else lambda: None,
+            on_crash=on_crash,
+        )
+        self._workers = [
+            Worker(
+                f"gw-worker-{number}",
+                pool=self.id,
+                handoff=self._handoff,
+                find_task=self._find_task,
+                report=self._settler.report,
+                resources=resources,
+                events=events,
+                on_end=self._progress.set,
+            )
+            for number in range(1, settings.concurrency + 1)
+        ]
+        self._claimer = Claimer(
+            pool=self.id,
+            database=database,
+            settings=settings,
+            task_names=lambda: self._names,
+            forbidden_flags=forbidden_flags,
+            handoff=self._handoff,
+            ledger=self.ledger,
+            settler=self._settler,
+            workers=self._workers,
+            events=events,
+            on_drained=(lambda: on_ended("no job is left to run")) if once else None,
+            on_breaking_migration=on_breaking_migration,
+            on_crash=on_crash,
+        )
+
+    @property
+    def completed(self) -> int:
+        """How many jobs have been completed and settled."""
+        return self._settler.completed
+
+    @property
+    def failed(self) -> int:
+        """How many attempts have failed and been settled."""
+        return self._settler.failed
+
+    def use(self, registry: TaskRegistry) -> None:
+        """Run the tasks of this registry from the next job on."""
+        around = self._interceptors.around_run
+        self._tasks = {task.identifier: self._intercepted(task) if around else task for task in registry}
+        self._names = registry.identifiers
+
+    def use_and_look(self, registry: TaskRegistry) -> None:
+        """Run the tasks of this registry from the next job on, and look for jobs of those that are new."""
+        self.use(registry)
+        self.nudge()
+
+    def start(self) -> None:
+        """Start all threads; returns at once."""
+        self._events.emit(PoolStarted(pool=self.id, tasks=self._names, concurrency=self._settings.concurrency))
+        for worker in self._workers:
+            worker.start()
+        self._settler.start()
+        self._claimer.start()
+
+    def nudge(self) -> None:
+        """Look for jobs now."""
+        self._claimer.nudge()
+
+    def force(self) -> None:
+        """End the grace period now."""
+        self._forced.set()
+        self._progress.set()
+
+    def stop(self, reason: str) -> None:
+        """Stop in order: claim no more, give back what has not started, let running jobs end, then interrupt them.
+
+        Returns when all is settled, or a second after the grace period. May be called twice.
+        """
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        self._events.emit(PoolStopping(pool=self.id, reason=reason, running=len(self._running())))
+        asked_at = time.monotonic()
+        # The threads first, the claimer after: it may be in the middle of a statement that takes its time.
+        self._claimer.ask_to_stop()
+        self._handoff.close()
+        ended = self._wait_for_workers(asked_at)
+        grace_left = asked_at + self._settings.grace_period.total_seconds() - time.monotonic()
+        self._claimer.join(timedelta(seconds=max(0.5, 0.0 if self._forced.is_set() else grace_left)))
+        if not ended:
+            self._interrupt()
+        self._settler.stop(LAST_WORDS)
+        self._events.emit(PoolStopped(pool=self.id, unsettled=self._settler.unsettled))
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _running(self) -> list[JobContext]:
+        return [context for worker in self._workers if (context := worker.context) is not None]
+
+    def _wait_for_workers(self, asked_at: float) -> bool:
+        """Wait for the threads within the grace period; tell their jobs when it is time. True when all have ended."""
+        tell_at = asked_at + self._settings.tell_tasks_after.total_seconds()
+        end_at = asked_at + self._settings.grace_period.total_seconds()
+        while True:
+            self._progress.clear()
+            if all(worker.join(0) for worker in self._workers):
+                return True
+            now = time.monotonic()
+            if self._forced.is_set() or now >= end_at:
+                return False
+            if now >= tell_at:
+                self._tell_tasks()
+            # A job that began in the moment of telling is told a little later.
+            next_look = min(end_at, tell_at if now < tell_at else now + 0.5)
+            self._progress.wait(max(0.0, next_look - now))
+
+    def _tell_tasks(self) -> None:
+        for context in self._running():
+            context.should_stop.set()
+
+    def _interrupt(self) -> None:
+        """Give back what still runs; what its threads do from now on counts for nothing."""
+        interrupted: list[Job] = []
+        for worker in self._workers:
+            worker.is_retired = True
+            context = worker.context
+            if context is None or not self.ledger.holds(context.job):
+                continue
+            interrupted.append(context.job)
+            context.should_stop.forced = True
+            context.should_stop.set()
+        self._events.emit(PoolInterrupting(pool=self.id, jobs=interrupted))
+        for job in interrupted:
+            self._settler.report(
+                Returned(job, "interrupted: the worker stopped", delay=self._settings.interrupted_delay)
+            )
+
+    def _find_task(self, identifier: str) -> Task | None:
+        return self._tasks.get(identifier)
+
+    def _intercepted(self, task: Task) -> Task:
+        """Return the task with all wrappers of the plugins around it."""
+        interceptors, invoke = self._interceptors, task.invoke
+
+        def call(job: Job, context: JobContext) -> object:
+            result = interceptors.run(job, context, lambda: invoke(job, context))
+            return None if isinstance(result, Skip) else result
+
+        return replace(task, invoke=call)
+
+    def _wake_claimer(self) -> None:
+        self._claimer.wake()
+
+    def _nudge_claimer(self) -> None:
+        self._claimer.nudge()

@@ -1,0 +1,263 @@
+"""Write down how jobs ended: everything that ended since the last round, in one statement for each kind."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Final
+
+from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, TransientDatabaseError
+from gw_core.domain.events import (
+    Events,
+    JobCompleted,
+    JobLost,
+    JobReturned,
+    JobsSettled,
+    PoolConnectionLost,
+    PoolConnectionRestored,
+)
+from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
+from gw_core.postgres.database import Connection, Database
+from gw_core.postgres.store import SETTLE_PLAN, JobStore
+from gw_core.service import Service
+from gw_core.worker.ledger import Ledger
+
+AT_ONCE: Final = timedelta(0)
+UNTIL_WOKEN: Final = timedelta(hours=1)
+LONGEST_WAIT: Final = 1.5
+"""Seconds between two tries to reach the database: a restored one is noticed within this time."""
+
+BATCH: Final = 1_000
+"""Outcomes in one statement: enough to fill a round trip, few enough to keep the locks short."""
+
+CALM: Final = 0.2
+"""How much of the news a batch's mean duration is: a fifth, so that one odd batch does not swing the look-ahead."""
+
+
+def patience(tries: int) -> timedelta:
+    """Return how long to wait before the next try to reach the database, with jitter so that a fleet spreads out."""
+    seconds = min(LONGEST_WAIT, 0.05 * 2 ** min(tries, 10))
+    return timedelta(seconds=seconds * random.uniform(0.5, 1.0))
+
+
+class Settler(Service):
+    """Thread `gw-settle`. Owns its connection, `_unwritten`, `_tries` and `mean_seconds`; `_inbox` is fed by workers.
+
+    Outcomes wait for the database as long as it takes; they are only given up when the process ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: str,
+        database: Database,
+        ledger: Ledger,
+        events: Events,
+        on_queues_freed: Callable[[], None],
+        on_settled: Callable[[], None],
+        on_crash: Callable[[str, BaseException], None],
+    ) -> None:
+        super().__init__("gw-settle", on_crash=on_crash)
+        self.mean_seconds: float | None = None
+        """How long a job takes, smoothed; None before the first has ended. Read by the claimer."""
+        self.completed = 0
+        self.failed = 0
+        self._pool = pool
+        self._database = database
+        self._ledger = ledger
+        self._events = events
+        self._on_queues_freed = on_queues_freed
+        self._on_settled = on_settled
+        self._inbox: deque[Outcome] = deque()
+        self._unwritten: deque[_Batch] = deque()
+        self._connection: Connection | None = None
+        self._tries = 0
+        self._resting = False
+
+    # -- the workers' side -----------------------------------------------------------------------------------------
+
+    def report(self, outcome: Outcome) -> None:
+        """Take an outcome; called by worker threads, tens of thousands of times a second."""
+        self._inbox.append(outcome)
+        if self._resting:
+            self.wake()
+
+    @property
+    def is_idle(self) -> bool:
+        """True when every outcome reported so far is written."""
+        return not self._inbox and not self._unwritten
+
+    @property
+    def reported(self) -> int:
+        """How many outcomes wait to be looked at."""
+        return len(self._inbox)
+
+    @property
+    def unsettled(self) -> int:
+        """How many outcomes are not written."""
+        return len(self._inbox) + sum(len(batch.outcomes) for batch in self._unwritten)
+
+    # -- the settling thread's side --------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Cut the rest short."""
+        self._resting = False
+        self._bell.set()
+
+    def turn(self) -> timedelta:
+        """Write what has ended; rest only when there is nothing to write, or the database is away."""
+        if not self._unwritten:
+            self._gather()
+        if not self._unwritten:
+            return self._rest_until_reported()
+        try:
+            self._write(self._unwritten[0])
+        except GraphileWorkerError as error:
+            return self._try_later(error)
+        self._unwritten.popleft()
+        if self._tries:
+            self._tell_restored()
+        self._on_settled()
+        return AT_ONCE
+
+    def leave(self) -> None:
+        """Write what is left, as far as the database lets us, then hang up."""
+        deadline = time.monotonic() + 1.0
+        while (not self.is_idle or self._inbox) and time.monotonic() < deadline:
+            rest = self.turn()
+            if rest > AT_ONCE and not self.is_idle:
+                time.sleep(min(rest.total_seconds(), 0.1))
+        self._hang_up()
+
+    def _rest_until_reported(self) -> timedelta:
+        self._resting = True
+        if self._inbox:  # reported between the look and the flag
+            self._resting = False
+            return AT_ONCE
+        return UNTIL_WOKEN
+
+    def _gather(self) -> None:
+        """Take what has been reported, in a batch that is written and repeated as one."""
+        outcomes: list[Outcome] = []
+        inbox = self._inbox
+        while inbox and len(outcomes) < BATCH:
+            outcomes.append(inbox.popleft())
+        if not outcomes:
+            return
+        valid, void, freed = self._ledger.strike(outcomes)
+        self._measure(valid)
+        batch = _Batch(valid, freed)
+        batch.lost.extend(void)
+        self._unwritten.append(batch)
+
+    def _measure(self, outcomes: Sequence[Outcome]) -> None:
+        durations = [each.seconds for each in outcomes if type(each) is not Returned]
+        if not durations:
+            return
+        mean = sum(durations) / len(durations)
+        known = self.mean_seconds
+        # Slower than thought counts at once: hoarding hurts others, and asking more often only costs us.
+        self.mean_seconds = mean if known is None or mean > known else known + CALM * (mean - known)
+
+    def _write(self, batch: _Batch) -> None:
+        store = JobStore(self._connected(), self._database.schema)
+        try:
+            batch.write(store, self._pool)
+        except DatabaseUnavailableError:
+            batch.may_be_written = True
+            raise
+        self._count(batch)
+        if batch.freed_queues:
+            self._on_queues_freed()
+        self._tell(batch)
+
+    def _count(self, batch: _Batch) -> None:
+        self.completed += len(batch.completed)
+        self.failed += len(batch.failed)
+
+    def _tell(self, batch: _Batch) -> None:
+        events, pool = self._events, self._pool
+        lost = {id(outcome) for outcome in batch.lost}
+        kept = [each for each in batch.outcomes if id(each) not in lost] if lost else batch.outcomes
+        if events.wants(JobsSettled):
+            events.emit(JobsSettled(pool=pool, outcomes=kept, lost=batch.lost))
+        if events.wants(JobCompleted):
+            for each in kept:
+                if type(each) is not Returned:
+                    error = each.error if type(each) is Failed else None
+                    events.emit(JobCompleted(pool=pool, job=each.job, error=error))
+        for each in kept:
+            if type(each) is Returned:
+                events.emit(JobReturned(pool=pool, job=each.job, reason=each.reason))
+        for each in batch.lost:
+            events.emit(JobLost(pool=pool, job=each.job))
+
+    def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._database.connect("settle", SETTLE_PLAN)
+        return self._connection
+
+    def _try_later(self, error: GraphileWorkerError) -> timedelta:
+        """Keep the batch and say so once; a deadlock or timeout is no reason to hang up."""
+        delay = patience(self._tries)
+        if self._tries == 0:
+            what = "write down results"
+            self._events.emit(PoolConnectionLost(pool=self._pool, what=what, error=error, delay=delay))
+        self._tries += 1
+        if not isinstance(error, TransientDatabaseError):
+            self._hang_up()
+        return delay
+
+    def _tell_restored(self) -> None:
+        restored = PoolConnectionRestored(pool=self._pool, what="write down results", attempts=self._tries)
+        self._tries = 0
+        self._events.emit(restored)
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class _Batch:
+    """Outcomes that are written together; remembers what is written already when a later part must be repeated."""
+
+    def __init__(self, outcomes: list[Outcome], freed_queues: list[int]) -> None:
+        self.outcomes = outcomes
+        self.freed_queues = freed_queues
+        self.lost: list[Outcome] = []
+        self.completed: list[Completed] = [each for each in outcomes if type(each) is Completed]
+        self.failed: list[Failed] = [each for each in outcomes if type(each) is Failed]
+        self.returned: list[Returned] = [each for each in outcomes if type(each) is Returned]
+        self.may_be_written = False
+        """True when the connection broke while the server may already have committed what we sent."""
+        self._written: set[str] = set()
+
+    def write(self, store: JobStore, pool: str) -> None:
+        """Write each kind in a statement of its own; the last one frees the queues, when all their jobs are settled."""
+        parts: list[tuple[str, Callable[[Sequence[int]], set[int]], Sequence[Outcome]]] = [
+            (
+                "completed",
+                lambda queues: store.complete(self.completed, pool=pool, freed_queues=queues),
+                self.completed,
+            ),
+            ("failed", lambda queues: store.fail(self.failed, pool=pool, freed_queues=queues), self.failed),
+            ("returned", lambda queues: store.give_back(self.returned, pool=pool, freed_queues=queues), self.returned),
+        ]
+        due = [part for part in parts if part[2] and part[0] not in self._written]
+        for place, (name, send, outcomes) in enumerate(due, start=1):
+            ours = send(self.freed_queues if place == len(due) else ())
+            self._written.add(name)
+            if len(ours) < len(outcomes):
+                missing = [each for each in outcomes if each.job.id not in ours]
+                self.lost.extend(self._really_lost(missing, store))
+
+    def _really_lost(self, missing: list[Outcome], store: JobStore) -> list[Outcome]:
+        """Return those that somebody else took, leaving out what our own broken try has written already."""
+        if not self.may_be_written:
+            return missing
+        still_there = store.existing([each.job.id for each in missing])
+        return [each for each in missing if type(each) is Completed and each.job.id in still_there]

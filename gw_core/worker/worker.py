@@ -1,0 +1,129 @@
+"""A worker: one thread that runs one job after the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gw_core.domain.events import (
+    Events,
+    JobErrored,
+    JobFailed,
+    JobStarted,
+    JobSucceeded,
+    WorkerStarted,
+    WorkerStopped,
+)
+from gw_core.domain.job import Job
+from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
+from gw_core.worker.context import JobContext, TaskResources
+from gw_core.worker.executor import execute
+from gw_core.worker.handoff import Handoff, Strand
+
+if TYPE_CHECKING:
+    from gw_core.worker.tasks import Task
+
+FindTask = Callable[[str], "Task | None"]
+Report = Callable[[Outcome], None]
+
+
+class Worker:
+    """Takes jobs from the hand-off, runs them and reports how they ended.
+
+    `context` and `busy_since` are written by this worker's thread only; others read them and expect to be late.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        pool: str,
+        handoff: Handoff,
+        find_task: FindTask,
+        report: Report,
+        resources: TaskResources,
+        events: Events,
+        on_end: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.context: JobContext | None = None
+        self.busy_since = 0.0
+        self.strand: Strand | None = None
+        self.is_retired = False
+        """Set when the pool gave back what this worker was running: its thread may end whenever it likes."""
+        self._pool = pool
+        self._handoff = handoff
+        self._find_task = find_task
+        self._report = report
+        self._resources = resources
+        self._events = events
+        self._on_end = on_end
+        self._bell = threading.Lock()
+        # A daemon: a task in native code that never returns must not keep the process alive.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to take jobs; returns at once."""
+        self._thread.start()
+
+    def join(self, seconds: float | None) -> bool:
+        """Wait for the thread to end; True when it has."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        if self._events.wants(WorkerStarted):
+            self._events.emit(WorkerStarted(pool=self._pool, worker=self.name))
+        while (item := self._handoff.take(self._bell)) is not None:
+            if type(item) is Job:
+                self.run(item)
+            else:
+                self._run_strand(item)  # type: ignore[arg-type] # the other member of the union
+        if self._events.wants(WorkerStopped):
+            self._events.emit(WorkerStopped(pool=self._pool, worker=self.name))
+        self._on_end()
+
+    def _run_strand(self, strand: Strand) -> None:
+        """Run the jobs of one named queue in their order; the pool may take back those at the far end meanwhile."""
+        self.strand = strand
+        while True:
+            try:
+                job = strand.popleft()
+            except IndexError:
+                break
+            if self._handoff.is_closed:
+                self._report(Returned(job, "the worker is stopping", started=False))
+            else:
+                self.run(job)
+        self.strand = None
+
+    def run(self, job: Job) -> None:
+        """Run one job and report its outcome."""
+        task = self._find_task(job.task_identifier)
+        if task is None:  # its file was deleted under --watch between claim and run
+            self._report(Returned(job, f"task '{job.task_identifier}' is no longer known here", started=False))
+            return
+        context = JobContext(job, self.name, self._resources)
+        events = self._events
+        self.busy_since = time.perf_counter()
+        self.context = context
+        if events.wants(JobStarted):
+            events.emit(JobStarted(worker=self.name, job=job))
+        outcome = execute(job, task, context)
+        self.context = None
+        self.busy_since = 0.0
+        if type(outcome) is Completed:
+            if events.wants(JobSucceeded):
+                events.emit(JobSucceeded(worker=self.name, job=job, seconds=outcome.seconds))
+        elif type(outcome) is Failed:
+            self._tell_failure(outcome)
+        if not self.is_retired:
+            self._report(outcome)
+
+    def _tell_failure(self, outcome: Failed) -> None:
+        job, error = outcome.job, outcome.error
+        self._events.emit(JobErrored(worker=self.name, job=job, error=error, seconds=outcome.seconds))
+        if outcome.is_final:
+            self._events.emit(JobFailed(worker=self.name, job=job, error=error))

@@ -1,0 +1,31 @@
+-- Add one job through the schema's own function, so that keys and notifications behave as for everybody else.
+-- `delay_seconds` counts from the database's clock.
+select
+  job.id,
+  %(identifier)s::text,
+  job.payload::text,
+  job.attempts,
+  job.max_attempts,
+  job.priority,
+  date_part('epoch', job.run_at),
+  date_part('epoch', job.created_at),
+  date_part('epoch', job.updated_at),
+  job.revision,
+  job.key,
+  job.flags::text,
+  job.job_queue_id,
+  %(queue_name)s::text,
+  job.last_error,
+  date_part('epoch', job.locked_at),
+  job.locked_by
+from :GRAPHILE_WORKER_SCHEMA.add_job(
+  identifier => %(identifier)s::text,
+  payload => %(payload)s::text::json,
+  queue_name => %(queue_name)s::text,
+  run_at => coalesce(%(run_at)s::timestamptz, now() + make_interval(secs => %(delay_seconds)s)),
+  max_attempts => %(max_attempts)s::int,
+  job_key => %(job_key)s::text,
+  priority => %(priority)s::int,
+  flags => %(flags)s::text[],
+  job_key_mode => %(job_key_mode)s::text
+) as job

@@ -1,0 +1,36 @@
+-- Record the failures of jobs this pool ran, and free the queues it needs no longer; answers the ids that were ours.
+-- The backoff is the ancestor's: e^min(attempts, 10) seconds by the database's clock; the claim has counted the attempt.
+-- A job that was removed or superseded while it ran has attempts = max_attempts already and stays as it is: failed.
+with failures as (
+  select *
+    from unnest(
+           %(ids)s::bigint[],
+           %(messages)s::text[],
+           %(delays)s::double precision[],
+           %(finals)s::boolean[],
+           %(payloads)s::text[]
+         ) as failure (id, message, delay_seconds, final, payload)
+),
+failed as (
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set last_error = failures.message,
+         run_at = greatest(now(), jobs.run_at)
+                  + make_interval(secs => coalesce(failures.delay_seconds, exp(least(jobs.attempts, 10)))),
+         attempts = case when failures.final then greatest(jobs.attempts, jobs.max_attempts) else jobs.attempts end,
+         payload = coalesce(failures.payload::json, jobs.payload),
+         locked_at = null,
+         locked_by = null
+    from failures
+   where jobs.id = failures.id
+     and jobs.locked_by = %(pool)s
+  returning jobs.id
+),
+freed as (
+  update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+     set locked_at = null,
+         locked_by = null
+   where queues.id = any(%(queue_ids)s::int[])
+     and queues.locked_by = %(pool)s
+     and (select count(*) from failed) >= 0
+)
+select id from failed

@@ -1,0 +1,46 @@
+-- Give back jobs this pool claimed but did not run to an end, and free their queues; answers the ids that were ours.
+-- The attempt is uncounted, except for a job that was removed or superseded meanwhile: uncounting would bring it back to
+-- life. Such a row differs from what was claimed in its attempts or its key; one that had neither to lose (its last
+-- attempt, no key) shows it by `updated_at`, which a claim never touches. `revision` excuses an unsafe_dedupe add, which
+-- touches `updated_at` of a running job and retires nothing.
+with returns as (
+  select *
+    from unnest(
+           %(ids)s::bigint[],
+           %(attempts)s::int[],
+           %(keys)s::text[],
+           %(updated)s::double precision[],
+           %(revisions)s::int[],
+           %(delays)s::double precision[]
+         ) as claimed (id, attempts, key, updated_epoch, revision, delay_seconds)
+),
+given_back as (
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set attempts = case
+           when jobs.attempts <> returns.attempts
+             or jobs.key is distinct from returns.key
+             or (date_part('epoch', jobs.updated_at) <> returns.updated_epoch and jobs.revision = returns.revision)
+           then jobs.attempts
+           else greatest(0, jobs.attempts - 1)
+         end,
+         run_at = case
+           when returns.delay_seconds > 0
+           then greatest(jobs.run_at, now() + make_interval(secs => returns.delay_seconds))
+           else jobs.run_at
+         end,
+         locked_at = null,
+         locked_by = null
+    from returns
+   where jobs.id = returns.id
+     and jobs.locked_by = %(pool)s
+  returning jobs.id
+),
+freed as (
+  update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+     set locked_at = null,
+         locked_by = null
+   where queues.id = any(%(queue_ids)s::int[])
+     and queues.locked_by = %(pool)s
+     and (select count(*) from given_back) >= 0
+)
+select id from given_back
