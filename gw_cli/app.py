@@ -13,6 +13,8 @@ from gw_cli.exit_codes import ExitCode, verdict
 from gw_core import GraphileWorkerError, __version__
 
 DEBUG = "--debug"
+ENDED_BY_SIGNAL = 128
+"""A shell shows an end by signal N as this plus N."""
 
 
 def main() -> NoReturn:
@@ -94,11 +96,9 @@ def _report(problem: BaseException, *, debug: bool) -> int:
 
 def _end(code: int) -> NoReturn:
     """End the process; for an end by a signal by that very signal, so that the caller sees what happened."""
-    ending = {ExitCode.HANGUP: signal.SIGHUP, ExitCode.INTERRUPTED: signal.SIGINT, ExitCode.TERMINATED: signal.SIGTERM}
-    number = next((each for known, each in ending.items() if known == code), None)
-    if number is not None:
+    if code > ENDED_BY_SIGNAL:
         sys.stderr.flush()
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(code - ENDED_BY_SIGNAL, signal.SIG_DFL)
         # As process 1 of a container nothing happens here, and the code below says the same.
-        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), code - ENDED_BY_SIGNAL)
     sys.exit(int(code))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NoReturn
 
-from gw_cli.text import quoted
+from gw_cli.text import quoted, visible
 from gw_core import InvalidInputError, parse_duration, parse_moment
 
 STDIN: Final = "-"
@@ -96,7 +96,7 @@ def _content(path: str) -> bytes:
     try:
         return Path(path).expanduser().read_bytes()
     except OSError as error:
-        raise InvalidInputError(f"the payload file {quoted(path)} cannot be read: {error.strerror}") from error
+        raise InvalidInputError(f"the payload file '{visible(path)}' cannot be read: {error.strerror}") from error
 
 
 def _decoded(content: bytes, what: str) -> str:

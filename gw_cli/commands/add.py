@@ -70,7 +70,7 @@ def add(
         run_at=moment("--run-at", run_at),
         max_attempts=whole_number("--max-attempts", max_attempts),
         job_key=job_key,
-        job_key_mode=JobKeyMode.REPLACE if job_key_mode is None else job_key_mode,
+        job_key_mode=JobKeyMode.of(job_key_mode or JobKeyMode.REPLACE),
         priority=whole_number("--priority", priority),
         flags=tuple(flag or ()),
     )

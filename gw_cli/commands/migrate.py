@@ -41,19 +41,18 @@ def migrate(
 
     Any number of processes may do so at once.
     """
-    from gw_core import InvalidInputError, find_conninfo, migration_plan, migration_script
+    from gw_core import InvalidInputError
 
     if sql and (plan or as_json):
         raise InvalidInputError("--sql prints a script and nothing else; give it without --plan and --json")
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    where = configuration[c.CONNECTION], configuration[c.SCHEMA]
-    if sql:
-        output.script(migration_script(find_conninfo(where[0]), where[1]))
-    elif plan:
-        _show_plan(migration_plan(find_conninfo(where[0]), where[1]), as_json=as_json)
-    else:
-        with open_client(configuration) as client:
-            _show_report(client.migrate(), where[1], as_json=as_json)
+    with open_client(configuration) as client:
+        if sql:
+            output.script(client.migration_script())
+        elif plan:
+            _show_plan(client.migration_plan(), as_json=as_json)
+        else:
+            _show_report(client.migrate(), configuration[c.SCHEMA], as_json=as_json)
 
 
 def _show_plan(plan: MigrationPlan, *, as_json: bool) -> None:

@@ -1,0 +1,249 @@
+"""Where the value of a setting comes from, and what each may be."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gw_cli import configuration as c
+from gw_core import InvalidSettingError, WorkerSettings
+
+HERE = Path("/project/below")
+FILE = Path("/project/gw.toml")
+
+
+def sources(
+    *,
+    flags: dict[str, object] | None = None,
+    environment: dict[str, str] | None = None,
+    file: dict[str, object] | None = None,
+) -> c.Sources:
+    stored = None if file is None else c.ConfigFile(FILE, file)
+    return c.Sources(flags=flags or {}, environment=environment or {}, file=stored, folder=HERE)
+
+
+def resolved(setting: c.Setting[object], **given: dict[str, object]) -> tuple[object, str]:
+    configuration = c.resolve(sources(**given))  # type: ignore[arg-type]
+    return configuration[setting], str(configuration.origin(setting))
+
+
+# -- which value counts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "origin"),
+    [
+        pytest.param({}, 10, "default", id="nothing is given"),
+        pytest.param({"file": {"jobs": 2}}, 2, str(FILE), id="a file beats the default"),
+        pytest.param(
+            {"environment": {"GW_JOBS": "3"}, "file": {"jobs": 2}}, 3, "GW_JOBS", id="a variable beats a file"
+        ),
+        pytest.param(
+            {"flags": {"jobs": "4"}, "environment": {"GW_JOBS": "3"}, "file": {"jobs": 2}},
+            4,
+            "--jobs",
+            id="a flag beats a variable",
+        ),
+        pytest.param({"flags": {"jobs": None}, "file": {"jobs": 2}}, 2, str(FILE), id="a flag left out says nothing"),
+        pytest.param(
+            {"environment": {"GW_JOBS": ""}, "file": {"jobs": 2}}, 2, str(FILE), id="an empty variable says nothing"
+        ),
+    ],
+)
+def test_the_strongest_place_decides(given: dict[str, dict[str, object]], value: int, origin: str) -> None:
+    assert resolved(c.JOBS, **given) == (value, origin)
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "origin"),
+    [
+        pytest.param({"file": {"strict": True}, "flags": {"strict": False}}, False, "--strict", id="a negative flag"),
+        pytest.param(
+            {"file": {"prepared-statements": False}, "flags": {"prepared-statements": None}},
+            False,
+            str(FILE),
+            id="no flag leaves the file's false alone",
+        ),
+    ],
+)
+def test_a_switch_can_be_turned_off_and_stays_off(
+    given: dict[str, dict[str, object]], value: bool, origin: str
+) -> None:
+    setting = c.STRICT if "strict" in given["file"] else c.PREPARED_STATEMENTS
+    assert resolved(setting, **given) == (value, origin)
+
+
+@pytest.mark.parametrize(
+    ("environment", "value", "origin"),
+    [
+        pytest.param({"DATABASE_URL": "postgres://a"}, "postgres://a", "DATABASE_URL", id="the usual variable"),
+        pytest.param(
+            {"DATABASE_URL": "postgres://a", "GW_CONNECTION": "postgres://b"},
+            "postgres://b",
+            "GW_CONNECTION",
+            id="our own variable comes first",
+        ),
+        pytest.param({"PGHOST": "db"}, "", "PGHOST", id="libpq's variables are left to libpq"),
+        pytest.param(
+            {"PGDATABASE": "d", "DATABASE_URL": "postgres://a"}, "postgres://a", "DATABASE_URL", id="url first"
+        ),
+        pytest.param({"PGPASSWORD": "x", "PGUSER": "me"}, "postgres://f", str(FILE), id="a password names no database"),
+    ],
+)
+def test_a_connection_comes_from_where_one_is_named(environment: dict[str, str], value: str, origin: str) -> None:
+    file: dict[str, object] = {"connection": "postgres://f"}
+    configuration = c.resolve(sources(environment=environment, file=file))
+
+    assert (configuration[c.CONNECTION], str(configuration.origin(c.CONNECTION))) == (value, origin)
+
+
+def test_without_any_connection_there_is_none() -> None:
+    assert resolved(c.CONNECTION) == (None, "default")
+
+
+def test_the_schema_is_read_from_the_ancestors_variable() -> None:
+    assert resolved(c.SCHEMA, environment={"GRAPHILE_WORKER_SCHEMA": "q"}) == ("q", "GRAPHILE_WORKER_SCHEMA")
+
+
+def test_the_defaults_are_those_of_the_core() -> None:
+    configuration, core = c.resolve(sources()), WorkerSettings()
+
+    assert configuration[c.JOBS] == core.concurrency
+    assert configuration[c.POLL_INTERVAL] == core.poll_interval
+    assert configuration[c.GRACE_PERIOD] == core.grace_period
+
+
+def test_every_name_becomes_one_flag_and_one_variable() -> None:
+    assert c.POLL_INTERVAL.flag == "--poll-interval"
+    assert c.POLL_INTERVAL.variables == ("GW_POLL_INTERVAL",)
+    assert len(c.BY_NAME) == len(c.SETTINGS)
+
+
+# -- what a value may be -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "raw", "value"),
+    [
+        pytest.param(c.POLL_INTERVAL, "500", timedelta(milliseconds=500), id="a bare poll interval is milliseconds"),
+        pytest.param(c.POLL_INTERVAL, 500, timedelta(milliseconds=500), id="also as a number in a file"),
+        pytest.param(c.POLL_INTERVAL, "1m30s", timedelta(seconds=90), id="a span"),
+        pytest.param(c.GRACE_PERIOD, "0s", timedelta(0), id="no grace"),
+        pytest.param(c.WATCH, "YES", True, id="yes"),
+        pytest.param(c.WATCH, "off", False, id="off"),
+        pytest.param(c.FORBIDDEN_FLAG, "a, b", ("a", "b"), id="names with a comma between"),
+        pytest.param(c.FORBIDDEN_FLAG, ["a", "b"], ("a", "b"), id="names in a list"),
+        pytest.param(c.TASKS, "~/tasks", Path.home() / "tasks", id="a path from home"),
+        pytest.param(c.JOBS, 7, 7, id="a number in a file"),
+    ],
+)
+def test_a_value_is_read(setting: c.Setting[object], raw: object, value: object) -> None:
+    assert c.resolve(sources(file={setting.name: raw}))[setting] == value
+
+
+@pytest.mark.parametrize(
+    ("setting", "raw", "remedy"),
+    [
+        pytest.param(c.JOBS, "abc", "a whole number from 1 to 10000", id="not a number"),
+        pytest.param(c.JOBS, "0", "a whole number from 1 to 10000", id="no jobs"),
+        pytest.param(c.JOBS, "9" * 5000, "a whole number from 1 to 10000", id="more digits than Python reads"),
+        pytest.param(c.JOBS, "1.5", "a whole number", id="a fraction"),
+        pytest.param(c.JOBS, "٣", "a whole number", id="digits of another script"),
+        pytest.param(c.JOBS, True, "a whole number", id="true is no number"),
+        pytest.param(c.POLL_INTERVAL, "0", "at least 1ms", id="no interval"),
+        pytest.param(c.POLL_INTERVAL, "soon", "a span of time like 90s", id="not a span"),
+        pytest.param(c.GRACE_PERIOD, "25", "a span of time like 90s", id="a span without its unit"),
+        pytest.param(c.GRACE_PERIOD, 25, "a text", id="a number where a span is due"),
+        pytest.param(c.STRICT, "maybe", "true or false", id="neither on nor off"),
+        pytest.param(c.STRICT, 1, "true or false", id="a number is no switch"),
+        pytest.param(c.LOG_LEVEL, "loud", "one of debug, info, warning, error", id="not a level"),
+        pytest.param(c.LOG_FORMAT, "xml", "one of text, json", id="not a format"),
+        pytest.param(c.SCHEMA, "", "not empty", id="an empty schema"),
+        pytest.param(c.FORBIDDEN_FLAG, "a,,b", "none of them empty", id="an empty name"),
+        pytest.param(c.FORBIDDEN_FLAG, [1], "none of them empty", id="a number is no name"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_with_its_place_and_remedy(
+    setting: c.Setting[object], raw: object, remedy: str
+) -> None:
+    with pytest.raises(InvalidSettingError) as refused:
+        c.resolve(sources(file={setting.name: raw}))
+
+    assert str(refused.value).startswith(f"{FILE}: {setting.name}")
+    assert remedy in str(refused.value)
+
+
+def test_a_refused_flag_is_named_by_its_flag_and_shown_harmless() -> None:
+    with pytest.raises(InvalidSettingError, match=r"^--jobs 'a\\x1b\[2J': give a whole number"):
+        c.resolve(sources(flags={"jobs": "a\x1b[2J"}))
+
+
+def test_a_connection_that_cannot_be_read_is_not_shown() -> None:
+    with pytest.raises(InvalidSettingError) as refused:
+        c.resolve(sources(file={"connection": {"url": "postgres://me:hidden@db"}}))
+
+    assert "hidden" not in str(refused.value)
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_relative_path_in_a_file_counts_from_the_files_folder() -> None:
+    assert resolved(c.TASKS, file={"tasks": "work"})[0] == Path("/project/work")
+    assert resolved(c.TASKS, flags={"tasks": "work"})[0] == Path("work")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        pytest.param("embedded:", "embedded:/project/.gw/postgres", id="the default folder"),
+        pytest.param("embedded:data", "embedded:/project/data", id="a relative folder"),
+        pytest.param("embedded:///srv/pg", "embedded:/srv/pg", id="an absolute folder"),
+        pytest.param("embedded://host", "embedded://host", id="a host is left for the core to refuse"),
+        pytest.param("postgres://db", "postgres://db", id="another server"),
+    ],
+)
+def test_embedded_data_stays_beside_the_file(written: str, meant: str) -> None:
+    assert resolved(c.CONNECTION, file={"connection": written})[0] == meant
+
+
+def test_a_file_in_the_current_folder_is_taken_as_it_is_written() -> None:
+    here = c.Sources(file=c.ConfigFile(HERE / "gw.toml", {"connection": "embedded:", "tasks": "work"}), folder=HERE)
+
+    assert c.resolve(here)[c.CONNECTION] == "embedded:"
+    assert c.resolve(here)[c.TASKS] == Path("work")
+
+
+def test_a_key_may_be_written_with_underscores() -> None:
+    assert resolved(c.POLL_INTERVAL, file={"poll_interval": "9s"})[0] == timedelta(seconds=9)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        pytest.param({"poll_intervall": "1s"}, "'poll_intervall' is unknown; did you mean poll-interval?", id="close"),
+        pytest.param({"zzz": 1}, "'zzz' is unknown; known are connection, schema,", id="close to nothing"),
+        pytest.param({"log-level": "info", "log_level": "info"}, "'log-level' stands there twice", id="twice"),
+    ],
+)
+def test_a_key_nobody_knows_is_refused_with_file_and_key(values: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidSettingError) as refused:
+        c.resolve(sources(file=values))
+
+    assert str(FILE) in str(refused.value)
+    assert message in str(refused.value)
+
+
+def test_misspelt_variables_are_found() -> None:
+    environment = {"GW_JOB": "3", "GW_JOBS": "3", "GW_CONFIG": "x", "GW_DEBUG": "1", "PATH": "/bin"}
+
+    assert c.unknown_variables(environment) == ["GW_JOB"]
+
+
+@pytest.mark.parametrize("setting", c.SETTINGS, ids=lambda setting: setting.name)
+def test_a_default_written_down_reads_as_itself(setting: c.Setting[object]) -> None:
+    written = setting.write(setting.default)
+
+    assert not written or setting.read(written) == setting.default
