@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from gw_core.domain.errors import TaskLoadError
@@ -343,8 +343,9 @@ def _offered(module: ModuleType, identifier: str, path: Path) -> list[tuple[str,
 
 
 def _is_of(module: ModuleType, function: object) -> bool:
-    # Callable objects carry the module of their class; nothing tells where they were made.
-    return getattr(function, "__module__", None) == module.__name__ or not hasattr(function, "__code__")
+    # Other callable objects carry the module of their class; nothing tells where they were made.
+    named = isinstance(function, FunctionType | BuiltinFunctionType | type)
+    return not named or getattr(function, "__module__", None) == module.__name__
 
 
 # -- importing -----------------------------------------------------------------------------------------------------

@@ -152,11 +152,11 @@ def test_sys_exit_in_a_task_is_a_failure_that_says_so() -> None:
 
 
 def test_an_exception_whose_text_cannot_be_made_is_still_a_failure() -> None:
-    class Broken(Exception):
+    class BrokenError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("not today")
 
-    assert failure(raising(Broken())).message.startswith("Broken: ")
+    assert failure(raising(BrokenError())).message.startswith("BrokenError: ")
 
 
 def test_a_very_long_message_is_cut_in_the_middle() -> None:

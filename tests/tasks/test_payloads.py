@@ -208,25 +208,25 @@ def call_kind(function: Callable[[list[Any]], Callable[..., object]]) -> list[st
     ]
 
 
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        pytest.param(lambda seen: lambda: seen.append([]), [], id="nothing"),
-        pytest.param(lambda seen: lambda p: seen.append([p]), ["payload"], id="payload"),
-        pytest.param(lambda seen: lambda p, c: seen.append([p, c]), ["payload", "context"], id="payload and context"),
-        pytest.param(lambda seen: lambda p, c, /: seen.append([p, c]), ["payload", "context"], id="positional only"),
-        pytest.param(lambda seen: lambda p=None: seen.append([p]), ["payload"], id="payload with a default"),
-        pytest.param(lambda seen: lambda p, context=None: seen.append([p, context]), ["payload", "context"], id="context with a default"),
-        pytest.param(lambda seen: lambda p, dry_run=False: seen.append([p, dry_run]), ["payload", "False"], id="a default is kept"),
-        pytest.param(lambda seen: lambda p, c, n=3: seen.append([p, c, n]), ["payload", "context", "3"], id="third default"),
-        pytest.param(lambda seen: lambda *args: seen.append(args), ["payload", "context"], id="star"),
-        pytest.param(lambda seen: lambda p, *args: seen.append([p, *args]), ["payload", "context"], id="payload and star"),
-        pytest.param(lambda seen: lambda p, *, context: seen.append([p, context]), ["payload", "context"], id="context by name"),
-        pytest.param(lambda seen: lambda *, context: seen.append([context]), ["context"], id="context by name alone"),
-        pytest.param(lambda seen: lambda p, *, n=3: seen.append([p, n]), ["payload", "3"], id="keyword default"),
-        pytest.param(lambda seen: lambda p, **rest: seen.append([p, *rest]), ["payload"], id="keywords"),
-    ],
-)  # fmt: skip
+CALLS: dict[str, tuple[Callable[[list[Any]], Callable[..., object]], list[str]]] = {
+    "nothing": (lambda seen: lambda: seen.append([]), []),
+    "payload": (lambda seen: lambda p: seen.append([p]), ["payload"]),
+    "payload and context": (lambda seen: lambda p, c: seen.append([p, c]), ["payload", "context"]),
+    "positional only": (lambda seen: lambda p, c, /: seen.append([p, c]), ["payload", "context"]),
+    "payload with a default": (lambda seen: lambda p=None: seen.append([p]), ["payload"]),
+    "context with a default": (lambda seen: lambda p, context=1: seen.append([p, context]), ["payload", "context"]),
+    "another default is kept": (lambda seen: lambda p, dry_run=False: seen.append([p, dry_run]), ["payload", "False"]),
+    "third with a default": (lambda seen: lambda p, c, n=3: seen.append([p, c, n]), ["payload", "context", "3"]),
+    "star": (lambda seen: lambda *args: seen.append(args), ["payload", "context"]),
+    "payload and star": (lambda seen: lambda p, *args: seen.append([p, *args]), ["payload", "context"]),
+    "context by name": (lambda seen: lambda p, *, context: seen.append([p, context]), ["payload", "context"]),
+    "context by name alone": (lambda seen: lambda *, context: seen.append([context]), ["context"]),
+    "keyword with a default": (lambda seen: lambda p, *, n=3: seen.append([p, n]), ["payload", "3"]),
+    "keywords": (lambda seen: lambda p, **rest: seen.append([p, *rest]), ["payload"]),
+}
+
+
+@pytest.mark.parametrize(("function", "expected"), CALLS.values(), ids=CALLS)
 def test_the_signature_decides_what_a_task_is_called_with(
     function: Callable[[list[Any]], Callable[..., object]], expected: list[str]
 ) -> None:

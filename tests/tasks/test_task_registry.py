@@ -153,7 +153,7 @@ def test_tasks_that_wait_for_their_annotation_are_listed_and_taken() -> None:
 
 
 def test_an_annotation_that_nothing_defines_is_an_error_when_loading_ends() -> None:
-    with pytest.raises(TaskLoadError, match="DefinedNowhere.*TYPE_CHECKING"):
+    with pytest.raises(TaskLoadError, match=r"DefinedNowhere.*TYPE_CHECKING"):
         early.complete()
 
 

@@ -1,0 +1,383 @@
+"""Programs as tasks: what they are told, what becomes of what they say, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tracemalloc
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import wait_until
+from task_builders import Log, a_context, a_job, in_thread, write, write_program
+
+from gw_core.domain.job import Job
+from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, Snooze
+from gw_core.worker.context import JobContext
+from gw_core.worker.executables import (
+    LONGEST_LINE,
+    ExecutableError,
+    compose_executable,
+    interrupt_executables,
+    run_executable,
+)
+from gw_core.worker.executor import execute
+from gw_core.worker.tasks import Task
+
+
+def run_program(path: Path, job: Job | None = None, log: Log | None = None) -> Outcome:
+    job = job or a_job()
+    return execute(job, Task("mail", compose_executable(path), str(path)), a_context(job, log))
+
+
+def shell(folder: Path, script: str) -> Path:
+    return write_program(folder / "task.sh", f"#!/bin/sh\n{script}\n")
+
+
+# -- what it is told -----------------------------------------------------------------------------------------------
+
+
+def test_the_payload_stands_on_stdin_as_json(tmp_path: Path) -> None:
+    log = Log()
+    program = shell(tmp_path, "cat")
+
+    assert isinstance(run_program(program, a_job(text='{"to": "Bobby \\u00e9\U0001f600"}'), log), Completed)
+
+    (line,) = log.of("info")
+    assert line == '{"payload":{"to": "Bobby \\u00e9\U0001f600"}}'
+    assert json.loads(line) == {"payload": {"to": "Bobby \u00e9\U0001f600"}}
+
+
+def test_the_environment_tells_about_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    monkeypatch.setenv("COLOUR", "red")
+    monkeypatch.setenv("JOB_ID", "not ours")
+    program = shell(tmp_path, "env | grep -E '^(GRAPHILE_WORKER_|COLOUR|JOB_ID)' | sort")
+
+    run_program(program, a_job(id=7, task_identifier="a b", key="k=1", attempts=2, max_attempts=5, priority=-3), log)
+
+    assert log.of("info") == [
+        "COLOUR=red",
+        "GRAPHILE_WORKER_JOB_ATTEMPTS=2",
+        "GRAPHILE_WORKER_JOB_ID=7",
+        "GRAPHILE_WORKER_JOB_KEY=k=1",
+        "GRAPHILE_WORKER_JOB_MAX_ATTEMPTS=5",
+        "GRAPHILE_WORKER_JOB_PRIORITY=-3",
+        "GRAPHILE_WORKER_JOB_RUN_AT=2023-11-14T22:13:20.250Z",
+        "GRAPHILE_WORKER_PAYLOAD_FORMAT=json",
+        "GRAPHILE_WORKER_TASK_IDENTIFIER=a b",
+        "JOB_ID=not ours",
+    ]
+
+
+def test_a_job_without_a_key_has_no_variable_for_it_not_even_an_inherited_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHILE_WORKER_JOB_KEY", "that of another job")
+    log = Log()
+
+    run_program(shell(tmp_path, 'echo "key ${GRAPHILE_WORKER_JOB_KEY-absent}"'), log=log)
+
+    assert log.of("info") == ["key absent"]
+
+
+def test_the_program_runs_in_the_current_folder_and_without_a_shell_or_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = Log()
+    program = write_program(tmp_path / "tasks dir" / "$(touch oops); x", '#!/bin/sh\npwd; echo "$#"\n')
+
+    assert isinstance(run_program(program, log=log), Completed)
+    assert log.of("info") == [os.path.realpath(tmp_path), "0"]
+    assert not (tmp_path / "oops").exists()
+
+
+def test_a_relative_path_is_found_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell(tmp_path, "true")
+    monkeypatch.chdir(tmp_path)
+
+    assert isinstance(run_program(Path("task.sh")), Completed)
+
+
+@pytest.mark.parametrize("script", ["exit 0", "exec <&-; exit 0", "head -c 1 >/dev/null"])
+def test_a_program_need_not_read_its_stdin(tmp_path: Path, script: str) -> None:
+    assert isinstance(run_program(shell(tmp_path, script), a_job("x" * 1_000_000)), Completed)
+
+
+def test_a_large_payload_and_a_large_answer_do_not_block_each_other(tmp_path: Path) -> None:
+    log = Log()
+
+    assert isinstance(run_program(shell(tmp_path, "cat"), a_job(["x" * 99] * 20_000), log), Completed)
+    assert sum(map(len, log.of("info"))) > 2_000_000
+
+
+def test_a_program_in_another_language_is_a_task_too(tmp_path: Path) -> None:
+    log = Log()
+    perl = shutil.which("perl")
+    assert perl, "perl is part of every Debian and macOS"
+    program = write_program(tmp_path / "task.pl", f'#!{perl}\nprint "read ", length(<STDIN>), "\\n";\n')
+
+    assert isinstance(run_program(program, log=log), Completed)
+    assert log.of("info") == ["read 14"]
+
+
+# -- what it says --------------------------------------------------------------------------------------------------
+
+
+def test_output_is_logged_line_by_line(tmp_path: Path) -> None:
+    log = Log()
+
+    run_program(shell(tmp_path, r"printf 'one\n\ntwo\r\nthree'; printf 'oops\n' >&2"), log=log)
+
+    assert log.of("info") == ["one", "two", "three"]
+    assert log.of("error") == ["oops"]
+
+
+def test_a_line_is_logged_while_the_program_still_runs(tmp_path: Path) -> None:
+    log, go_on = Log(), tmp_path / "go"
+    program = shell(tmp_path, f"echo ready; while [ ! -e '{go_on}' ]; do sleep 0.01; done")
+
+    outcome = in_thread(lambda: run_program(program, log=log))
+    log.wait_for("ready")
+    go_on.touch()
+
+    assert isinstance(outcome(), Completed)
+
+
+def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+    log = Log()
+
+    run_program(shell(tmp_path, r"printf '\377\376\n'"), log=log)
+
+    assert log.of("info") == ["\ufffd\ufffd"]
+
+
+def test_endless_lines_do_not_grow_the_memory(tmp_path: Path) -> None:
+    lengths: list[int] = []
+
+    class Lengths(Log):
+        def __call__(self, level: str, message: str, meta: Any) -> None:
+            lengths.append(len(message))
+
+    program = shell(tmp_path, "head -c 30000000 /dev/zero | tr '\\0' x")
+    tracemalloc.start()
+    try:
+        assert isinstance(run_program(program, log=Lengths()), Completed)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert sum(lengths) == 30_000_000
+    assert max(lengths) <= LONGEST_LINE
+    assert peak < 5_000_000
+
+
+# -- how it ends ---------------------------------------------------------------------------------------------------
+
+
+def failed(outcome: Outcome) -> Failed:
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, ExecutableError)
+    return outcome
+
+
+def test_the_exit_code_and_the_last_lines_of_stderr_are_the_error(tmp_path: Path) -> None:
+    program = shell(tmp_path, "echo fine; for i in $(seq 1 50); do echo line $i >&2; done; exit 3")
+
+    message = failed(run_program(program)).message
+
+    assert "task.sh ended with exit code 3: " in message
+    assert message.endswith("line 49\nline 50")
+    assert "line 30\n" not in message
+    assert "fine" not in message
+
+
+def test_a_silent_failure_says_so(tmp_path: Path) -> None:
+    message = failed(run_program(shell(tmp_path, "exit 1"))).message
+
+    assert message.endswith("ended with exit code 1 and wrote nothing to stderr")
+
+
+def test_a_program_ended_by_a_signal_names_it(tmp_path: Path) -> None:
+    assert "was ended by SIGKILL" in failed(run_program(shell(tmp_path, "kill -9 $$"))).message
+
+
+def test_the_error_is_bounded_however_much_stderr_there_was(tmp_path: Path) -> None:
+    message = failed(run_program(shell(tmp_path, "head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 1"))).message
+
+    assert len(message) < 5_000
+
+
+def test_something_left_in_the_background_does_not_hold_up_the_job(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    program = shell(tmp_path, f"sleep 600 & echo $! > '{pid_file}'; echo done")
+    log = Log()
+
+    try:
+        assert isinstance(run_program(program, log=log), Completed)
+        assert log.of("info") == ["done"]
+    finally:
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+def test_a_program_that_closes_its_output_is_waited_for(tmp_path: Path) -> None:
+    marker = tmp_path / "done"
+    program = shell(tmp_path, f"exec >&- 2>&- <&-; sleep 0.05; : > '{marker}'; exit 4")
+
+    assert "exit code 4" in failed(run_program(program)).message
+    assert marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        pytest.param(lambda p: write(p, "#!/bin/sh\n"), "is not executable for this user; run: chmod +x", id="no x"),
+        pytest.param(lambda p: write_program(p, "#!/no/sh\n"), "an interpreter that is not there", id="interpreter"),
+        pytest.param(lambda p: write_program(p, "echo hello\n"), "needs a #! line", id="no #! line"),
+        pytest.param(lambda p: p, "is no longer there", id="gone"),
+    ],
+)
+def test_a_program_that_cannot_be_started_says_why(tmp_path: Path, make: Any, sentence: str) -> None:
+    path = tmp_path / "task"
+    make(path)
+
+    assert sentence in failed(run_program(path)).message
+
+
+# -- being stopped -------------------------------------------------------------------------------------------------
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def ending(program: Path, context: JobContext, **options: Any) -> Any:
+    def run() -> object:
+        try:
+            run_executable(program, context.job, context, **options)
+        except BaseException as error:
+            return error
+        return None
+
+    return in_thread(run)
+
+
+def test_a_program_is_told_to_stop_and_what_it_did_counts_when_it_succeeds(tmp_path: Path) -> None:
+    log = Log()
+    context = a_context(log=log)
+    program = shell(tmp_path, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done")
+
+    ended = ending(program, context)
+    log.wait_for("ready")
+    context.should_stop.set()
+
+    assert ended() is None
+    assert "saved" in log.of("info")
+
+
+def test_a_program_that_ends_by_the_request_to_stop_is_given_back(tmp_path: Path) -> None:
+    log, job = Log(), a_job()
+    context = a_context(job, log)
+    program = shell(tmp_path, "echo ready; sleep 600")
+
+    outcome = in_thread(lambda: execute(job, Task("mail", compose_executable(program), "here"), context))
+    log.wait_for("ready")
+    context.should_stop.set()
+
+    returned = outcome()
+    assert isinstance(returned, Returned)
+    assert returned.delay > timedelta(0)
+
+
+def test_a_program_that_will_not_stop_is_killed_with_all_it_started(tmp_path: Path) -> None:
+    log, pid_file = Log(), tmp_path / "pids"
+    context = a_context(log=log)
+    program = shell(
+        tmp_path,
+        f"trap '' TERM; (while :; do sleep 0.02; done) & echo $$ $! > '{pid_file}'; echo ready; "
+        "while :; do sleep 0.02; done",
+    )
+
+    ended = ending(program, context, patience=timedelta(milliseconds=50))
+    log.wait_for("ready")
+    context.should_stop.set()
+
+    assert isinstance(ended(), Snooze)
+    for pid in map(int, pid_file.read_text().split()):
+        wait_until(lambda pid=pid: not alive(pid), what=f"process {pid} to be gone")
+
+
+def test_what_a_stopped_program_left_running_is_killed(tmp_path: Path) -> None:
+    log, pid_file = Log(), tmp_path / "pid"
+    context = a_context(log=log)
+    program = shell(
+        tmp_path,
+        f"(trap '' TERM; exec >&- 2>&-; while :; do sleep 0.02; done) & echo $! > '{pid_file}'; "
+        "trap 'exit 1' TERM; echo ready; while :; do sleep 0.02; done",
+    )
+
+    ended = ending(program, context)
+    log.wait_for("ready")
+    context.should_stop.set()
+
+    assert isinstance(ended(), Snooze)
+    wait_until(lambda: not alive(int(pid_file.read_text())), what="the process left behind to be gone")
+
+
+def test_a_job_that_is_given_back_has_its_program_killed_at_once(tmp_path: Path) -> None:
+    log = Log()
+    context = a_context(log=log)
+    program = shell(tmp_path, "trap '' TERM; echo ready; while :; do sleep 0.02; done")
+
+    ended = ending(program, context, patience=timedelta(hours=1))
+    log.wait_for("ready")
+    context.should_stop.forced = True
+
+    assert isinstance(ended(), Snooze)
+
+
+def test_all_programs_can_be_killed_when_the_process_ends(tmp_path: Path) -> None:
+    logs = [Log(), Log()]
+    program = shell(tmp_path, "trap '' TERM; echo ready; while :; do sleep 0.02; done")
+    ends = [ending(program, a_context(log=log)) for log in logs]
+    for log in logs:
+        log.wait_for("ready")
+
+    interrupt_executables()
+
+    assert all(isinstance(ended(), Snooze) for ended in ends)
+
+
+def test_a_logger_that_breaks_leaves_no_program_behind(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+
+    class Broken(Log):
+        def __call__(self, level: str, message: str, meta: Any) -> None:
+            raise OSError("disk full")
+
+    program = shell(tmp_path, f"echo $$ > '{pid_file}'; echo hello; sleep 600")
+
+    outcome = run_program(program, log=Broken())
+
+    assert isinstance(outcome, Failed)
+    assert outcome.message == "OSError: disk full"
+    assert not alive(int(pid_file.read_text()))
+
+
+def test_no_file_descriptors_are_left_open(tmp_path: Path) -> None:
+    program = shell(tmp_path, "echo hello")
+    run_program(program)
+    before = len(os.listdir("/proc/self/fd"))
+
+    for _ in range(5):
+        run_program(program)
+
+    assert len(os.listdir("/proc/self/fd")) == before
