@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -41,24 +43,43 @@ def digests() -> list[dict[str, int]]:
 DIGESTS = digests()
 
 
-def install_ancestor(folder: Path) -> Path:
-    """Install the ancestor into `folder` and return its entry module; without npm the test is skipped, in CI failed."""
+@dataclass(frozen=True)
+class Ancestor:
+    """The ancestor's package and a Node.js that runs it, both from npm."""
+
+    folder: Path
+
+    @property
+    def entry(self) -> str:
+        return str(self.folder / "node_modules" / "graphile-worker" / "dist" / "index.js")
+
+    @property
+    def node(self) -> str:
+        return str(self.folder / "node_modules" / ".bin" / "node")
+
+
+def install_ancestor(folder: Path) -> Ancestor:
+    """Install the ancestor into `folder`, once for a run; without npm skip the test, or in CI fail it."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         if os.environ.get("CI") == "true":
             pytest.fail("npm and node are needed in CI")
         pytest.skip("npm and node are not installed")
-    entry = folder / "node_modules" / "graphile-worker" / "dist" / "index.js"
-    if not entry.exists():
-        command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"graphile-worker@{VERSION}"]
-        subprocess.run(command, check=True, capture_output=True, timeout=110)
-    return entry
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "ready").exists():
+            packages = [f"graphile-worker@{VERSION}", "node@22"]
+            command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
+            subprocess.run(command, check=True, capture_output=True, timeout=110)
+            (folder / "ready").touch()
+    return Ancestor(folder)
 
 
-def ancestors_answers(entry: Path, crontabs: list[str]) -> list[dict[str, Any]]:
+def ancestors_answers(ancestor: Ancestor, crontabs: list[str]) -> list[dict[str, Any]]:
     """What the ancestor's parser says of each crontab: its items, or its error."""
     question = json.dumps({"crontabs": crontabs, "digests": DIGESTS})
-    command = ["node", "--no-warnings", str(SCRIPT), str(entry)]
+    command = [ancestor.node, str(SCRIPT), ancestor.entry]
     done = subprocess.run(command, input=question, capture_output=True, text=True, check=True, timeout=60)
     answers: list[dict[str, Any]] = json.loads(done.stdout)
     return [_without_absent(answer) for answer in answers]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from node_crontab import ancestors_answers, install_ancestor, our_answer
+from node_crontab import Ancestor, ancestors_answers, our_answer
 
 pytestmark = pytest.mark.interop
 
@@ -277,17 +276,11 @@ WE_ACCEPT = [
 ]
 
 
-@pytest.fixture(scope="session")
-def ancestor(gw_run: Any) -> Path:
-    """The entry module of the ancestor's package, installed once for this run."""
-    return install_ancestor(gw_run.folder / "npm-crontab")
-
-
 def test_the_table_is_large_enough() -> None:
     assert len(set(ALIKE)) >= 120
 
 
-def test_every_line_is_parsed_or_refused_as_the_ancestor_does(ancestor: Path) -> None:
+def test_every_line_is_parsed_or_refused_as_the_ancestor_does(ancestor: Ancestor) -> None:
     differences = [
         (text, theirs, ours)
         for text, theirs in zip(ALIKE, ancestors_answers(ancestor, ALIKE), strict=True)
@@ -297,7 +290,7 @@ def test_every_line_is_parsed_or_refused_as_the_ancestor_does(ancestor: Path) ->
     assert differences == []
 
 
-def test_the_deliberate_differences_are_real(ancestor: Path) -> None:
+def test_the_deliberate_differences_are_real(ancestor: Ancestor) -> None:
     theirs = ancestors_answers(ancestor, [*WE_REFUSE, *WE_ACCEPT])
 
     assert [text for text, answer in zip(WE_REFUSE, theirs, strict=False) if "error" in answer] == []

@@ -1,0 +1,132 @@
+"""Two of the ancestor's schedulers and two of ours share a crontab and a schema; the clock runs sixty times faster."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from crontab_support import START, World
+from node_crontab import Ancestor
+from support import wait_until
+
+from gw_core.maintenance.scheduler import Scheduler
+
+pytestmark = pytest.mark.interop
+
+SCRIPT = Path(__file__).with_name("node_scheduler.mjs")
+CRONTAB = "* * * * * tick\n*/2 * * * * tock ?id=second-minute&fill=1h\n* * * * * keyed ?jobKey=k {a: 1}"
+SPEED = 60
+
+
+class FastClock:
+    """A clock that runs `SPEED` times faster, the same in every process that knows its origin."""
+
+    def __init__(self) -> None:
+        self.real = time.time()
+
+    def __call__(self) -> datetime:
+        return START + timedelta(seconds=(time.time() - self.real) * SPEED)
+
+    @property
+    def origin(self) -> str:
+        return f"{int(START.timestamp() * 1000)}@{int(self.real * 1000)}"
+
+
+class Ours:
+    """One of our schedulers in a thread, resting as long as the fast clock says."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            rest = self._scheduler.turn()
+            self._end.wait(rest.total_seconds() / SPEED)
+
+    def stop(self) -> None:
+        self._end.set()
+        self._thread.join(timeout=20)
+
+
+@contextmanager
+def theirs(ancestor: Ancestor, url: str, clock: FastClock) -> Iterator[subprocess.Popen[str]]:
+    command = [ancestor.node, str(SCRIPT), ancestor.entry, url, CRONTAB, clock.origin, str(SPEED)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "started\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_a_gap(
+    ancestor: Ancestor, database_url: str
+) -> None:
+    clock = FastClock()
+    world = World(database_url, clock)  # type: ignore[arg-type]
+    with theirs(ancestor, database_url, clock) as first, theirs(ancestor, database_url, clock) as second:
+        ours = [Ours(world.scheduler(CRONTAB)) for _ in range(2)]
+        try:
+            _minutes_pass(world, 3)
+            first.kill()
+            _minutes_pass(world, 3)
+            ours[0].stop()
+            _minutes_pass(world, 3)
+            second.kill()
+            _minutes_pass(world, 3)
+        finally:
+            for each in ours:
+                each.stop()
+
+    due = world.due()
+    ticks = [minute for task, minute in due if task == "tick"]
+    assert len(due) == len(set(due))
+    assert len(ticks) >= 12
+    assert ticks == _every_minute(ticks[0], len(ticks))
+    assert [minute for task, minute in due if task == "tock"] == [t for t in ticks if int(t[-2:]) % 2 == 0]
+    assert [minute for task, minute in due if task == "keyed"] == ticks[-1:]
+    world.close()
+
+
+def test_ours_takes_over_what_the_ancestor_registered_and_the_other_way_round(
+    ancestor: Ancestor, database_url: str
+) -> None:
+    clock = FastClock()
+    world = World(database_url, clock)  # type: ignore[arg-type]
+    with theirs(ancestor, database_url, clock):
+        wait_until(world.jobs, what="a job of the ancestor")
+    ours = Ours(world.scheduler(CRONTAB))
+    _minutes_pass(world, 2)
+    ours.stop()
+    seen = len(world.jobs())
+    with theirs(ancestor, database_url, clock):
+        wait_until(lambda: len(world.jobs()) > seen, what="a job of the ancestor again")
+
+    assert len(world.due()) == len(set(world.due()))
+    assert {job.payload["_cron"].keys() == {"ts", "backfilled"} for job in world.jobs()} == {True}
+    world.close()
+
+
+def _minutes_pass(world: World, count: int) -> None:
+    before = _last(world)
+    wait_until(lambda: _last(world) >= before + timedelta(minutes=count), deadline_seconds=30, what="minutes to pass")
+
+
+def _last(world: World) -> datetime:
+    last = world.known().get("tick", (START, None))[1]
+    return last or START.astimezone(UTC)
+
+
+def _every_minute(first: str, count: int) -> list[str]:
+    start = datetime.strptime(first, "%H:%M").replace(tzinfo=UTC)
+    return [(start + timedelta(minutes=number)).strftime("%H:%M") for number in range(count)]
