@@ -1,0 +1,68 @@
+"""A real server stops before a minute begins and comes back after it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crontab_support import World, at
+
+from gw_core.domain.events import Event
+from gw_core.embedded import EmbeddedServer, start_or_attach
+from gw_core.postgres.migrations import migrate
+
+
+class Server:
+    """A PostgreSQL of this test's own, to be stopped and started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._address = f"embedded://{folder}"
+        self._use: EmbeddedServer = start_or_attach(self._address)
+        self.url = self._use.conninfo
+
+    def stop(self) -> None:
+        self._use.close()
+
+    def start(self) -> None:
+        self._use = start_or_attach(self._address)
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(prefix="gw-cron-") as place:
+        server = Server(Path(place, "postgres"))
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def test_a_server_stopped_across_a_minute_boundary_costs_no_minute(own_server: Server) -> None:
+    migrate(own_server.url)
+    heard: list[Event] = []
+    world = World(own_server.url)
+    scheduler = world.scheduler("* * * * * tick", heard=heard)
+    scheduler.turn()
+    world.clock.now = at("12:01:01")
+    scheduler.turn()
+    own_server.stop()
+    world.clock.now = at("12:02:01")
+    scheduler.turn()
+    world.clock.now = at("12:03:01")
+    scheduler.turn()
+    own_server.start()
+    world.clock.now = at("12:03:20")
+    scheduler.turn()
+
+    assert [(job.due, job.backfilled) for job in world.jobs()] == [
+        ("12:01", False),
+        ("12:02", True),
+        ("12:03", False),
+    ]
+    assert [event.name for event in heard if event.name in ("cron:error", "cron:restored")] == [
+        "cron:error",
+        "cron:restored",
+    ]
+    world.close()
