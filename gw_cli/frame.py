@@ -39,6 +39,7 @@ class Entry:
 def new_app() -> typer.Typer:
     """Return the Typer of one module under `gw_cli.commands`; `app.callback` makes it a group."""
     return typer.Typer(
+        cls=Group,
         add_completion=False,
         no_args_is_help=False,
         # Plain help needs neither rich nor its tenth of a second.
@@ -61,20 +62,30 @@ class _AsTyped:
         return () if value is None and (param.multiple or param.nargs == -1) else value
 
 
-class Command(TyperCommand):
-    """A command whose parameters are texts, lists of texts and switches.
+class _TextsOnly:
+    """Parameters that are texts, lists of texts and switches, and need no conversion.
 
-    Newer versions of Typer convert even a text with pydantic, whose import takes as long as connecting to a database.
+    Newer versions of Typer convert even a text with pydantic, whose import takes as long as the database driver's.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        for parameter in self.params:
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, the one for help included."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # the class this is mixed into has it
+        for parameter in parameters:
             if hasattr(parameter, "_runtime_param"):
                 parameter._runtime_param = _AsTyped()
+        return parameters
 
 
-class Catalogue(TyperGroup):
+class Command(_TextsOnly, TyperCommand):
+    """A command."""
+
+
+class Group(_TextsOnly, TyperGroup):
+    """A command with commands below it."""
+
+
+class Catalogue(Group):
     """The commands of `gw`, loaded when they are called; the list in the help comes from their entries."""
 
     entries: tuple[Entry, ...] = ()
