@@ -54,54 +54,18 @@ class Databases:
             connection.execute(statement)
 
     def create(self, name: str, *, template: str = "template0") -> None:
-        statement = sql.SQL("create database {} template {} encoding 'UTF8'").format(
-            sql.Identifier(name), sql.Identifier(template)
-        )
-        if self._server_version() >= 150000:
-            # Copying files asks for two checkpoints: cheap without fsync, dear on a server that others write to.
-            strategy = "file_copy" if self._unsynced() else "wal_log"
-            statement += sql.SQL(" strategy {}").format(sql.Identifier(strategy))
-        self.execute(statement)
+        statement = sql.SQL("create database {} template {} encoding 'UTF8'")
+        self.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
 
     def drop(self, name: str) -> None:
-        if self._server_version() >= 130000:
-            self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
-            return
-        self.execute(
-            sql.SQL("select pg_terminate_backend(pid) from pg_stat_activity where datname = {}").format(
-                sql.Literal(name)
-            )
-        )
-        self.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
+        self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
 
     def names(self) -> list[str]:
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
             rows = connection.execute("select datname from pg_database where starts_with(datname, 'gw_test_')")
             return [str(name) for (name,) in rows]
 
-    def _server_version(self) -> int:
-        return SERVERS.facts(self.conninfo)[0]
 
-    def _unsynced(self) -> bool:
-        return SERVERS.facts(self.conninfo)[1]
-
-
-class Servers:
-    """Remembers what a server told us once."""
-
-    def __init__(self) -> None:
-        self._facts: dict[str, tuple[int, bool]] = {}
-
-    def facts(self, conninfo: str) -> tuple[int, bool]:
-        """The version number, and whether the server runs without fsync."""
-        if conninfo not in self._facts:
-            with psycopg.connect(conninfo, autocommit=True) as connection:
-                row = connection.execute("select current_setting('fsync') = 'off'").fetchone()
-                self._facts[conninfo] = (connection.info.server_version, bool(row and row[0]))
-        return self._facts[conninfo]
-
-
-SERVERS = Servers()
 NUMBERS = count(1)
 
 

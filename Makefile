@@ -1,0 +1,35 @@
+# Needs Python 3.11 or newer and make. PYTHON=python3.12 make ... chooses the interpreter.
+
+VENV ?= .venv
+PYTHON_IN_VENV = $(VENV)/bin/python
+# Two processes at least, or the tests that wait for something would hold up those that compute.
+PYTEST_ARGS ?= -n auto --maxprocesses 4
+
+.PHONY: help demo test check format venv
+
+help:
+	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
+	@echo 'make test     run every check and every test'
+	@echo 'make check    formatting, lint, types, imports'
+	@echo 'make format   put the code into shape'
+	@echo 'make venv     only make $(VENV)'
+
+demo:
+	@sh .ci/venv $(VENV) demo
+	@$(PYTHON_IN_VENV) examples/demo/demo.py
+
+test: check
+	$(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS)
+
+check: venv
+	$(PYTHON_IN_VENV) -m ruff check .
+	$(PYTHON_IN_VENV) -m ruff format --check .
+	$(PYTHON_IN_VENV) -m mypy
+	$(VENV)/bin/lint-imports
+
+format: venv
+	$(PYTHON_IN_VENV) -m ruff check --fix .
+	$(PYTHON_IN_VENV) -m ruff format .
+
+venv:
+	@sh .ci/venv $(VENV) dev
