@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+from psycopg import sql
 
 Lines = list[str]
 
@@ -24,7 +25,7 @@ QUERIES = {
         select format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
           from pg_constraint where connamespace = %(oid)s and contype <> 'n'""",
     "index": """
-        select pg_get_indexdef(indexrelid)
+        select pg_get_indexdef(indexrelid, 0, true)
           from pg_index join pg_class on pg_class.oid = indexrelid where relnamespace = %(oid)s""",
     "sequence": """
         select format('%s %s start=%s by=%s min=%s max=%s cache=%s cycle=%s owner=%s.%s', seqrelid::regclass,
@@ -43,7 +44,7 @@ QUERIES = {
     "view": "select pg_get_viewdef(oid) from pg_class where relkind = 'v' and relnamespace = %(oid)s",
     "type": "select format('%s %s', typtype, typname) from pg_type where typnamespace = %(oid)s",
     "trigger": """
-        select pg_get_triggerdef(pg_trigger.oid)
+        select pg_get_triggerdef(pg_trigger.oid, true)
           from pg_trigger join pg_class on pg_class.oid = tgrelid where relnamespace = %(oid)s""",
     "policy": "select polname from pg_policy join pg_class on pg_class.oid = polrelid where relnamespace = %(oid)s",
     "comment": """
@@ -54,12 +55,14 @@ BODIES = "select format('%s %s', proname, prosrc) from pg_proc where pronamespac
 
 
 def catalog(url: str, schema: str = "graphile_worker", *, with_bodies: bool = False) -> dict[str, Lines]:
-    """List every object of the schema with all that distinguishes it, in an order of no meaning."""
+    """List every object of the schema with all that distinguishes it, but for the schema's name."""
     queries = QUERIES | ({"body": BODIES} if with_bodies else {})
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute("select oid from pg_namespace where nspname = %s", (schema,)).fetchone()
         if row is None:
             return {}
+        # What is on the search path is told without its schema, so that two schemas of other names can be compared.
+        connection.execute(sql.SQL("set search_path to {}").format(sql.Identifier(schema)))
         return {
             kind: sorted(str(line) for (line,) in connection.execute(_escaped(text), {"oid": row[0]}))
             for kind, text in queries.items()
@@ -71,6 +74,6 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%%").replace("%%(oid)s", "%(oid)s")
 
 
-def is_ours(line: str) -> bool:
-    """Whether a line tells of our own line: what we add beside the shared schema."""
-    return "_gw_" in line or "gw_migrations" in line or "gw_workers" in line
+def without_our_line(found: dict[str, Lines]) -> dict[str, Lines]:
+    """Leave out what we add beside the shared schema; all of it has `gw_` in its name."""
+    return {kind: [line for line in lines if "gw_" not in line] for kind, lines in found.items()}
