@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mutations import read_mutated_lines
 from test_schedule import schedules
 
 from gw_core.domain.crontab import CrontabFault, format_crontab, format_item, parse_crontab, read_crontab
@@ -20,19 +20,6 @@ from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.schedule import Schedule, daily_at
 
 MUTATED_LINES = 100_000
-TAME_LINES = [
-    "30 4 * * 1 send_weekly_email ?fill=2d&max=10 {onboarding:false}",
-    "0 */4 * * * rollup",
-    "*/5 8-17 1,15 */3 1-5 reports/weekly ?id=a&queue=q&jobKey=k%20k&jobKeyMode=preserve_run_at&priority=-3",
-    """* * * * * t {a:[1,0x1F,.5,{b:null}],'c d':"e\\u0041",f:-Infinity,/*g*/}""",
-    "# a comment",
-    '59 23 31 12 7 a:b-c_d {"strict":[true,false,null,1e3]}',
-]
-PIECES = [
-    *"0123456789*/,- ?&={}[]:'\"\\.+%#_aZ\t\r\n\v\x00\x1b\x85\u00a0\u2028\ufeff\ud800äß😀",
-    *["?id=", "fill=1d", "max=0", "jobKey=", "priority=", "{a:1}", "* * * * * ", "*/", "1-", "NaN", "\\u", "0x"],
-    *["[" * 50, "{a:" * 50, "9" * 400, "1," * 300, "%00", "//", "/*", "*/", "__proto__:"],
-]
 
 
 def faults_of(text: str) -> tuple[CrontabFault, ...]:
@@ -323,38 +310,9 @@ def test_items_with_one_identifier_are_refused_together() -> None:
 # -- whatever comes ------------------------------------------------------------------------------------------------
 
 
-def mutated(line: str, chance: random.Random) -> str:
-    for _ in range(chance.randint(1, 4)):
-        place = chance.randrange(len(line) + 1)
-        kind = chance.random()
-        if kind < 0.5:
-            line = line[:place] + chance.choice(PIECES) + line[place:]
-        elif kind < 0.8:
-            line = line[:place] + line[place + chance.randint(1, 4) :]
-        else:
-            other = chance.choice(TAME_LINES)
-            line = line[:place] + other[chance.randrange(len(other)) :]
-    return line
-
-
 def test_a_hundred_thousand_mutated_lines_are_read_or_refused_and_nothing_is_dropped() -> None:
-    chance = random.Random(20_261_121)
-    slowest = 0.0
-    for _ in range(MUTATED_LINES):
-        line = mutated(chance.choice(TAME_LINES), chance)
-        began = time.process_time()
-        found, faults = read_crontab(line)
-        slowest = max(slowest, time.process_time() - began)
-
-        meant = sum(1 for part in line.replace("\r\n", "\n").split("\n") if not _is_idle(part))
-        assert len(found) + len({fault.line for fault in faults}) == meant, line
     # Milliseconds by far, but a busy machine may halt us for long in between.
-    assert slowest < 1.0
-
-
-def _is_idle(line: str) -> bool:
-    rest = line.strip("\ufeff \t\v\f\r\n\u00a0\u2028")
-    return not rest or rest.startswith("#")
+    assert read_mutated_lines(MUTATED_LINES, seed=20_261_121) < 1.0
 
 
 @settings(max_examples=500, deadline=None)

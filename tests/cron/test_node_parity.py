@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import re
 from typing import Any
 
 import pytest
+from mutations import PIECES, TAME_LINES, mutated
 from node_crontab import Ancestor, ancestors_answers, our_answer
+
+SPOILED_LINES = 3_000
 
 pytestmark = pytest.mark.interop
 
@@ -297,6 +302,29 @@ def test_the_deliberate_differences_are_real(ancestor: Ancestor) -> None:
     assert [text for text in WE_REFUSE if "items" in our_answer(text)] == []
     assert [text for text, answer in zip(WE_ACCEPT, theirs[len(WE_REFUSE) :], strict=True) if "items" in answer] == []
     assert [text for text in WE_ACCEPT if "error" in our_answer(text)] == []
+
+
+DELIBERATE = re.compile(
+    "it must lie between|job key is empty|far too large|more than ten years|too long to be read|nested too deeply"
+    "|holds NaN or Infinity|lone surrogate|contains .u0000|without a jobKey|holds a character PostgreSQL"
+    "|characters long|the payload cannot be read"
+)
+
+
+def test_spoiled_lines_are_parsed_or_refused_as_the_ancestor_does(ancestor: Ancestor) -> None:
+    chance = random.Random(4)
+    tame = [*TAME_LINES, *(text for text in ALIKE if len(text) < 200)]
+    # A lone surrogate cannot be sent to another program; the ancestor's reader is laxer about escaped keys.
+    pieces = [piece for piece in PIECES if piece not in ("\ud800", "\\", "\\u")]
+    lines = [mutated(chance.choice(tame), chance, pieces) for _ in range(SPOILED_LINES)]
+
+    differences = [
+        (line, theirs, ours)
+        for line, theirs in zip(lines, ancestors_answers(ancestor, lines), strict=True)
+        if not _same(theirs, ours := our_answer(line)) and not DELIBERATE.search(ours.get("error", ""))
+    ]
+
+    assert differences == []
 
 
 def _same(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
