@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal, LiteralString
+from typing import Any, Final, Literal, LiteralString
 
 import psycopg
 from psycopg import errors as pg
@@ -22,7 +22,7 @@ from gw_core.domain.errors import (
     PermissionDeniedError,
     TransientDatabaseError,
 )
-from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database
+from gw_core.postgres.database import DEFAULT_SCHEMA, Database
 from gw_core.postgres.schema_state import LEDGER_STEP, REVISION, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import MARKER, in_schema, sql_folder
 from gw_core.postgres.translation import sentence, translate
@@ -49,7 +49,7 @@ _TABLES_TURN_PRIVATE: Final = 16
 _CLASHES: Final = (pg.UniqueViolation, pg.DuplicateSchema, pg.DuplicateTable, pg.DuplicateObject)
 _CLASHES_OF_A_STEP: Final = 3
 
-Target = str | Database | Connection
+Target = str | Database | psycopg.Connection[Any]
 """Where to migrate: a connection string, a `Database`, or a connection of the caller's."""
 
 
@@ -120,7 +120,7 @@ def migrate(target: Target, schema: str = DEFAULT_SCHEMA) -> MigrationReport:
 class _Migration:
     """One call of `migrate`: look, take the first step that is missing, and look again until none is."""
 
-    def __init__(self, connection: Connection, schema: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
         self._connection = connection
         self._schema = schema
         self._applied: list[MigrationStep] = []
@@ -172,7 +172,7 @@ class _Migration:
 
 
 @contextmanager
-def _connected(target: Target, schema: str) -> Iterator[Connection]:
+def _connected(target: Target, schema: str) -> Iterator[psycopg.Connection[Any]]:
     if isinstance(target, psycopg.Connection):
         yield target
         return

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+import psycopg
+from psycopg.rows import tuple_row
+
 from gw_core.domain.errors import (
     DatabaseError,
     GraphileWorkerError,
@@ -17,7 +20,7 @@ from gw_core.domain.errors import (
     SchemaTooOldError,
     ServerTooOldError,
 )
-from gw_core.postgres.database import DEFAULT_SCHEMA, Connection
+from gw_core.postgres.database import DEFAULT_SCHEMA
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translated
 
@@ -152,11 +155,12 @@ class SchemaState:
         return tuple(found)
 
 
-def check(connection: Connection, schema: str = DEFAULT_SCHEMA) -> SchemaState:
+def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> SchemaState:
     """Look at what is installed in `schema`, in one statement; a schema that is missing is an answer, not an error."""
     values = {"schema": schema, "repair_marker": REPAIR_MARKER}
     with translated(schema):
-        row = connection.execute(query("check_schema", schema), values).fetchone()
+        # A connection of the caller's may make its rows in another manner.
+        row = connection.cursor(row_factory=tuple_row).execute(query("check_schema", schema), values).fetchone()
     if row is None:
         raise DatabaseError(f"the server said nothing about schema {schema!r}")
     return _state_from(schema, row)

@@ -27,6 +27,11 @@ def _add(schema: QueueSchema) -> Row:
     return schema.add_job(job_key="k", payload={"from": "before"})
 
 
+def _know_the_task(schema: QueueSchema) -> None:
+    """Or else the two sides would already meet over the task's row, and not over the key."""
+    schema.run("insert into :S._private_tasks (identifier) values ('mail')")
+
+
 def _add_and_claim(schema: QueueSchema) -> None:
     schema.claim(_add(schema))
 
@@ -52,14 +57,14 @@ def _holder(schema: QueueSchema) -> Row:
 
 
 CLAIMED_MEANWHILE = Race("claimed meanwhile", _add, _claim)
-ADDED_AND_CLAIMED_MEANWHILE = Race("added and claimed meanwhile", lambda _: None, _add_and_claim)
+ADDED_AND_CLAIMED_MEANWHILE = Race("added and claimed meanwhile", _know_the_task, _add_and_claim)
 RACES = [
     CLAIMED_MEANWHILE,
     ADDED_AND_CLAIMED_MEANWHILE,
     Race("completed meanwhile", _add_and_claim, _complete),
     Race("failed meanwhile", _add_and_claim, _fail),
     Race("failed for good meanwhile", _add_and_claim, _fail_for_good),
-    Race("added meanwhile", lambda _: None, _add),
+    Race("added meanwhile", _know_the_task, _add),
     Race("replaced meanwhile", _add, _add),
     Race("removed meanwhile", _add, lambda schema: schema.call("remove_job", job_key="k")),
     Race("retired meanwhile", _add_and_claim, lambda schema: schema.call("remove_job", job_key="k")),
