@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import threading
 from collections.abc import Awaitable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import Context, copy_context
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gw_core.domain.outcome import Snooze
 from gw_core.domain.settings import WorkerSettings
+from gw_core.worker.helper_threads import HelperThreads
 
 if TYPE_CHECKING:
     from gw_core.worker.context import JobContext
@@ -106,15 +108,14 @@ class EventLoopThread:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    threads = ThreadPoolExecutor(thread_name_prefix=f"{THREAD_NAME}-helper")
+    threads = HelperThreads(f"{THREAD_NAME}-helper")
     loop.set_default_executor(threads)
     asyncio.set_event_loop(loop)
     try:
         _run_until_stopped(loop)
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
-        # Without waiting: a helper thread may be blocked in whatever the task left there.
-        threads.shutdown(wait=False, cancel_futures=True)
+        threads.shutdown()
         loop.close()
 
 
@@ -195,6 +196,9 @@ def _wait(done: Future[Any], thread: EventLoopThread, context: JobContext) -> No
 
 SHARED: Final = SharedLoop()
 """The one of this process."""
+
+# What a forced stop left running still gets to clean up, though not for long.
+atexit.register(SHARED.stop, timedelta(milliseconds=500))
 
 
 def run_coroutine(work: Awaitable[Any], context: JobContext) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import selectors
@@ -197,6 +198,9 @@ class _Program:
 
 
 _RUNNING: Final[set[_Program]] = set()
+
+# A forced stop ends the process sooner than its threads can look after their programs.
+atexit.register(interrupt_executables)
 
 
 # -- talking -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +86,19 @@ def in_thread(function: Callable[[], object]) -> Callable[[], Any]:
         return results[0]
 
     return result
+
+
+def run_python(script: str) -> subprocess.CompletedProcess[str]:
+    """Run the script in a process of its own, which can import what the tests can."""
+    path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2])])
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
 
 
 def write(path: Path, text: str) -> Path:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from task_builders import DEADLINE, a_context, in_thread, run
+from task_builders import DEADLINE, a_context, in_thread, run, run_python
 
 from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
 from gw_core.worker.coroutines import SHARED, THREAD_NAME, SharedLoop
@@ -170,6 +170,50 @@ def test_stopping_the_loop_interrupts_what_runs_and_the_next_run_starts_another(
     assert isinstance(waiting(), Snooze)
     assert loop.run(thread_name(), a_context()) == THREAD_NAME
     assert loop.stop(timedelta(seconds=DEADLINE))
+
+
+def test_calls_in_threads_run_side_by_side_and_hand_back_what_they_raise(loop: SharedLoop) -> None:
+    meeting = threading.Barrier(20)
+
+    def call(number: int) -> int:
+        meeting.wait(DEADLINE)
+        if number == 7:
+            raise ValueError("seven")
+        return number
+
+    async def task() -> list[object]:
+        return await asyncio.gather(*(asyncio.to_thread(call, each) for each in range(40)), return_exceptions=True)
+
+    results = loop.run(task(), a_context())
+
+    assert isinstance(results.pop(7), ValueError)
+    assert results == [each for each in range(40) if each != 7]
+
+
+def test_a_process_ends_though_a_coroutine_waits_for_a_blocked_thread() -> None:
+    script = """
+import asyncio, threading, time
+from gw_core.worker.coroutines import SHARED
+from task_builders import a_context
+
+began = threading.Event()
+
+def block():
+    began.set()
+    time.sleep(600)
+
+async def task():
+    try:
+        await asyncio.to_thread(block)
+    finally:
+        print("cleaned up", flush=True)
+
+threading.Thread(target=lambda: SHARED.run(task(), a_context()), daemon=True).start()
+assert began.wait(20)
+"""
+    ended = run_python(script)
+
+    assert (ended.returncode, ended.stdout) == (0, "cleaned up\n"), ended.stderr
 
 
 def test_stopping_a_loop_that_never_ran_is_nothing() -> None:

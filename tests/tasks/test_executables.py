@@ -8,12 +8,13 @@ import shutil
 import signal
 import tracemalloc
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import wait_until
-from task_builders import Log, a_context, a_job, in_thread, write, write_program
+from task_builders import Log, a_context, a_job, in_thread, run_python, write, write_program
 
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, Snooze
@@ -252,11 +253,11 @@ def test_a_program_that_cannot_be_started_says_why(tmp_path: Path, make: Any, se
 # -- being stopped -------------------------------------------------------------------------------------------------
 
 
-def alive(pid: int) -> bool:
+def gone(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
-        return False
+        return True
 
 
 def ending(program: Path, context: JobContext, **options: Any) -> Any:
@@ -312,7 +313,7 @@ def test_a_program_that_will_not_stop_is_killed_with_all_it_started(tmp_path: Pa
 
     assert isinstance(ended(), Snooze)
     for pid in map(int, pid_file.read_text().split()):
-        wait_until(lambda pid=pid: not alive(pid), what=f"process {pid} to be gone")
+        wait_until(partial(gone, pid), what=f"process {pid} to be gone")
 
 
 def test_what_a_stopped_program_left_running_is_killed(tmp_path: Path) -> None:
@@ -329,7 +330,7 @@ def test_what_a_stopped_program_left_running_is_killed(tmp_path: Path) -> None:
     context.should_stop.set()
 
     assert isinstance(ended(), Snooze)
-    wait_until(lambda: not alive(int(pid_file.read_text())), what="the process left behind to be gone")
+    wait_until(partial(gone, int(pid_file.read_text())), what="the process left behind to be gone")
 
 
 def test_a_job_that_is_given_back_has_its_program_killed_at_once(tmp_path: Path) -> None:
@@ -356,6 +357,26 @@ def test_all_programs_can_be_killed_when_the_process_ends(tmp_path: Path) -> Non
     assert all(isinstance(ended(), Snooze) for ended in ends)
 
 
+def test_no_program_outlives_a_process_that_ends(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    program = shell(tmp_path, f"trap '' TERM; echo $$ > '{pid_file}'; echo ready; while :; do sleep 0.02; done")
+    script = f"""
+import threading
+from pathlib import Path
+from gw_core.worker.executables import run_executable
+from task_builders import Log, a_context, a_job
+
+log = Log()
+run = lambda: run_executable(Path({str(program)!r}), a_job(), a_context(log=log))
+threading.Thread(target=run, daemon=True).start()
+log.wait_for("ready")
+"""
+    ended = run_python(script)
+
+    assert ended.returncode == 0, ended.stderr
+    wait_until(partial(gone, int(pid_file.read_text())), what="the program to be gone")
+
+
 def test_a_logger_that_breaks_leaves_no_program_behind(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
 
@@ -369,7 +390,7 @@ def test_a_logger_that_breaks_leaves_no_program_behind(tmp_path: Path) -> None:
 
     assert isinstance(outcome, Failed)
     assert outcome.message == "OSError: disk full"
-    assert not alive(int(pid_file.read_text()))
+    assert gone(int(pid_file.read_text()))
 
 
 def test_no_file_descriptors_are_left_open(tmp_path: Path) -> None:
