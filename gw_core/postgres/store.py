@@ -39,6 +39,9 @@ CLAIM_PLAN: Final = {
 }
 """Settings of the session that claims."""
 
+REACH: Final = 100
+"""How many queued jobs, and then queues, a small claim looks at before it is content with what it found."""
+
 SETTLE_PLAN: Final = {
     # Rows are locked in the order of their ids, which an index scan over a sorted array keeps and a bitmap does not.
     "enable_seqscan": "off",
@@ -139,10 +142,12 @@ class JobStore:
         per_queue: int = 1,
         forbidden_flags: Sequence[str] | None = None,
         now: datetime | None = None,
+        walk_from: int = 0,
     ) -> list[Job]:
         """Lock up to `limit` runnable jobs for `pool` and return them in the order they should start.
 
         Of one named queue come at most `per_queue`, to be run one after the other: the pool holds the queue.
+        `walk_from` is the queue id from which free queues are looked for when those of the first jobs are all held.
         """
         try:
             cursor = self.connection.cursor(binary=True)
@@ -153,6 +158,8 @@ class JobStore:
                     "task_ids": list(tasks),
                     "limit": limit,
                     "per_queue": per_queue,
+                    "reach": max(REACH, limit),
+                    "walk_from": walk_from,
                     "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
                     "now": now,
                 },

@@ -13,7 +13,8 @@ select current_setting('server_version_num')::integer as server_version,
        array(select relname::text
                from pg_class
               where relnamespace = namespace.oid
-                and relname in ('_private_gw_workers', 'jobs_gw_queued_index', '_private_workers')) as relations,
+                and relname in ('_private_gw_workers', 'jobs_gw_queued_index', 'jobs_gw_queue_heads_index',
+                                '_private_workers')) as relations,
        exists (select from pg_proc
                 where pronamespace = namespace.oid
                   and proname = 'add_jobs'

@@ -1,41 +1,170 @@
--- Claim jobs for one pool: free ones without a queue, and the next ones of free queues.
--- A queue's row is locked before its jobs are taken, so two pools can never both hold it; `skip locked` makes a claim
--- wait for nobody. The locking parts repeat their conditions: a row that changed since the snapshot is judged again by
+-- Claim jobs for one pool: those without a queue, and the next ones of free queues.
+--
+-- A queue's row is locked before its jobs are taken, so two pools can never both hold it, and `skip locked` makes a claim
+-- wait for nobody. The parts that lock repeat their conditions: a row that changed since the snapshot is judged again by
 -- the conditions of the part that locks it, and by those alone.
--- The tie-break by id belongs to queues: with it, jobs without a queue would be sorted at every claim.
-with unqueued as materialized (
-  select jobs.id, jobs.job_queue_id
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.is_available = true
-     and jobs.job_queue_id is null
-     and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-     and jobs.task_id = any(%(task_ids)s::int[])
-     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
-   order by jobs.priority, jobs.run_at
-   limit %(limit)s
-     for update skip locked
+--
+-- What a claim costs must not grow with what it cannot take:
+-- * Jobs of later are stepped over by asking for each priority that occurs (`levels`), instead of reading past them.
+-- * Jobs of held queues are read up to the first `reach` queued jobs (`near`). When those are used up, `walk` steps from
+--   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`).
+-- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.
+with recursive
+unqueued_levels (priority) as (
+  (
+    select jobs.priority
+      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     where jobs.is_available = true
+       and jobs.job_queue_id is null
+     order by jobs.priority
+     limit 1
+  )
+  union all
+  select (
+           select jobs.priority
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is null
+              and jobs.priority > unqueued_levels.priority
+            order by jobs.priority
+            limit 1
+         )
+    from unqueued_levels
+   where unqueued_levels.priority is not null
 ),
-candidates as materialized (
-  select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-    join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id
-   where jobs.is_available = true
-     and jobs.job_queue_id is not null
-     and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-     and jobs.task_id = any(%(task_ids)s::int[])
-     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
-     and queues.is_available = true
-   order by jobs.priority, jobs.run_at, jobs.id
+unqueued as materialized (
+  select due.id
+    from unqueued_levels
+   cross join lateral (
+           select jobs.id
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is null
+              and jobs.priority = unqueued_levels.priority
+              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+              and jobs.task_id = any(%(task_ids)s::int[])
+              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+            order by jobs.run_at
+            limit %(limit)s
+              for update skip locked
+         ) as due
    limit %(limit)s
+),
+queued_levels (priority) as (
+  (
+    select jobs.priority
+      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     where jobs.is_available = true
+       and jobs.job_queue_id is not null
+     order by jobs.priority
+     limit 1
+  )
+  union all
+  select (
+           select jobs.priority
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+              and jobs.priority > queued_levels.priority
+            order by jobs.priority
+            limit 1
+         )
+    from queued_levels
+   where queued_levels.priority is not null
+),
+near as materialized (
+  select due.*
+    from queued_levels
+   cross join lateral (
+           select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+              and jobs.priority = queued_levels.priority
+              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+              and jobs.task_id = any(%(task_ids)s::int[])
+              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+            order by jobs.run_at, jobs.id
+            limit %(reach)s
+         ) as due
+   limit %(reach)s
 ),
 places as materialized (
-  select id, job_queue_id, row_number() over (partition by job_queue_id order by priority, run_at, id) as place
-    from candidates
+  select near.*, row_number() over (partition by job_queue_id order by priority, run_at, id) as place
+    from near
+),
+near_free_queues as materialized (
+  select queues.id
+    from places
+    join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = places.job_queue_id
+   where places.place = 1
+     and queues.is_available = true
+),
+near_picks as materialized (
+  select places.id, places.job_queue_id
+    from places
+   where places.place <= %(per_queue)s
+     and (places.job_queue_id in (select id from near_free_queues)) is true
+   order by places.priority, places.run_at, places.id
+   limit %(limit)s
+),
+walk (queue_id, steps) as (
+  select (
+           select jobs.job_queue_id
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+              and jobs.job_queue_id >= %(walk_from)s::int
+            order by jobs.job_queue_id
+            limit 1
+         ),
+         1
+   where (select count(*) from near) >= %(reach)s
+     and (select count(*) from near_picks) < %(limit)s
+  union all
+  select (
+           select jobs.job_queue_id
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+              and jobs.job_queue_id > walk.queue_id
+            order by jobs.job_queue_id
+            limit 1
+         ),
+         walk.steps + 1
+    from walk
+   where walk.queue_id is not null
+     and walk.steps < %(reach)s
+),
+far_picks as materialized (
+  select due.id, due.job_queue_id
+    from walk
+    join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = walk.queue_id
+   cross join lateral (
+           select jobs.id, jobs.job_queue_id
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id = queues.id
+              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+              and jobs.task_id = any(%(task_ids)s::int[])
+              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+            order by jobs.priority, jobs.run_at, jobs.id
+            limit %(per_queue)s
+         ) as due
+   where queues.is_available = true
+     and (queues.id in (select id from near_free_queues)) is not true
+   limit %(limit)s
+),
+picks as materialized (
+  select id, job_queue_id from near_picks
+  union all
+  select id, job_queue_id from far_picks
+  limit %(limit)s
 ),
 held_queues as materialized (
   select queues.id
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-   where queues.id = any(array(select job_queue_id from places where place = 1))
+   where queues.id = any(array(select distinct job_queue_id from picks))
      and queues.is_available = true
      for update skip locked
 ),
@@ -43,10 +172,9 @@ queued as materialized (
   select jobs.id, jobs.job_queue_id
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id = any(array(
-           select places.id
-             from places
-            where places.place <= %(per_queue)s
-              and (places.job_queue_id in (select id from held_queues)) is true
+           select picks.id
+             from picks
+            where (picks.job_queue_id in (select id from held_queues)) is true
          ))
      and jobs.is_available = true
      and jobs.job_queue_id is not null
@@ -57,7 +185,7 @@ locked_queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = now(),
          locked_by = %(pool)s
-   where queues.id = any(array(select job_queue_id from queued))
+   where queues.id = any(array(select distinct job_queue_id from queued))
 )
 update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    set attempts = jobs.attempts + 1,
