@@ -276,7 +276,7 @@ def test_an_item_is_made_from_a_pattern_or_a_schedule() -> None:
         {"payload": {"a": float("nan")}},
         {"payload": {"a": "\x00"}},
         {"payload": {"a": "\ud800"}},
-        {"payload": {"a": object()}},
+        pytest.param({"payload": {"a": object()}}, id="object"),
     ],
     ids=str,
 )
