@@ -92,7 +92,8 @@ class EventLoopThread:
             done.set_result(ended.result())
 
     def _cancel(self, done: Future[Any]) -> None:
-        if done in self._running:
+        # Once only: a second time would cancel the cleaning up that the first one set off.
+        if done in self._running and done not in self._interrupted:
             self._interrupted.add(done)
             self._running[done].cancel()
 
@@ -132,12 +133,13 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
 class SharedLoop:
     """The event loop of every async task: one that blocks it holds up the others, but no ordinary task.
 
-    `_lock` guards `_thread`, and that no loop is asked to stop between being found and being given work.
+    `_lock` guards `_thread` and `_waiting`, and that no loop is asked to stop between being found and being given work.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread: EventLoopThread | None = None
+        self._waiting: dict[Future[Any], tuple[EventLoopThread, JobContext]] = {}
 
     def run(self, work: Awaitable[Any], context: JobContext) -> Any:
         """Run to the end and return the result; for worker threads, which wait here. Starts the loop at first use.
@@ -151,11 +153,24 @@ class SharedLoop:
                 self._thread = EventLoopThread()
             thread = self._thread
             done = thread.begin(work, variables)
+            self._waiting[done] = (thread, context)
         _wait(done, thread, context)
+        with self._lock:
+            del self._waiting[done]
         result = done.result()
         if isinstance(result, _Raised):
             raise result.error
         return result
+
+    def interrupt_given_back(self) -> None:
+        """Cancel the work of jobs that are being given back; returns at once.
+
+        Those who wait would do it within a moment, but a process about to end leaves them none.
+        """
+        with self._lock:
+            for done, (thread, context) in self._waiting.items():
+                if context.should_stop.forced:
+                    thread.interrupt(done)
 
     def stop(self, patience: timedelta = timedelta(seconds=5)) -> bool:
         """Interrupt what runs and end the thread; returns whether it ended. A later `run` starts another."""

@@ -64,7 +64,7 @@ def run_executable(
     back, SIGKILL. Such a run ends with `Snooze`. Raises `ExecutableError` for any other end but exit code 0.
     """
     program = _Program(_started(path, job))
-    with program.tracked():
+    with program.tracked(context):
         talk = _Talk(program, job, context, patience=patience, clock=clock)
         exit_code = talk.until_the_end()
     if exit_code == 0:
@@ -74,11 +74,17 @@ def run_executable(
     raise ExecutableError(f"{path.name} {_how_it_ended(exit_code)}{talk.last_words()}")
 
 
-def interrupt_executables() -> None:
-    """Kill every program under way, with its process group; each run then ends with `Snooze`. Returns at once.
+def interrupt_given_back() -> None:
+    """Kill the programs of jobs that are being given back, with all they started; returns at once.
 
-    For a process about to end: nobody would be left to look after them.
+    Their threads would do it within a moment, but a process about to end leaves them none.
     """
+    for program, context in list(_RUNNING.items()):
+        if context.should_stop.forced:
+            program.interrupt()
+
+
+def _interrupt_all() -> None:
     for program in list(_RUNNING):
         program.interrupt()
 
@@ -178,13 +184,13 @@ class _Program:
         self.signal_group(signal.SIGKILL)
 
     @contextlib.contextmanager
-    def tracked(self) -> Iterator[None]:
-        """Be reachable for `interrupt_executables`, and leave neither process nor pipe behind."""
-        _RUNNING.add(self)
+    def tracked(self, context: JobContext) -> Iterator[None]:
+        """Be reachable for those who interrupt, and leave neither process nor pipe behind."""
+        _RUNNING[self] = context
         try:
             yield
         finally:
-            _RUNNING.discard(self)
+            del _RUNNING[self]
             if self.exit_code() is None:
                 self.signal_group(signal.SIGKILL)
                 self._process.wait()
@@ -197,10 +203,10 @@ class _Program:
             os.killpg(self._process.pid, number)
 
 
-_RUNNING: Final[set[_Program]] = set()
+_RUNNING: Final[dict[_Program, JobContext]] = {}
 
 # A forced stop ends the process sooner than its threads can look after their programs.
-atexit.register(interrupt_executables)
+atexit.register(_interrupt_all)
 
 
 # -- talking -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from task_builders import DEADLINE, a_context, in_thread, run, run_python
 
 from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
+from gw_core.worker.context import JobContext
 from gw_core.worker.coroutines import SHARED, THREAD_NAME, SharedLoop
 from gw_core.worker.executor import execute
 from gw_core.worker.tasks import TaskRegistry
@@ -24,6 +25,14 @@ def loop() -> Iterator[SharedLoop]:
     loop = SharedLoop()
     yield loop
     assert loop.stop(timedelta(seconds=DEADLINE))
+
+
+def ending(loop: SharedLoop, work: Awaitable[object], context: JobContext) -> object:
+    """What the run raised, or its result."""
+    try:
+        return loop.run(work, context)
+    except BaseException as error:
+        return error
 
 
 async def thread_name() -> str:
@@ -134,6 +143,35 @@ def test_a_coroutine_whose_job_is_given_back_is_cancelled_and_the_run_returned()
     assert cleaned_up.is_set()
 
 
+def test_the_coroutines_of_jobs_given_back_can_be_cancelled_at_once_and_only_once(loop: SharedLoop) -> None:
+    began, cancelled, cleaned_up = threading.Event(), threading.Event(), threading.Event()
+    context, free = a_context(), asyncio.Event()
+
+    async def cleans_up() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+            await free.wait()
+            cleaned_up.set()
+
+    async def set_free() -> None:
+        free.set()
+
+    waiting = in_thread(lambda: ending(loop, cleans_up(), context))
+    assert began.wait(DEADLINE)
+    context.should_stop.forced = True
+    loop.interrupt_given_back()
+    assert cancelled.wait(DEADLINE)
+    loop.interrupt_given_back()
+
+    loop.run(set_free(), a_context())
+
+    assert isinstance(waiting(), Snooze)
+    assert cleaned_up.is_set()
+
+
 def test_a_coroutine_that_is_asked_to_stop_ends_by_itself(loop: SharedLoop) -> None:
     context = a_context()
 
@@ -155,14 +193,7 @@ def test_stopping_the_loop_interrupts_what_runs_and_the_next_run_starts_another(
         began.set()
         await asyncio.Event().wait()
 
-    def ends_with() -> object:
-        try:
-            loop.run(task(), a_context())
-        except BaseException as error:
-            return error
-        return None
-
-    waiting = in_thread(ends_with)
+    waiting = in_thread(lambda: ending(loop, task(), a_context()))
     assert began.wait(DEADLINE)
 
     assert loop.stop(timedelta(seconds=DEADLINE))
@@ -193,6 +224,7 @@ def test_calls_in_threads_run_side_by_side_and_hand_back_what_they_raise(loop: S
 def test_a_process_ends_though_a_coroutine_waits_for_a_blocked_thread() -> None:
     script = """
 import asyncio, threading, time
+from gw_core.worker.context import JobContext
 from gw_core.worker.coroutines import SHARED
 from task_builders import a_context
 

@@ -23,7 +23,7 @@ from gw_core.worker.executables import (
     LONGEST_LINE,
     ExecutableError,
     compose_executable,
-    interrupt_executables,
+    interrupt_given_back,
     run_executable,
 )
 from gw_core.worker.executor import execute
@@ -345,16 +345,20 @@ def test_a_job_that_is_given_back_has_its_program_killed_at_once(tmp_path: Path)
     assert isinstance(ended(), Snooze)
 
 
-def test_all_programs_can_be_killed_when_the_process_ends(tmp_path: Path) -> None:
-    logs = [Log(), Log()]
-    program = shell(tmp_path, "trap '' TERM; echo ready; while :; do sleep 0.02; done")
-    ends = [ending(program, a_context(log=log)) for log in logs]
+def test_the_programs_of_jobs_given_back_can_be_killed_at_once_and_no_others(tmp_path: Path) -> None:
+    logs, go_on = [Log(), Log()], tmp_path / "go"
+    program = shell(tmp_path, f"trap '' TERM; echo ready; while [ ! -e '{go_on}' ]; do sleep 0.02; done")
+    contexts = [a_context(log=log) for log in logs]
+    theirs, ours = [ending(program, context) for context in contexts]
     for log in logs:
         log.wait_for("ready")
 
-    interrupt_executables()
+    contexts[0].should_stop.forced = True
+    interrupt_given_back()
 
-    assert all(isinstance(ended(), Snooze) for ended in ends)
+    assert isinstance(theirs(), Snooze)
+    go_on.touch()
+    assert ours() is None
 
 
 def test_no_program_outlives_a_process_that_ends(tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+"""Jobs that are given back: what runs for them outside of Python's own threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from task_builders import DEADLINE, Log, a_context, in_thread, run_python, write_program
+
+from gw_core.domain.outcome import Returned
+from gw_core.worker import coroutines, executables
+from gw_core.worker.executor import execute
+from gw_core.worker.interruption import interrupt_given_back
+from gw_core.worker.tasks import Task, TaskRegistry
+
+
+def test_programs_and_coroutines_of_jobs_given_back_end_without_anybody_looking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coroutines, "_LOOK_UP_EVERY", 2 * DEADLINE)
+    monkeypatch.setattr(executables, "_TICK", 2 * DEADLINE)
+    began, log, registry = threading.Event(), Log(), TaskRegistry()
+    program = write_program(tmp_path / "slow", "#!/bin/sh\necho ready\nexec sleep 600\n")
+    registry.add(Task("slow", executables.compose_executable(program), str(program)))
+
+    @registry.task
+    async def waits(payload: Any) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    contexts = [a_context(log=log) for _ in registry]
+    ends = [
+        in_thread(lambda task=task, context=context: execute(context.job, task, context))  # type: ignore[misc]
+        for task, context in zip(registry, contexts, strict=True)
+    ]
+    assert began.wait(DEADLINE)
+    log.wait_for("ready")
+
+    for context in contexts:
+        context.should_stop.forced = True
+    interrupt_given_back()
+
+    assert [type(ended()) for ended in ends] == [Returned, Returned]
+
+
+def test_without_async_tasks_asyncio_is_not_asked() -> None:
+    script = """
+import sys
+from gw_core.worker.interruption import interrupt_given_back
+interrupt_given_back()
+print("gw_core.worker.coroutines" in sys.modules)
+"""
+    assert run_python(script).stdout == "False\n"
