@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -105,13 +105,18 @@ def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CrontabItem, .
     return items
 
 
-def read_crontab(text: str) -> tuple[tuple[CrontabItem, ...], tuple[CrontabFault, ...]]:
-    """Return the items of the lines that could be read, and the faults of all others, in the order of the lines."""
+def read_crontab(
+    text: str, *, tasks: Collection[str] | None = None
+) -> tuple[tuple[CrontabItem, ...], tuple[CrontabFault, ...]]:
+    """Return the items of the lines that could be read, and the faults of all others, in the order of the lines.
+
+    With `tasks`, an item whose task is not among them is a fault as well.
+    """
     items: list[CrontabItem] = []
     faults: list[CrontabFault] = []
     lines_by_identifier: dict[str, int] = {}
     for number, line in enumerate(_lines(text), 1):
-        item, found = _read_line(line, number)
+        item, found = _read_line(line, number, tasks)
         faults += found
         if item is None:
             continue
@@ -147,11 +152,13 @@ def _report(faults: tuple[CrontabFault, ...], source: str) -> str:
 # -- a line --------------------------------------------------------------------------------------------------------
 
 
-def _read_line(line: str, number: int) -> tuple[CrontabItem | None, list[CrontabFault]]:
+def _read_line(
+    line: str, number: int, tasks: Collection[str] | None = None
+) -> tuple[CrontabItem | None, list[CrontabFault]]:
     trimmed = line.strip(_SPACE)
     if not trimmed or trimmed.startswith("#"):
         return None, []
-    reader = _LineReader(line)
+    reader = _LineReader(line, tasks)
     item = reader.read()
     return item, [
         CrontabFault(number, each.offset + 1, line, each.message, each.expected)
@@ -166,8 +173,9 @@ def _first_column(line: str) -> int:
 class _LineReader:
     """Reads one line from left to right and keeps what is wrong on the way."""
 
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, tasks: Collection[str] | None = None) -> None:
         self._line = line
+        self._tasks = tasks
         self._end = len(line.rstrip(_SPACE))
         self._position = 0
         self.faults: list[_Refused] = []
@@ -241,6 +249,8 @@ class _LineReader:
             )
         else:
             self._check(word.start(), lambda: JobSpec(task=word[0]), "a shorter name")
+            if self._tasks is not None and word[0] not in self._tasks:
+                self._refuse(word.start(), f"there is no task {shown(word[0])}", "one of the tasks there are")
         return word[0]
 
     def _options(self) -> dict[str, Any]:

@@ -168,6 +168,13 @@ def test_identifiers_used_twice_are_refused_with_both_lines() -> None:
     assert (fault.line, fault.message) == (3, "the identifier 'a' is already used in line 1")
 
 
+def test_a_task_that_does_not_exist_is_a_fault_where_the_tasks_are_known() -> None:
+    items, faults = read_crontab("* * * * * here\n  * * * * * gone ?id=x", tasks={"here", "there"})
+
+    assert [item.task for item in items] == ["here"]
+    assert [(fault.line, fault.column, fault.message) for fault in faults] == [(2, 13, "there is no task 'gone'")]
+
+
 def test_nothing_from_the_file_can_command_a_terminal() -> None:
     with pytest.raises(CrontabError) as caught:
         parse_crontab("* * * * * \x1b]0;owned\x07 ?\u202egpj=\x9b1m {\x1b[2J}")

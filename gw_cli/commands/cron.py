@@ -1,0 +1,271 @@
+"""`gw cron`: look at crontabs, check them, and run one of their items now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import configuration as c
+from gw_cli import diagnostics, options, output
+from gw_cli.arguments import STDIN, positive_number
+from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+from gw_cli.text import quoted, visible
+from gw_core import InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core import CrontabFault, CrontabItem
+
+MOST_RUNS = 100_000
+USUAL_CRONTAB: Final = Path("crontab")
+
+ITEM_KEYS: Final = (
+    "id",
+    "task",
+    "schedule",
+    "words",
+    "fill",
+    "max_attempts",
+    "queue",
+    "key",
+    "key_mode",
+    "priority",
+    "payload",
+)
+ITEM_COLUMNS: Final = (
+    output.Column("id", "ID", shrinks=True),
+    output.Column("words", "WHEN", shrinks=True),
+    output.Column("task", "TASK", shrinks=True, rank=8),
+    output.Column("schedule", "SCHEDULE", rank=7),
+    output.Column("fill", "FILL", rank=6),
+    output.Column("queue", "QUEUE", shrinks=True, rank=5),
+    output.Column("key", "KEY", shrinks=True, rank=4),
+    output.Column("priority", "PRIO", right=True, rank=3),
+    output.Column("max_attempts", "TRIES", right=True, rank=2),
+    output.Column("payload", "PAYLOAD", shrinks=True, rank=1),
+)
+FAULT_KEYS: Final = ("file", "line", "column", "message", "expected", "text")
+RUN_KEYS: Final = ("at", "id", "task")
+RUN_COLUMNS: Final = (
+    output.Column("at", "AT"),
+    output.Column("id", "ID", shrinks=True),
+    output.Column("task", "TASK", shrinks=True),
+)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="The crontab; - reads stdin.")]
+
+app = new_app()
+
+
+@app.callback()
+def cron() -> None:
+    """Look at recurring tasks."""
+
+
+@command(app, "parse")
+def parse(file: File, as_json: options.Json = False) -> None:
+    """Show the items of a crontab.
+
+    With what each means in words.
+    """
+    rows = [_item_record(item) for item in _items(file)]
+    output.records(rows, keys=ITEM_KEYS, columns=ITEM_COLUMNS, as_json=as_json)
+    if not rows:
+        diagnostics.note("The crontab has no items.")
+
+
+@command(app, "validate")
+def validate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Crontabs; - reads stdin.")],
+    tasks: Annotated[
+        str | None, typer.Option("--tasks", "-t", metavar="DIR", help="Check too that the tasks are in this folder.")
+    ] = None,
+    as_json: options.Json = False,
+) -> int:
+    """Check crontabs.
+
+    Writes every fault as FILE:LINE:COLUMN: message and ends with 7 when there is one.
+    """
+    from gw_core import read_crontab
+
+    known = None if tasks is None else _task_names(Path(tasks))
+    count = 0
+    faults: list[tuple[str, CrontabFault]] = []
+    for file in files:
+        items, found = read_crontab(_text(file), tasks=known)
+        count += len(items)
+        faults += [(file, fault) for fault in found]
+    _write_faults(faults, as_json=as_json)
+    if faults:
+        diagnostics.note(f"{_counted(len(faults), 'fault')} in {_counted(len(files), 'file')}.")
+        return ExitCode.UNHEALTHY
+    diagnostics.note(f"{_counted(count, 'item')} in {_counted(len(files), 'file')}, no faults.")
+    return ExitCode.OK
+
+
+@command(app, "next")
+def next_runs(
+    file: File,
+    number: Annotated[
+        str, typer.Option("--number", "-n", metavar="N", help=f"How many runs, up to {MOST_RUNS}.", show_default=True)
+    ] = "10",
+    after: Annotated[
+        str, typer.Option("--after", metavar="MOMENT", help="Runs after 2026-01-31T08:00:00Z, or counted, +5m.")
+    ] = "now",
+    item: Annotated[str | None, typer.Option("--item", "-i", metavar="ID", help="Runs of this item only.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show the next runs of a crontab.
+
+    Of all its items together, in the order of time.
+    """
+    from gw_core import parse_moment
+
+    most = positive_number("--number", number, MOST_RUNS)
+    items = _items(file)
+    chosen = items if item is None else [_find(items, item)]
+    runs = islice(_upcoming(chosen, parse_moment(after, datetime.now(UTC))), most)
+    rows: list[dict[str, object]] = [{"at": at, "id": each.identifier, "task": each.task} for at, each in runs]
+    output.records(rows, keys=RUN_KEYS, columns=RUN_COLUMNS, as_json=as_json)
+    if not rows:
+        diagnostics.note("Nothing in this crontab will ever run.")
+
+
+@command(app, "run")
+def run(
+    item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],
+    crontab: options.Crontab = None,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """Add the job of one item now.
+
+    Its schedule is not affected: the next run comes when it is due.
+    """
+    from dataclasses import replace
+
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin, crontab=crontab)
+    found = _find(_items(str(configuration[c.CRONTAB] or USUAL_CRONTAB)), item)
+    spec = replace(found.job_spec(datetime.now(UTC), backfilled=False), run_at=None)
+    with open_client(configuration) as client:
+        job = client.add(spec)
+    if job is None:
+        raise InvalidInputError("the job was not added: a plugin skipped it")
+    output.answer(
+        f"Added job {job.id} ({found.task}) of item {quoted(found.identifier)}.",
+        plain=str(job.id),
+        record={"job": job.id, "id": found.identifier, "task": found.task},
+        as_json=as_json,
+    )
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _items(file: str) -> Sequence[CrontabItem]:
+    from gw_core import parse_crontab
+
+    items: Sequence[CrontabItem] = parse_crontab(_text(file), source=_name(file))
+    return items
+
+
+def _text(file: str) -> str:
+    try:
+        content = sys.stdin.buffer.read() if file == STDIN else Path(file).expanduser().read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"the crontab {quoted(file)} cannot be read: {error.strerror}") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"the crontab {quoted(file)} is not UTF-8: byte {error.start + 1} does not fit"
+        ) from None
+
+
+def _name(file: str) -> str:
+    return "stdin" if file == STDIN else visible(file)
+
+
+def _find(items: Sequence[CrontabItem], identifier: str) -> CrontabItem:
+    for item in items:
+        if item.identifier == identifier:
+            return item
+    known = ", ".join(quoted(item.identifier) for item in items) or "none"
+    raise NothingMatchedError(f"there is no item {quoted(identifier)} in the crontab; it has {known}")
+
+
+def _task_names(folder: Path) -> frozenset[str]:
+    from gw_core import load_folder
+
+    # A file that cannot be loaded would make its tasks look missing: strictly, it is an error of its own.
+    return frozenset(load_folder(folder, strict=True).registry.identifiers)
+
+
+def _upcoming(items: Sequence[CrontabItem], after: datetime) -> Iterator[tuple[datetime, CrontabItem]]:
+    def runs_of(item: CrontabItem) -> Iterator[tuple[datetime, CrontabItem]]:
+        return ((moment, item) for moment in item.schedule.upcoming(after))
+
+    return merge(*map(runs_of, items), key=lambda run: run[0])
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------
+
+
+def _item_record(item: CrontabItem) -> dict[str, object]:
+    from gw_core import format_duration, in_words
+
+    return {
+        "id": item.identifier,
+        "task": item.task,
+        "schedule": str(item.schedule),
+        "words": in_words(item.schedule),
+        "fill": format_duration(item.fill) if item.fill else None,
+        "max_attempts": item.max_attempts,
+        "queue": item.queue_name,
+        "key": item.job_key,
+        "key_mode": str(item.job_key_mode) if item.job_key is not None else None,
+        "priority": item.priority,
+        "payload": None if item.payload is None else output.JsonText(_json(item.payload)),
+    }
+
+
+def _json(payload: object) -> str:
+    import json
+
+    return json.dumps(payload, ensure_ascii=False)
+
+
+def _write_faults(faults: Sequence[tuple[str, CrontabFault]], *, as_json: bool) -> None:
+    if as_json:
+        rows = [_fault_record(file, fault) for file, fault in faults]
+        output.records(rows, keys=FAULT_KEYS, columns=(), as_json=True)
+        return
+    for file, fault in faults:
+        # The sentence has been made harmless where it was made.
+        output.line(fault.located(_name(file)))
+
+
+def _fault_record(file: str, fault: CrontabFault) -> dict[str, object]:
+    return {
+        "file": "-" if file == STDIN else file,
+        "line": fault.line,
+        "column": fault.column,
+        "message": fault.message,
+        "expected": fault.expected,
+        "text": fault.text,
+    }
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

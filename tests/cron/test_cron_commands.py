@@ -1,0 +1,223 @@
+"""`gw cron`: crontabs shown, checked, looked ahead in, and one item run now."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crontab_support import World
+
+from gw_cli import root
+from gw_cli.app import program
+from gw_cli.frame import Entry
+
+CRONTAB = """\
+30 4 * * 1 send_weekly_email ?fill=2d&max=10 {onboarding: false}
+0 */4 * * * rollup
+0 0 29 2 * leap ?id=leap-day&queue=q&jobKey=k&priority=-3
+"""
+WRONG = "* 24 * * * late\n* * * * * fine\n@daily never\n"
+
+Gw = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def gw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Gw:
+    """Run the program in an empty folder; answers its exit code, stdout and stderr."""
+    if "cron" not in {entry.name for entry in root.ENTRIES}:
+        monkeypatch.setattr(root, "ENTRIES", (*root.ENTRIES, Entry("cron", "Recurring tasks", "Look at crontabs.")))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = program(arguments)
+        said = capsys.readouterr()
+        return int(code), said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def crontab(tmp_path: Path) -> Path:
+    file = tmp_path / "crontab"
+    file.write_text(CRONTAB, "utf-8")
+    return file
+
+
+def rows(out: str) -> list[dict[str, str]]:
+    head, *lines = [line.split("\t") for line in out.splitlines()]
+    return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+# -- parse ---------------------------------------------------------------------------------------------------------
+
+
+def test_parse_shows_each_item_with_its_schedule_in_words(gw: Gw, crontab: Path) -> None:
+    code, out, _ = gw("cron", "parse", str(crontab))
+
+    assert code == 0
+    assert [(row["id"], row["words"]) for row in rows(out)] == [
+        ("send_weekly_email", "every Monday at 04:30 UTC"),
+        ("rollup", "every day at 00:00, 04:00, 08:00, 12:00, 16:00 and 20:00 UTC"),
+        ("leap-day", "every 29 February at 00:00 UTC"),
+    ]
+
+
+def test_parse_as_json_has_everything(gw: Gw, crontab: Path) -> None:
+    code, out, _ = gw("cron", "parse", "--json", str(crontab))
+
+    assert code == 0
+    assert json.loads(out)[0] == {
+        "id": "send_weekly_email",
+        "task": "send_weekly_email",
+        "schedule": "30 4 * * 1",
+        "words": "every Monday at 04:30 UTC",
+        "fill": "2d",
+        "max_attempts": 10,
+        "queue": None,
+        "key": None,
+        "key_mode": None,
+        "priority": None,
+        "payload": {"onboarding": False},
+    }
+    assert json.loads(out)[2]["key_mode"] == "replace"
+
+
+def test_parse_refuses_a_wrong_crontab_with_every_fault(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "wrong").write_text(WRONG)
+    code, out, err = gw("cron", "parse", "wrong")
+
+    assert (code, out) == (2, "")
+    assert "wrong:1:3: '24' is too large for the hour" in err
+    assert "wrong:3:1: '@daily' is a nickname" in err
+
+
+def test_a_crontab_that_is_not_there_is_one_sentence(gw: Gw) -> None:
+    code, _, err = gw("cron", "parse", "nowhere")
+
+    assert (code, err) == (2, "gw: the crontab 'nowhere' cannot be read: No such file or directory\n")
+
+
+def test_a_crontab_that_is_not_text_is_one_sentence(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"* * * * * a\xff")
+    code, _, err = gw("cron", "parse", "binary")
+
+    assert (code, err) == (2, "gw: the crontab 'binary' is not UTF-8: byte 12 does not fit\n")
+
+
+# -- validate ------------------------------------------------------------------------------------------------------
+
+
+def test_validate_is_content_with_a_right_crontab(gw: Gw, crontab: Path) -> None:
+    assert gw("cron", "validate", str(crontab)) == (0, "", "3 items in 1 file, no faults.\n")
+
+
+def test_validate_writes_every_fault_of_every_file_as_editors_want_it(gw: Gw, crontab: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong").write_text(WRONG)
+    code, out, err = gw("cron", "validate", "wrong", str(crontab), "wrong")
+
+    assert code == 7
+    assert [line.split(": ")[0] for line in out.splitlines()] == ["wrong:1:3", "wrong:3:1", "wrong:1:3", "wrong:3:1"]
+    assert err == "4 faults in 3 files.\n"
+
+
+def test_validate_as_json_has_places_and_lines(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "wrong").write_text(WRONG)
+    code, out, _ = gw("cron", "validate", "--json", "wrong")
+
+    assert code == 7
+    assert [(fault["file"], fault["line"], fault["column"], fault["text"]) for fault in json.loads(out)] == [
+        ("wrong", 1, 3, "* 24 * * * late"),
+        ("wrong", 3, 1, "@daily never"),
+    ]
+
+
+def test_validate_reads_stdin(gw: Gw, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(WRONG.encode())))
+    code, out, _ = gw("cron", "validate", "-")
+
+    assert code == 7
+    assert out.startswith("stdin:1:3: ")
+
+
+def test_validate_checks_that_the_tasks_exist(gw: Gw, crontab: Path, tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    for name in ("send_weekly_email", "rollup"):
+        (tmp_path / "tasks" / f"{name}.py").write_text("def run(payload):\n    return None\n")
+    code, out, _ = gw("cron", "validate", "--tasks", "tasks", str(crontab))
+
+    assert code == 7
+    assert out == f"{crontab}:3:12: there is no task 'leap'; expected one of the tasks there are\n"
+
+
+# -- next ----------------------------------------------------------------------------------------------------------
+
+
+def test_next_shows_the_runs_of_all_items_in_the_order_of_time(gw: Gw, crontab: Path) -> None:
+    code, out, _ = gw("cron", "next", str(crontab), "-n", "4", "--after", "2026-11-22T23:00:00Z")
+
+    assert code == 0
+    assert [(row["at"], row["id"]) for row in rows(out)] == [
+        ("2026-11-23T00:00:00Z", "rollup"),
+        ("2026-11-23T04:00:00Z", "rollup"),
+        ("2026-11-23T04:30:00Z", "send_weekly_email"),
+        ("2026-11-23T08:00:00Z", "rollup"),
+    ]
+
+
+def test_next_of_one_item_looks_years_ahead(gw: Gw, crontab: Path) -> None:
+    code, out, _ = gw(
+        "cron", "next", "--json", "--item", "leap-day", "-n", "2", "--after", "2096-03-01T00:00Z", str(crontab)
+    )
+
+    assert code == 0
+    assert [run["at"] for run in json.loads(out)] == ["2104-02-29T00:00:00Z", "2108-02-29T00:00:00Z"]
+
+
+def test_a_year_of_an_hourly_item_is_shown_whole(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "hourly").write_text("0 * * * * hourly")
+    _, out, _ = gw("cron", "next", "hourly", "-n", "8760", "--after", "2026-01-01T00:00:00Z")
+
+    assert rows(out)[-1]["at"] == "2027-01-01T00:00:00Z"
+
+
+def test_next_of_a_day_that_does_not_exist_says_so(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "never").write_text("0 0 30 2 * never")
+
+    assert gw("cron", "next", "never", "--json") == (0, "[]\n", "Nothing in this crontab will ever run.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["-n", "0"], 2), (["-n", "many"], 2), (["--after", "soon"], 2), (["--item", "nobody"], 6)],
+)
+def test_next_refuses_what_it_cannot_answer(gw: Gw, crontab: Path, arguments: list[str], code: int) -> None:
+    found, out, err = gw("cron", "next", str(crontab), *arguments)
+
+    assert (found, out) == (code, "")
+    assert len(err.splitlines()) == 1
+
+
+# -- run -----------------------------------------------------------------------------------------------------------
+
+
+def test_run_adds_the_job_of_an_item_now_and_leaves_its_schedule_alone(gw: Gw, crontab: Path, world: World) -> None:
+    code, out, _ = gw("cron", "run", "leap-day", "--json", "--connection", world.database.conninfo)
+
+    answer: dict[str, Any] = json.loads(out)
+    assert code == 0
+    assert (answer["id"], answer["task"]) == ("leap-day", "leap")
+    row = world.execute("select id, queue_name, key, priority, run_at <= now() from graphile_worker.jobs")
+    assert row == [(answer["job"], "q", "k", -3, True)]
+    assert world.known() == {}
+
+
+def test_run_of_an_unknown_item_names_those_there_are(gw: Gw, crontab: Path) -> None:
+    code, _, err = gw("cron", "run", "nobody", "--connection", "postgres://127.0.0.1:1/none")
+
+    assert code == 6
+    assert "'send_weekly_email', 'rollup', 'leap-day'" in err
