@@ -45,12 +45,12 @@ def moment(flag: str, text: str | None) -> datetime | timedelta | None:
     """Return when something is to happen; what counts from now is a span, for the database's clock to count."""
     if text is None or text.strip() == "now":
         return None
+    trimmed = text.strip()
     try:
-        trimmed = text.strip()
-        if trimmed[:1] in ("+", "-"):
+        at: datetime = parse_moment(trimmed, datetime.now(UTC))
+        if trimmed[0] in "+-":
             span: timedelta = parse_duration(trimmed[1:])
             return span if trimmed[0] == "+" else -span
-        at: datetime = parse_moment(trimmed, datetime.now(UTC))
         return at
     except InvalidInputError as error:
         raise InvalidInputError(f"{flag}: {error}") from None

@@ -73,21 +73,23 @@ def _say(text: str) -> None:
 
 
 class _Stream:
-    """Where all sinks of a process write: whole lines, one write a batch."""
+    """Where all sinks of a process write: whole lines, one write a batch.
 
-    def __init__(self, raw: BinaryIO) -> None:
+    A signal's handler may log while its thread is in the middle of a write. So the lock lets the same thread in again,
+    and the stream is one without a buffer of Python's, which would refuse the second call.
+    """
+
+    def __init__(self, raw: Any) -> None:
         self._raw = raw
-        self._lock = threading.Lock()  # keeps the lines of two threads apart when one write needs several calls
+        self._lock = threading.RLock()  # keeps the lines of two threads apart when one write needs several calls
         self._closed = False
 
     def write(self, text: str) -> None:
-        data = text.encode("utf-8", "backslashreplace")
+        rest = memoryview(text.encode("utf-8", "backslashreplace"))
         with self._lock:
-            if self._closed:
-                return
             try:
-                self._raw.write(data)
-                self._raw.flush()
+                while rest and not self._closed:
+                    rest = rest[self._raw.write(rest) or 0 :]
             except (OSError, ValueError):
                 # Nobody reads the log any more; jobs go on.
                 self._closed = True
@@ -162,11 +164,16 @@ def log_factory(
     *, level: str, log_format: str, raw: BinaryIO | None = None, colour: bool | None = None
 ) -> Callable[[Meta], Any]:
     """Return what makes the sink of a scope: text, or JSON lines, on stderr unless told otherwise."""
-    stream = _Stream(sys.stderr.buffer if raw is None else raw)
+    stream = _Stream(_unbuffered_stderr() if raw is None else raw)
     if log_format == "json":
         return lambda scope: JsonSink(stream, level, scope)
     coloured = wants_colour(sys.stderr) if colour is None else colour
     return lambda scope: TextSink(stream, level, scope, colour=coloured)
+
+
+def _unbuffered_stderr() -> Any:
+    buffer = sys.stderr.buffer
+    return getattr(buffer, "raw", buffer)
 
 
 def frames_of(problem: BaseException) -> list[str]:

@@ -163,7 +163,8 @@ def test_levels_are_coloured_on_a_terminal_only() -> None:
 
 def test_a_log_nobody_reads_harms_nobody() -> None:
     class Gone(CountingStream):
-        def flush(self) -> None:
+        def write(self, data: Any) -> int:
+            super().write(data)
             raise BrokenPipeError
 
     stream = Gone()
@@ -173,6 +174,34 @@ def test_a_log_nobody_reads_harms_nobody() -> None:
     sink("info", "two", None)
 
     assert stream.writes == 1
+
+
+def test_a_slow_reader_gets_every_byte() -> None:
+    class Slow(CountingStream):
+        def write(self, data: Any) -> int:
+            return super().write(data[:7])
+
+    stream = Slow()
+
+    text_sink(stream)("info", "a message longer than one write takes", None)
+
+    assert stream.getvalue() == b"[core] INFO: a message longer than one write takes\n"
+
+
+def test_a_signal_may_log_in_the_middle_of_a_write() -> None:
+    class Interrupted(CountingStream):
+        def write(self, data: Any) -> int:
+            if self.writes == 0:
+                self.writes += 1
+                sink("info", "received a signal", None)
+            return super().write(data)
+
+    stream = Interrupted()
+    sink = text_sink(stream)
+
+    sink("info", "at work", None)
+
+    assert stream.getvalue() == b"[core] INFO: received a signal\n[core] INFO: at work\n"
 
 
 def test_half_a_character_does_not_stop_the_log() -> None:

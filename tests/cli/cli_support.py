@@ -1,0 +1,104 @@
+"""Run the installed program as a process, and look at what it left in the database."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+PROGRAM = Path(sys.executable).with_name("gw")
+DEADLINE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """A folder, an environment without anything of ours, and the program."""
+
+    def __init__(self, folder: Path, *, database: str | None = None) -> None:
+        self.folder = folder
+        foreign = {key: value for key, value in os.environ.items() if not key.startswith(("GW_", "PG", "GRAPHILE_"))}
+        foreign.pop("DATABASE_URL", None)
+        foreign.pop("NO_COLOR", None)
+        self.environment = foreign if database is None else {**foreign, "DATABASE_URL": database}
+
+    def gw(self, *arguments: str, stdin: bytes = b"", **environment: str) -> Ended:
+        """Run the program to its end."""
+        done = subprocess.run(
+            [PROGRAM, *arguments],
+            input=stdin,
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            capture_output=True,
+            timeout=DEADLINE_SECONDS,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def write(self, name: str, text: str, *, mode: int = 0o644) -> Path:
+        """Write a file below the folder."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    @contextmanager
+    def started(self, *arguments: str, **environment: str) -> Iterator[Running]:
+        """Run the program beside the test; it does not outlive the block."""
+        process = subprocess.Popen(
+            [PROGRAM, *arguments],
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            yield Running(process)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+class Running:
+    """A program under way."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    def end(self) -> Ended:
+        """Wait for the end."""
+        out, err = self._process.communicate(timeout=DEADLINE_SECONDS)
+        return Ended(self._process.returncode, out.decode(), err.decode())
+
+
+def rows(conninfo: str, statement: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+    """Run a statement of the test's own and return what it answers."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        cursor = connection.execute(statement, values)  # type: ignore[call-overload]
+        return [] if cursor.description is None else list(cursor.fetchall())
+
+
+def jobs(conninfo: str) -> list[tuple[Any, ...]]:
+    """Every job, whole."""
+    return rows(conninfo, "select * from graphile_worker._private_jobs order by id")

@@ -1,0 +1,414 @@
+"""The commands at work, as processes: what they print, what they do, how they end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cli_support import PROGRAM, Shell, jobs, rows
+from support import wait_until
+
+import gw_core
+
+pytestmark = pytest.mark.acceptance
+
+HELLO = "def hello(payload, context):\n    context.logger.info(f\"Hello, {payload['name']}\")\n"
+APP = """
+from gw_core import TaskRegistry
+
+tasks = TaskRegistry()
+
+@tasks.task("pay")
+def pay(payload):
+    pass
+"""
+WAITING = """
+import pathlib
+import threading
+
+def waiting(payload):
+    pathlib.Path("began").touch()
+    threading.Event().wait(60)
+"""
+POLITE = """
+import pathlib
+
+def polite(payload, context):
+    pathlib.Path("began").touch()
+    context.should_stop.wait(60)
+"""
+
+
+@pytest.fixture
+def shell(tmp_path: Path, database_url: str) -> Shell:
+    return Shell(tmp_path, database=database_url)
+
+
+# -- the program -------------------------------------------------------------------------------------------------------
+
+
+def test_the_program_says_its_version(shell: Shell) -> None:
+    for arguments in (("--version",), ("-V",), ("--debug", "--version")):
+        assert shell.gw(*arguments).out == f"gw {gw_core.__version__}\n"
+
+
+def test_the_program_runs_as_a_module_too(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "gw_cli", "--version"], capture_output=True, text=True, check=True)
+
+    assert done.stdout == f"gw {gw_core.__version__}\n"
+
+
+def test_the_program_without_words_shows_its_commands(shell: Shell) -> None:
+    ended = shell.gw()
+
+    assert (ended.code, ended.err) == (0, "")
+    assert all(name in ended.out for name in ("run", "add", "list", "remove", "migrate", "config"))
+
+
+def test_an_error_shows_where_it_came_from_only_when_asked(shell: Shell) -> None:
+    quiet = shell.gw("add", "x", "-p", "{")
+    asked = (shell.gw("add", "x", "-p", "{", "--debug"), shell.gw("add", "x", "-p", "{", GW_DEBUG="1"))
+
+    assert "Traceback" not in quiet.err
+    assert all(each.err.startswith(quiet.err) and "Traceback" in each.err for each in asked)
+
+
+def test_a_reader_that_goes_away_ends_the_program_silently(shell: Shell, database_url: str) -> None:
+    rows(
+        database_url,
+        "select graphile_worker.add_job('t', queue_name => repeat('q', 100)) from generate_series(1, 3000)",
+    )
+    with subprocess.Popen(
+        [PROGRAM, "list", "--limit", "3000"],
+        env=shell.environment,
+        cwd=shell.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        err = process.stderr.read()
+
+    assert (process.returncode, err) == (-signal.SIGPIPE, b"")
+
+
+# -- add ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_added_with_everything_it_may_have(shell: Shell, database_url: str) -> None:
+    options = ("-q", "mails", "-k", "key", "--priority", "-5", "--max-attempts", "3", "--flag", "a", "--flag", "b")
+
+    ended = shell.gw("add", "hello", "-p", '{"n": 1.50}', "--run-at", "2030-01-31T08:00:00+02:00", *options)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert rows(
+        database_url,
+        """
+        select id::text || e'\n', task_identifier, queue_name, run_at, max_attempts, key, priority, flags
+        from graphile_worker.jobs
+        """,
+    ) == [(ended.out, "hello", "mails", datetime(2030, 1, 31, 6, tzinfo=UTC), 3, "key", -5, {"a": True, "b": True})]
+
+
+def test_a_moment_counted_from_now_is_counted_by_the_database(shell: Shell, database_url: str) -> None:
+    shell.gw("add", "hello", "--run-at", "+1h")
+
+    ((ahead,),) = rows(database_url, "select run_at - created_at from graphile_worker.jobs")
+    assert ahead == timedelta(hours=1)
+
+
+@pytest.mark.parametrize("way", ["argument", "stdin", "file"])
+def test_a_payload_is_stored_digit_for_digit(shell: Shell, database_url: str, way: str) -> None:
+    text = '{"big": 12345678901234567890.10, "name": "ü\\n"}'
+    shell.write("payload.json", text)
+    arguments = {"argument": ("-p", text), "stdin": ("-p", "-"), "file": ("--payload-file", "payload.json")}
+
+    ended = shell.gw("add", "hello", *arguments[way], stdin=text.encode())
+
+    assert ended.code == 0
+    assert rows(database_url, "select payload::text from graphile_worker._private_jobs") == [(text,)]
+
+
+def test_an_added_job_as_json(shell: Shell) -> None:
+    first = json.loads(shell.gw("add", "hello", "-k", "x", "--json").out)
+    again = json.loads(shell.gw("add", "hello", "-k", "x", "--job-key-mode", "preserve_run_at", "--json").out)
+
+    assert (first["task"], first["key"], first["revision"], first["flags"]) == ("hello", "x", 0, [])
+    assert (again["id"], again["revision"], again["run_at"]) == (first["id"], 1, first["run_at"])
+
+
+# -- list --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listed(shell: Shell, database_url: str) -> Shell:
+    rows(
+        database_url,
+        """
+        with made as (
+          select graphile_worker.add_job(name, payload => '{"secret": 1.0}', queue_name => queue)
+          from (values ('ready', 'q'), ('scheduled', null), ('running', null), ('backoff', null), ('failed', null))
+            as wanted (name, queue)
+        )
+        select count(*) from made
+        """,
+    )
+    for task, change in {
+        "scheduled": "run_at = now() + interval '1 hour'",
+        "running": "locked_at = now(), locked_by = 'them', attempts = 1",
+        "backoff": "run_at = now() + interval '1 hour', attempts = 1, last_error = e'bad \\x1b[31m\\nthing'",
+        "failed": "attempts = max_attempts, last_error = 'gone'",
+    }.items():
+        rows(
+            database_url,
+            f"update graphile_worker._private_jobs set {change} "
+            f"where task_id = (select id from graphile_worker._private_tasks where identifier = '{task}')",
+        )
+    return shell
+
+
+@pytest.mark.parametrize("state", ["ready", "scheduled", "running", "backoff", "failed"])
+def test_jobs_are_listed_by_their_state(listed: Shell, state: str) -> None:
+    found = json.loads(listed.gw("list", "--state", state, "--json").out)
+
+    assert [(job["task"], job["state"]) for job in found] == [(state, state)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tasks"),
+    [
+        pytest.param(("--task", "failed"), ["failed"], id="by task"),
+        pytest.param(("--queue", "q"), ["ready"], id="by queue"),
+        pytest.param(("--limit", "2"), ["ready", "scheduled"], id="a few"),
+        pytest.param(("--task", "none"), [], id="none"),
+    ],
+)
+def test_jobs_are_listed_by_what_is_asked(listed: Shell, arguments: tuple[str, ...], tasks: list[str]) -> None:
+    assert [job["task"] for job in json.loads(listed.gw("list", *arguments, "--json").out)] == tasks
+
+
+def test_payloads_are_shown_only_when_asked_for(listed: Shell) -> None:
+    for form in ((), ("--json",)):
+        assert "secret" not in listed.gw("list", *form).out
+        assert '{"secret": 1.0}' in listed.gw("list", "--payload", *form).out
+
+
+def test_a_list_in_a_pipe_is_lines_that_steer_nothing(listed: Shell) -> None:
+    lines = listed.gw("list").out.splitlines()
+
+    assert lines[0].split("\t")[:3] == ["id", "state", "task"]
+    assert len(lines) == 6
+    assert {line.count("\t") for line in lines} == {lines[0].count("\t")}
+    assert r"bad \x1b[31m\nthing" in lines[4]
+
+
+# -- remove ------------------------------------------------------------------------------------------------------------
+
+
+def test_removing_says_which_of_two_things_happened(shell: Shell, database_url: str) -> None:
+    waiting = shell.gw("add", "hello", "-k", "waiting").out.strip()
+    running = shell.gw("add", "hello", "-k", "running").out.strip()
+    rows(
+        database_url,
+        "update graphile_worker._private_jobs set locked_at = now(), locked_by = 'them' where key = 'running'",
+    )
+
+    removed, retired = shell.gw("remove", "waiting"), shell.gw("remove", "running", "--json")
+
+    assert (removed.code, removed.out) == (0, f"removed {waiting}\n")
+    assert json.loads(retired.out) == {"id": int(running), "task": "hello", "result": "running"}
+    assert rows(database_url, "select id, key, attempts = max_attempts from graphile_worker._private_jobs") == [
+        (int(running), None, True)
+    ]
+
+
+# -- migrate -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_changes_nothing_and_a_migration_does_what_it_said(tmp_path: Path, empty_database_url: str) -> None:
+    shell = Shell(tmp_path, database=empty_database_url)
+
+    planned = json.loads(shell.gw("migrate", "--plan", "--json").out)
+    assert rows(empty_database_url, "select from pg_namespace where nspname = 'graphile_worker'") == []
+    done = json.loads(shell.gw("migrate", "--json").out)
+
+    assert planned["revision"] is None
+    assert planned["steps"] == done["applied"] != []
+    assert (done["revision"], done["warnings"]) == (20, [])
+    assert shell.gw("migrate").out == "20\n"
+    assert shell.gw("migrate", "--plan").err == "Nothing to do: the schema is up to date.\n"
+
+
+def test_the_script_of_a_migration_can_be_run_by_hand(tmp_path: Path, empty_database_url: str) -> None:
+    shell = Shell(tmp_path, database=empty_database_url)
+    script = shell.gw("migrate", "--sql", "--schema", 'odd "schema"').out
+
+    rows(empty_database_url, "\n".join(line for line in script.splitlines() if not line.startswith("\\")))
+
+    assert shell.gw("migrate", "--plan", "--json", "--schema", 'odd "schema"').out.startswith(
+        '{"revision": 20, "steps": []'
+    )
+
+
+def test_the_ancestors_word_for_migrating_works(tmp_path: Path, empty_database_url: str) -> None:
+    ended = Shell(tmp_path, database=empty_database_url).gw("run", "--schema-only")
+
+    assert (ended.code, ended.out) == (0, "Schema updated\n")
+    assert jobs(empty_database_url) == []
+
+
+# -- config ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_configuration_is_shown_with_its_places_and_without_its_password(shell: Shell) -> None:
+    path = shell.write("gw.toml", "jobs = 3\n")
+
+    ended = shell.gw("config", "show", "--json", DATABASE_URL="postgres://me:hidden@db/x", GW_STRICT="yes")
+
+    shown = {each.pop("name"): each for each in json.loads(ended.out)}
+    assert shown["connection"] == {
+        "value": "user=me host=db dbname=x",
+        "origin": "environment",
+        "place": "DATABASE_URL",
+    }
+    assert shown["jobs"] == {"value": "3", "origin": "file", "place": str(path)}
+    assert shown["strict"] == {"value": "true", "origin": "environment", "place": "GW_STRICT"}
+    assert shown["schema"] == {"value": "graphile_worker", "origin": "default", "place": None}
+    assert "hidden" not in ended.out + ended.err
+
+
+def test_a_misspelt_variable_is_pointed_out(shell: Shell) -> None:
+    assert shell.gw("config", "show", GW_JOB="3").err == "note: GW_JOB is set but is no setting of gw\n"
+
+
+# -- run ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_added_by_hand_is_run(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.gw("add", "hello", "--payload", '{"name":"Bobby Tables"}', "--job-key", "x")
+
+    ended = shell.gw("run", "--once")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert "INFO: Hello, Bobby Tables\n" in ended.err
+    assert "Completed task" in ended.err
+    assert jobs(database_url) == []
+
+
+def test_a_run_installs_the_schema_first(tmp_path: Path, empty_database_url: str) -> None:
+    shell = Shell(tmp_path, database=empty_database_url)
+    shell.write("tasks/hello.py", HELLO)
+
+    assert shell.gw("run", "--once", "-q").code == 0
+    assert jobs(empty_database_url) == []
+
+
+def test_tasks_come_from_an_app(shell: Shell, database_url: str) -> None:
+    shell.write("shop.py", APP)
+    shell.write("gw.toml", "app = 'shop:tasks'\n")
+    shell.gw("add", "pay")
+
+    assert shell.gw("run", "--once").code == 0
+    assert jobs(database_url) == []
+
+
+def test_jobs_with_a_forbidden_flag_are_left_to_others(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.gw("add", "hello", "-p", '{"name": "a"}', "--flag", "slow")
+    shell.gw("add", "hello", "-p", '{"name": "b"}')
+
+    ended = shell.gw("run", "--once", "--forbidden-flag", "slow", "--forbidden-flag", "gpu")
+
+    assert "Hello, b" in ended.err
+    assert len(jobs(database_url)) == 1
+
+
+def test_a_json_log_is_json_from_its_first_line_to_its_error(shell: Shell) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.gw("add", "hello", "-p", '{"name": "a\\u001b"}')
+
+    good = shell.gw("run", "--once", "--log-format", "json")
+    bad = shell.gw("run", "--once", "--log-format", "json", "--tasks", "nowhere")
+
+    lines = [json.loads(line) for line in good.err.splitlines()]
+    assert {"level": "info", "message": "Hello, a\x1b", "label": "job", "task_identifier": "hello"}.items() <= next(
+        line for line in lines if line["label"] == "job"
+    ).items()
+    assert bad.code == 8
+    assert [json.loads(line)["level"] for line in bad.err.splitlines()] == ["error"]
+
+
+def test_a_quiet_run_says_nothing(shell: Shell) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.gw("add", "hello", "-p", '{"name": "a"}')
+
+    assert shell.gw("run", "--once", "--quiet").err == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_a_run_in_order_and_by_that_signal(
+    shell: Shell, database_url: str, number: signal.Signals
+) -> None:
+    shell.write("tasks/polite.py", POLITE)
+    shell.gw("add", "polite")
+
+    with shell.started("run", "--grace-period", "50s") as running:
+        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
+        running.send(number)
+        ended = running.end()
+
+    assert (ended.code, ended.out) == (-number, "")
+    assert f"Received {number.name}" in ended.err
+    assert jobs(database_url) == []
+
+
+def test_a_task_that_never_ends_is_given_back_when_the_grace_period_ends(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/waiting.py", WAITING)
+    shell.gw("add", "waiting", "-q", "serial")
+
+    with shell.started("run", "--grace-period", "10ms") as running:
+        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
+        running.send(signal.SIGTERM)
+        ended = running.end()
+
+    assert ended.code == -signal.SIGTERM
+    assert rows(database_url, "select attempts, locked_at, run_at > now() from graphile_worker.jobs") == [
+        (0, None, True)
+    ]
+    assert rows(database_url, "select locked_at from graphile_worker._private_job_queues") == [(None,)]
+
+
+def test_a_second_signal_ends_a_run_at_once(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/waiting.py", WAITING)
+    shell.gw("add", "waiting")
+
+    with shell.started("run", "--grace-period", "1h") as running:
+        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
+        running.send(signal.SIGINT)
+        running.send(signal.SIGTERM)
+        ended = running.end()
+
+    assert ended.code < 0
+    assert rows(database_url, "select attempts, locked_at from graphile_worker.jobs") == [(0, None)]
+
+
+def test_a_run_stops_with_57_when_a_breaking_migration_is_announced(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/polite.py", POLITE)
+    shell.gw("add", "polite")
+    announce = "select pg_notify('worker:migrate', '{\"migrationNumber\": 999, \"breaking\": true}')"
+
+    with shell.started("run") as running:
+        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
+        rows(database_url, announce)
+        ended = running.end()
+
+    assert ended.code == 57
+    assert jobs(database_url) == []

@@ -1,0 +1,133 @@
+"""The frame of the program: quick help, honest manual, exit codes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gw_core
+from gw_cli import commands, manual
+from gw_cli.configuration import SETTINGS
+from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
+from gw_cli.root import root_command
+from gw_cli.shapes import KEYS
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.worker", "asyncio", "email")
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules a call of the program has loaded in the end."""
+    script = (
+        "import sys\nfrom gw_cli.app import program\nprogram(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+# -- quick -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("--version",), ("run", "--help"), ("add", "--help"), ("config", "show", "--help")],
+    ids=" ".join,
+)
+def test_help_loads_neither_driver_nor_drawing(arguments: tuple[str, ...]) -> None:
+    assert [name for name in HEAVY if name in loaded_by(*arguments)] == []
+
+
+def test_the_list_of_commands_is_shown_without_loading_any() -> None:
+    assert not [name for name in loaded_by("--help") if re.match(r"gw_cli\.commands\.", name)]
+
+
+def test_the_version_is_shown_without_the_frame() -> None:
+    assert "typer" not in loaded_by("--version")
+
+
+def test_a_command_does_without_the_conversions_of_the_frame() -> None:
+    assert "pydantic" not in loaded_by("add", "hello", "--payload", "{", "--flag", "a", "--json")
+
+
+# -- honest ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", sorted(REFERENCE.glob("*.md")), ids=lambda page: page.name)
+def test_a_reference_page_says_what_the_program_is(page: Path) -> None:
+    text = page.read_text("utf-8")
+
+    assert manual.renewed(text) == text, "renew it with: python -m gw_cli.manual docs/reference"
+
+
+@pytest.mark.parametrize(
+    ("page", "part"),
+    [
+        ("cli.md", "commands"),
+        ("configuration.md", "settings"),
+        ("configuration.md", "variables"),
+        ("exit-codes.md", "exit_codes"),
+    ],
+)
+def test_every_generated_part_has_its_place(page: str, part: str) -> None:
+    assert f"<!-- generated: {part} -->" in (REFERENCE / page).read_text("utf-8")
+
+
+@pytest.mark.parametrize("entry", commands.ENTRIES, ids=lambda entry: entry.name)
+def test_the_list_of_commands_says_what_each_says_of_itself(entry: commands.Entry) -> None:
+    assert entry.load().help.strip().splitlines()[0] == entry.summary
+
+
+def test_every_command_and_option_explains_itself() -> None:
+    for name, command in manual.leaves(root_command()):
+        for parameter in command.params:
+            assert parameter.help or parameter.hidden, f"{name} {parameter.name}"
+
+
+def test_every_setting_is_an_option_of_run() -> None:
+    run = dict(manual.leaves(root_command()))["gw run"]
+
+    assert {setting.flag for setting in SETTINGS} <= {flag for parameter in run.params for flag in parameter.opts}
+
+
+def test_every_key_of_a_job_is_documented() -> None:
+    page = (REFERENCE / "cli.md").read_text("utf-8")
+
+    assert [key for key in (*KEYS, "payload") if f"| `{key}` |" not in page] == []
+
+
+# -- exit codes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        pytest.param(gw_core.InvalidJobError("x"), 2, id="a job that breaks a rule"),
+        pytest.param(gw_core.InvalidSettingError("x"), 2, id="a setting out of range"),
+        pytest.param(gw_core.CrontabError("x"), 2, id="a crontab"),
+        pytest.param(gw_core.NoConnectionError("x"), 2, id="no connection given"),
+        pytest.param(gw_core.DatabaseUnavailableError("x"), 3, id="a server that is away"),
+        pytest.param(gw_core.TransientDatabaseError("x"), 3, id="a deadlock"),
+        pytest.param(gw_core.EmbeddedError("x"), 3, id="an embedded server that does not start"),
+        pytest.param(gw_core.AuthenticationError("x"), 4, id="a wrong password"),
+        pytest.param(gw_core.PermissionDeniedError("x"), 4, id="a right that lacks"),
+        pytest.param(gw_core.SchemaMissingError("x"), 5, id="a schema that is missing"),
+        pytest.param(gw_core.SchemaTooOldError("x"), 5, id="a schema that is too old"),
+        pytest.param(NothingMatchedError("x"), 6, id="nothing matched"),
+        pytest.param(gw_core.TaskLoadError("x"), 8, id="tasks that cannot be loaded"),
+        pytest.param(gw_core.SchemaTooNewError("x"), 57, id="a schema that is too new"),
+        pytest.param(gw_core.LockedJobsError("x"), 1, id="another error of ours"),
+        pytest.param(KeyboardInterrupt(), 130, id="an interrupt"),
+        pytest.param(RuntimeError("x"), 1, id="a fault of ours"),
+    ],
+)
+def test_an_error_decides_the_exit_code(error: BaseException, code: int) -> None:
+    assert verdict(error) == code
+
+
+def test_exit_codes_are_distinct_and_explained() -> None:
+    assert len({code.value for code in ExitCode}) == len(ExitCode)
+    assert all(code.meaning.endswith(".") for code in ExitCode)

@@ -1,0 +1,387 @@
+"""Wrong input gets one clear sentence and an exit code, and leaves nothing changed."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from cli_support import Ended, Shell, jobs, rows
+
+pytestmark = pytest.mark.acceptance
+
+HELLO = "def hello(payload):\n    pass\n"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, database_url: str) -> Shell:
+    return Shell(tmp_path, database=database_url)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Shell:
+    """A shell that knows no database."""
+    return Shell(tmp_path)
+
+
+def assert_refused(ended: Ended, code: int, *words: str) -> None:
+    """One sentence that begins with our name and says these words, on stderr and nowhere else."""
+    assert (ended.code, ended.out) == (code, "")
+    assert ended.err.startswith("gw: ")
+    assert ended.err.count("\n") == 1, ended.err
+    assert "Traceback" not in ended.err
+    for each in words:
+        assert each in ended.err
+
+
+# -- the command line itself -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("lst",), ("there is no command 'lst'", "did you mean gw list?"), id="a command misspelt"),
+        pytest.param(("\x1b[2J",), (r"there is no command '\x1b[2J'",), id="a command that would steer the terminal"),
+        pytest.param(("add", "hello", "--bogus"), ("no such option: --bogus", "gw add --help"), id="an unknown option"),
+        pytest.param(("--bogus",), ("no such option: --bogus", "gw --help"), id="an unknown option of the program"),
+        pytest.param(("add",), ("missing argument 'TASK'", "gw add --help"), id="no task"),
+        pytest.param(("add", "hello", "--queue"), ("--queue", "requires an argument"), id="an option without value"),
+        pytest.param(("add", "a", "b"), ("unexpected extra argument",), id="one argument too many"),
+        pytest.param(("config",), ("missing command", "gw config --help"), id="half a command"),
+        pytest.param(("run", "--jobs", "0"), ("--jobs '0'", "from 1 to 10000"), id="no jobs at once"),
+        pytest.param(("run", "--poll-interval", "soon"), ("--poll-interval 'soon'", "like 90s"), id="no span"),
+        pytest.param(("run", "--log-level", "loud"), ("--log-level 'loud'", "debug, info"), id="no level"),
+        pytest.param(("run", "-v", "-q"), ("say different things",), id="loud and quiet"),
+        pytest.param(("run", "--once", "--schema-only"), ("--once and --schema-only",), id="two ways to end"),
+        pytest.param(("run", "--once", "--watch"), ("--watch", "leave one of them out"), id="watching an end"),
+        pytest.param(("run", "--tasks", "a", "--app", "b:c"), ("app and tasks",), id="two sources of tasks"),
+        pytest.param(("migrate", "--sql", "--plan"), ("--sql prints a script",), id="a script and a plan"),
+        pytest.param(("list", "--state", "gone"), ("--state 'gone'", "ready, scheduled"), id="no state"),
+        pytest.param(("list", "--limit", "0"), ("--limit '0'", "from 1 to"), id="no limit"),
+        pytest.param(("list", "--config", "no.toml"), ("no.toml' does not exist",), id="no configuration file"),
+    ],
+)
+def test_wrong_words_are_refused(shell: Shell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert_refused(shell.gw(*arguments), 2, *words)
+
+
+def test_a_wrong_variable_is_named(shell: Shell) -> None:
+    assert_refused(shell.gw("run", GW_JOBS="many"), 2, "GW_JOBS 'many': give a whole number")
+
+
+def test_an_unknown_key_in_the_file_is_named_with_its_nearest(shell: Shell) -> None:
+    path = shell.write("gw.toml", "poll_intervall = '1s'\n")
+
+    assert_refused(shell.gw("list"), 2, str(path), "'poll_intervall'", "did you mean poll-interval?")
+
+
+# -- reaching the database ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("add", "hello"), ("list",), ("remove", "k"), ("migrate",), ("run",), ("run", "--once"), ("migrate", "--plan")],
+    ids=" ".join,
+)
+def test_without_a_connection_the_ways_to_give_one_are_named(nowhere: Shell, arguments: tuple[str, ...]) -> None:
+    nowhere.write("tasks/hello.py", HELLO)
+
+    assert_refused(nowhere.gw(*arguments), 2, "--connection", "DATABASE_URL", "embedded:")
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port nobody listens on, kept by being bound."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("arguments", [("add", "hello"), ("list",), ("migrate",), ("run",)], ids=" ".join)
+def test_a_server_that_is_not_there_is_said_to_be(nowhere: Shell, closed_port: int, arguments: tuple[str, ...]) -> None:
+    nowhere.write("tasks/hello.py", HELLO)
+
+    ended = nowhere.gw(*arguments, "-c", f"postgres://me:hidden@127.0.0.1:{closed_port}/x")
+
+    assert_refused(ended, 3, "cannot be reached", str(closed_port))
+    assert "hidden" not in ended.err
+
+
+@contextmanager
+def _server_that_refuses_passwords() -> Iterator[tuple[int, list[bytes]]]:
+    """A server that asks for a password and then refuses it, as PostgreSQL does; yields port and passwords."""
+    seen: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            while True:
+                (length,) = struct.unpack("!I", connection.recv(4))
+                if struct.unpack("!I", connection.recv(4))[0] not in (80877103, 80877104):
+                    break
+                connection.sendall(b"N")  # neither TLS nor GSSAPI
+            connection.recv(length)
+            connection.sendall(b"R" + struct.pack("!II", 8, 3))
+            seen.append(connection.recv(1024))
+            fields = b'SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed for user "me"\0\0'
+            connection.sendall(b"E" + struct.pack("!I", len(fields) + 4) + fields)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                serve(listener.accept()[0])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1], seen
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+
+
+@pytest.mark.parametrize("arguments", [("add", "hello"), ("run",), ("migrate", "--debug")], ids=" ".join)
+def test_a_wrong_password_is_said_and_never_shown(nowhere: Shell, arguments: tuple[str, ...]) -> None:
+    nowhere.write("tasks/hello.py", HELLO)
+
+    with _server_that_refuses_passwords() as (port, seen):
+        ended = nowhere.gw(*arguments, "-c", f"postgres://me:hidden@127.0.0.1:{port}/x")
+
+    assert any(b"hidden" in each for each in seen)
+    assert (ended.code, ended.out) == (4, "")
+    assert "the server refused the connection" in ended.err
+    assert "hidden" not in ended.err
+
+
+def test_a_role_that_does_not_exist_is_said(nowhere: Shell, database_url: str) -> None:
+    conninfo = psycopg.conninfo.make_conninfo(database_url, user="gw_test_nobody")
+
+    assert_refused(nowhere.gw("list", "-c", conninfo), 4, "gw_test_nobody")
+
+
+@pytest.mark.parametrize(
+    "conninfo",
+    [
+        pytest.param("postgres:/me:hidden@db/x", id="a slash is missing"),
+        pytest.param("hidden", id="only the password"),
+        pytest.param("postgres://me:hid%zzhidden@db/x", id="a percent sign that is not encoded"),
+        pytest.param("postgres://me:hidden@[::1/x", id="a bracket is open"),
+        pytest.param("host=db password='hidden", id="a quote is open"),
+    ],
+)
+def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere: Shell, conninfo: str) -> None:
+    ended = nowhere.gw("list", "-c", conninfo)
+
+    assert_refused(ended, 2, "connection string")
+    assert "hidden" not in ended.err
+
+
+# -- the schema --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [("add", "hello"), ("list",), ("remove", "k")], ids=" ".join)
+def test_a_schema_that_is_missing_names_the_command_that_installs_it(
+    tmp_path: Path, empty_database_url: str, arguments: tuple[str, ...]
+) -> None:
+    ended = Shell(tmp_path, database=empty_database_url).gw(*arguments)
+
+    assert_refused(ended, 5, "gw migrate --schema graphile_worker")
+    assert rows(empty_database_url, "select nspname from pg_namespace where nspname = 'graphile_worker'") == []
+
+
+@pytest.mark.parametrize("arguments", [("migrate",), ("migrate", "--plan"), ("run",), ("run", "--once")], ids=" ".join)
+def test_a_schema_that_is_too_new_ends_with_57(shell: Shell, database_url: str, arguments: tuple[str, ...]) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    rows(database_url, "insert into graphile_worker.migrations (id, breaking) values (999, true)")
+    ledger = rows(database_url, "select * from graphile_worker.migrations order by id")
+
+    assert_refused(shell.gw(*arguments), 57, "999", "graphile_worker")
+    assert rows(database_url, "select * from graphile_worker.migrations order by id") == ledger
+
+
+# -- jobs --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("hello", "-p", "{"), ("payload is not JSON", "line 1, column 2"), id="a payload cut short"),
+        pytest.param(("hello", "-p", "{'a': 1}"), ("payload is not JSON",), id="a payload in single quotes"),
+        pytest.param(("hello", "-p", ""), ("payload is empty",), id="an empty payload"),
+        pytest.param(("hello", "-p", "-"), ("payload from stdin is empty",), id="nothing on stdin"),
+        pytest.param(("hello", "-p", "NaN"), ("NaN",), id="a payload JSON does not know"),
+        pytest.param(("hello", "-p", r'{"a": "\u0000"}'), (r"\u0000",), id="a NUL in the payload"),
+        pytest.param(("hello", "--payload-file", "no.json"), ("no.json' cannot be read",), id="no payload file"),
+        pytest.param(("hello", "-p", "1", "--payload-file", "x"), ("both given",), id="two payloads"),
+        pytest.param(("hello", "--job-key-mode", "replace"), ("without a key",), id="a key mode without a key"),
+        pytest.param(("hello", "-k", "x", "--job-key-mode", "keep"), ("'keep' is unknown",), id="no key mode"),
+        pytest.param(("h" * 129,), ("identifier", "129", "128"), id="an identifier too long"),
+        pytest.param(("",), ("identifier is empty",), id="an empty identifier"),
+        pytest.param(("hello", "-q", "q" * 129), ("queue name", "129", "128"), id="a queue too long"),
+        pytest.param(("hello", "-k", "k" * 513), ("job key", "513", "512"), id="a key too long"),
+        pytest.param(("hello", "--max-attempts", "0"), ("max attempts is 0",), id="no attempts"),
+        pytest.param(("hello", "--max-attempts", "32768"), ("max attempts is 32768",), id="too many attempts"),
+        pytest.param(("hello", "--max-attempts", "x"), ("--max-attempts 'x'", "whole number"), id="no number"),
+        pytest.param(("hello", "--priority", "32768"), ("priority is 32768", "32767"), id="a priority beyond smallint"),
+        pytest.param(("hello", "--priority", "-32769"), ("priority is -32769",), id="a priority below smallint"),
+        pytest.param(("hello", "--priority", "9" * 30), ("--priority",), id="a priority beyond everything"),
+        pytest.param(("hello", "--run-at", "tomorrow"), ("--run-at", "'tomorrow' is not a moment"), id="no moment"),
+        pytest.param(("hello", "--run-at", "2026-01-31T08:00:00"), ("time zone",), id="a moment without its zone"),
+        pytest.param(("hello", "--flag", ""), ("flag is empty",), id="an empty flag"),
+        pytest.param(("hello", "--run-at", "+9999999w"), ("--run-at",), id="a moment beyond the calendar"),
+    ],
+)
+def test_a_job_that_cannot_be_is_not_added(
+    shell: Shell, database_url: str, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    rows(database_url, "select graphile_worker.add_job('before', '[1]', job_key => 'x')")
+    before = jobs(database_url)
+
+    ended = shell.gw("add", *arguments)
+
+    assert_refused(ended, 2, *words)
+    assert jobs(database_url) == before
+    assert len(before) == 1
+
+
+def test_removing_a_job_that_is_not_there_says_so(shell: Shell) -> None:
+    assert_refused(shell.gw("remove", "no\x1bkey"), 6, r"no job has the key 'no\x1bkey'")
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        pytest.param({}, ("tasks",), id="no folder"),
+        pytest.param({"tasks/_helper.py": ""}, ("no task",), id="an empty folder"),
+    ],
+)
+def test_a_run_without_tasks_is_refused(shell: Shell, files: dict[str, str], words: tuple[str, ...]) -> None:
+    for name, text in files.items():
+        shell.write(name, text)
+
+    assert_refused(shell.gw("run", "--once"), 8, *words)
+
+
+@pytest.mark.parametrize("app", ["nowhere:app", "hello", "json:nothing", ":", "json:dumps"])
+def test_an_app_that_cannot_be_loaded_is_named(shell: Shell, app: str) -> None:
+    ended = shell.gw("run", "--once", "--app", app)
+
+    assert (ended.code, ended.out) == (8, "")
+    assert app.partition(":")[0] in ended.err
+    assert "Traceback" not in ended.err
+
+
+BROKEN = "import hello\n\n\ndef broken(payload):\n    pass\n\n\nraise KeyError('no\\x1bsuch')\n"
+
+
+def test_a_task_file_that_does_not_import_is_shown_and_the_others_run(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.write("tasks/broken.py", BROKEN)
+    shell.gw("add", "hello")
+    shell.gw("add", "broken")
+
+    ended = shell.gw("run", "--once")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert "broken.py:8" in ended.err
+    assert "KeyError" in ended.err
+    assert "\x1b" not in ended.err
+    assert "(hello," in ended.err
+    assert [state for (state,) in rows(database_url, "select attempts from graphile_worker._private_jobs")] == [0]
+
+
+def test_a_task_file_that_does_not_import_is_refused_when_strict(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.write("tasks/broken.py", BROKEN)
+    shell.gw("add", "hello")
+    before = jobs(database_url)
+
+    ended = shell.gw("run", "--once", "--strict")
+
+    assert (ended.code, ended.out) == (8, "")
+    assert ended.err.startswith("gw: not every task could be loaded:\n")
+    assert "broken.py:8" in ended.err
+    assert "\x1b" not in ended.err
+    assert jobs(database_url) == before
+
+
+def test_an_executable_that_is_not_executable_is_named(shell: Shell) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.write("tasks/shell.sh", "#!/bin/sh\ntrue\n", mode=0o644)
+
+    ended = shell.gw("run", "--once")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert "shell.sh" in ended.err
+    assert "execut" in ended.err
+
+
+def test_a_task_whose_body_would_never_run_is_named(shell: Shell) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.write("tasks/yields.py", "def yields(payload):\n    yield 1\n")
+
+    ended = shell.gw("run", "--once")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert "yields.py:1: this cannot be the task 'yields'" in ended.err
+
+
+ENDINGS = {
+    "raises": ("raise ValueError('no\\x1bgood')", "ValueError: no\x1bgood"),
+    "exits": ("import sys\n    sys.exit(3)", "the task called sys.exit(3)"),
+    "interrupts": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    "lazy": ("return (each for each in ())", "generator"),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_task_that_ends_badly_fails_its_job_and_nothing_else(shell: Shell, database_url: str, name: str) -> None:
+    body, error = ENDINGS[name]
+    shell.write(f"tasks/{name}.py", f"def {name}(payload):\n    {body}\n")
+    shell.write("tasks/hello.py", HELLO)
+    shell.gw("add", name)
+    shell.gw("add", "hello")
+
+    ended = shell.gw("run", "--once", "--jobs", "1")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert "\x1b" not in ended.err
+    assert "(hello," in ended.err
+    ((last_error, attempts, locked_at),) = rows(
+        database_url, "select last_error, attempts, locked_at from graphile_worker._private_jobs"
+    )
+    assert error in last_error
+    assert (attempts, locked_at) == (1, None)
+
+
+def test_a_failed_job_is_a_failure_when_strict(shell: Shell) -> None:
+    shell.write("tasks/raises.py", "def raises(payload):\n    raise ValueError\n")
+    shell.gw("add", "raises")
+
+    assert shell.gw("run", "--once", "--strict").code == 1
+
+
+def test_a_task_that_returns_nonsense_has_done_its_job(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/odd.py", "def odd(payload):\n    return object()\n")
+    shell.gw("add", "odd")
+
+    ended = shell.gw("run", "--once")
+
+    assert (ended.code, ended.out, jobs(database_url)) == (0, "", [])
+
+
+def test_a_job_nobody_here_knows_stays_untouched(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    shell.gw("add", "stranger")
+    before = jobs(database_url)
+
+    ended = shell.gw("run", "--once")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert jobs(database_url) == before
