@@ -111,6 +111,7 @@ class Scheduler(Service):
         self._next = _NEVER
         self._armed = False
         self._failures = 0
+        self._has_complained = False
 
     # -- the service -----------------------------------------------------------------------------------------------
 
@@ -300,14 +301,16 @@ class Scheduler(Service):
         self._failures += 1
         grown = SHORTEST_DELAY * 1.5 ** min(self._failures - 1, 20)
         delay = min(grown, LONGEST_DELAY) * random.uniform(0.5, 1.5)
-        if self._failures == 1:
+        # Two workers whose crontabs differ in order may deadlock; one try later all is well, and not worth a warning.
+        if not self._has_complained and not (self._failures == 1 and isinstance(error, TransientDatabaseError)):
+            self._has_complained = True
             self._events.emit(e.CronFailed(error=error, delay=delay))
         return delay
 
     def _recover(self) -> None:
-        if self._failures:
+        if self._has_complained:
             self._events.emit(e.CronRestored(attempts=self._failures))
-            self._failures = 0
+        self._failures, self._has_complained = 0, False
 
 
 def _unchanging(items: tuple[CrontabItem, ...]) -> Callable[[], Iterable[CrontabItem]]:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from crontab_support import World
 
-from gw_cli import root
 from gw_cli.app import program
+from gw_cli.commands import ENTRIES
 from gw_cli.frame import Entry
 
 CRONTAB = """\
@@ -29,8 +29,8 @@ Gw = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def gw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Gw:
     """Run the program in an empty folder; answers its exit code, stdout and stderr."""
-    if "cron" not in {entry.name for entry in root.ENTRIES}:
-        monkeypatch.setattr(root, "ENTRIES", (*root.ENTRIES, Entry("cron", "Recurring tasks", "Look at crontabs.")))
+    if "cron" not in {entry.name for entry in ENTRIES}:
+        monkeypatch.setattr("gw_cli.root.ENTRIES", (*ENTRIES, Entry("cron", "Jobs", "Look at recurring tasks.")))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:

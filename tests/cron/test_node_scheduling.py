@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from gw_core.maintenance.scheduler import Scheduler
 
 pytestmark = pytest.mark.interop
 
-SCRIPT = Path(__file__).with_name("node_scheduler.mjs")
+NODE_SCRIPT = Path(__file__).with_name("node_scheduler.mjs")
+OUR_SCRIPT = Path(__file__).with_name("our_scheduler.py")
 CRONTAB = "* * * * * tick\n*/2 * * * * tock ?id=second-minute&fill=1h\n* * * * * keyed ?jobKey=k {a: 1}"
 SPEED = 60
 
@@ -59,7 +61,20 @@ class Ours:
 
 @contextmanager
 def theirs(ancestor: Ancestor, url: str, clock: FastClock) -> Iterator[subprocess.Popen[str]]:
-    command = [ancestor.node, str(SCRIPT), ancestor.entry, url, CRONTAB, clock.origin, str(SPEED)]
+    with _started([ancestor.node, str(NODE_SCRIPT), ancestor.entry], url, clock) as process:
+        yield process
+
+
+@contextmanager
+def ours_apart(url: str, clock: FastClock) -> Iterator[subprocess.Popen[str]]:
+    """One of our schedulers as a process of its own, which can be killed."""
+    with _started([sys.executable, str(OUR_SCRIPT)], url, clock) as process:
+        yield process
+
+
+@contextmanager
+def _started(program: list[str], url: str, clock: FastClock) -> Iterator[subprocess.Popen[str]]:
+    command = [*program, url, CRONTAB, clock.origin, str(SPEED)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -74,19 +89,19 @@ def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_
 ) -> None:
     clock = FastClock()
     world = World(database_url, clock)  # type: ignore[arg-type]
-    with theirs(ancestor, database_url, clock) as first, theirs(ancestor, database_url, clock) as second:
-        ours = [Ours(world.scheduler(CRONTAB)) for _ in range(2)]
+    with (
+        theirs(ancestor, database_url, clock) as first,
+        theirs(ancestor, database_url, clock) as second,
+        ours_apart(database_url, clock) as third,
+    ):
+        survivor = Ours(world.scheduler(CRONTAB))
         try:
-            _minutes_pass(world, 3)
-            first.kill()
-            _minutes_pass(world, 3)
-            ours[0].stop()
-            _minutes_pass(world, 3)
-            second.kill()
+            for victim in (first, third, second):
+                _minutes_pass(world, 3)
+                victim.kill()
             _minutes_pass(world, 3)
         finally:
-            for each in ours:
-                each.stop()
+            survivor.stop()
 
     due = world.due()
     ticks = [minute for task, minute in due if task == "tick"]

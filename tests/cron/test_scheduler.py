@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from crontab_support import START, World, at
+from crontab_support import START, Line, World, at
 from support import wait_until
 
 from gw_core.domain.crontab_item import CrontabItem, crontab_item
-from gw_core.domain.errors import CrontabError, DatabaseError, JobRefusedError
+from gw_core.domain.errors import CrontabError, DatabaseError, JobRefusedError, TransientDatabaseError
 from gw_core.domain.events import Event
 from gw_core.domain.job import JobSpec
 from gw_core.domain.schedule_events import (
@@ -27,7 +30,8 @@ from gw_core.domain.schedule_events import (
     CronStarted,
     CronStarting,
 )
-from gw_core.maintenance.scheduler import CATCH_UP_LIMIT, LONGEST_REST
+from gw_core.maintenance.scheduler import CATCH_UP_LIMIT, LONGEST_REST, Scheduler
+from gw_core.postgres.database import Connection, Database
 
 EVERY_MINUTE = "* * * * * tick"
 
@@ -302,6 +306,53 @@ def test_a_missing_schema_is_an_outage_and_not_the_end(world: World) -> None:
 
     assert world.due() == [("tick", "12:01")]
     assert next(str(event.error) for event in heard if isinstance(event, CronFailed)).startswith("schema")
+
+
+def test_a_single_deadlock_is_not_worth_a_warning(world: World) -> None:
+    class Deadlocked(Line):
+        def __init__(self, database: Database) -> None:
+            super().__init__(database)
+            self.errors = 0
+
+        @contextmanager
+        def connection(self) -> Iterator[Connection]:
+            if self.errors:
+                self.errors -= 1
+                raise TransientDatabaseError("deadlock detected")
+            with super().connection() as connection:
+                yield connection
+
+    heard: list[Event] = []
+    line = Deadlocked(world.database)
+    scheduler = world.scheduler(EVERY_MINUTE, line=line, heard=heard)
+    scheduler.turn()
+    for minute, errors in ((1, 1), (2, 3)):
+        world.clock.now = at(f"12:0{minute}:01")
+        line.errors = errors
+        for _ in range(errors + 1):
+            scheduler.turn()
+    line.close()
+
+    assert [job.due for job in world.jobs()] == ["12:01", "12:02"]
+    assert [event.attempts for event in heard if isinstance(event, CronRestored)] == [3]
+    assert names(heard).count("CronFailed") == 1
+
+
+def test_workers_whose_crontabs_differ_in_order_still_add_each_job_once(world: World) -> None:
+    tasks = [f"task{number}" for number in range(30)]
+    shuffled = [random.Random(seed).sample(tasks, len(tasks)) for seed in range(6)]
+    workers = [world.scheduler([crontab_item("* * * * *", task) for task in order]) for order in shuffled]
+
+    def minutes(worker: Scheduler) -> None:
+        while worker.turn() < timedelta(seconds=20):
+            pass  # a deadlock: the next turn tries again
+
+    for minute in range(4):
+        world.clock.now = at(f"12:0{minute}:30")
+        with ThreadPoolExecutor(len(workers)) as threads:
+            list(threads.map(minutes, workers))
+
+    assert len(world.jobs()) == len(set(world.due())) == 3 * 30
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
