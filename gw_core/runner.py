@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
 from typing import Final
 
@@ -334,16 +335,23 @@ def _items_of(crontab: Iterable[CrontabItem] | Path | str | None) -> tuple[Cront
 
 
 class _Signals:
-    """Handlers for the signals that end a run, for as long as the block lasts."""
+    """Handlers for the signals that end a run, for as long as the block lasts.
+
+    Python runs a handler between any two instructions of the main thread, also while that holds a lock the handler
+    would need. So a handler only puts the signal into a queue, the one thing that is safe there, and a thread of our
+    own does what follows from it.
+    """
 
     def __init__(self, handle: Callable[[str], None], *, enabled: bool) -> None:
         self._handle = handle
         # Python delivers signals to the main thread alone, and lets no other install handlers.
         self._enabled = enabled and threading.current_thread() is threading.main_thread()
         self._former: dict[int, object] = {}
+        self._received: SimpleQueue[int | None] = SimpleQueue()
 
     def __enter__(self) -> None:
         if self._enabled:
+            threading.Thread(target=self._react, name="gw-signals", daemon=True).start()
             for number in _SIGNALS:
                 self._former[number] = signal.signal(number, self._receive)
 
@@ -351,6 +359,11 @@ class _Signals:
         for number, handler in self._former.items():
             with suppress(TypeError, ValueError):  # a handler that was not installed from Python cannot be put back
                 signal.signal(number, handler)  # type: ignore[arg-type] # what signal.signal() gave us
+        self._received.put(None)
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        self._handle(signal.Signals(number).name)
+        self._received.put(number)
+
+    def _react(self) -> None:
+        while (number := self._received.get()) is not None:
+            self._handle(signal.Signals(number).name)
