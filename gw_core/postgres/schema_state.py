@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass
 from enum import StrEnum
@@ -61,7 +60,6 @@ class SchemaState:
     """What is installed in a schema, as one statement found it."""
 
     schema: str
-    role: str
     server_version: int
     schema_exists: bool
     ledger_exists: bool
@@ -167,32 +165,28 @@ def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> 
 
 
 def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
-    server_version, role, schema_exists, shared_ledger, own_ledger, relations, is_repaired = row
-    shared = _ledger_rows(shared_ledger)
-    numbers = [int(entry["id"]) for entry in shared]
-    breaking = [int(entry["id"]) for entry in shared if entry.get("breaking") == "true"]
+    server_version, schema_exists, relations, shared_ledger, own_ledger, is_repaired = row
+    shared = _numbered(shared_ledger)
     present = {
-        LEDGER_STEP: own_ledger is not None,
+        LEDGER_STEP: "_private_gw_migrations" in relations,
         REPAIR_STEP: is_repaired,
         WORKERS_STEP: "_private_gw_workers" in relations,
-        INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
+        INDEX_STEP: "jobs_gw_queued_index" in relations,
     }
     return SchemaState(
         schema=schema,
-        role=role,
         server_version=server_version,
         schema_exists=schema_exists,
-        ledger_exists=shared_ledger is not None,
-        breaking_known=all("breaking" in entry for entry in shared),
-        revision=max(numbers, default=None),
-        breaking_revision=max(breaking, default=None),
-        own_recorded=frozenset(int(entry["id"]) for entry in _ledger_rows(own_ledger)),
+        ledger_exists="migrations" in relations,
+        breaking_known="unknown" not in shared.values(),
+        revision=max(shared, default=None),
+        breaking_revision=max((number for number, flag in shared.items() if flag == "true"), default=None),
+        own_recorded=frozenset(_numbered(own_ledger)),
         own_present=frozenset(number for number, is_there in present.items() if is_there),
         has_rust_workers="_private_workers" in relations,
     )
 
 
-def _ledger_rows(xml: str | None) -> list[dict[str, str]]:
-    """Read the rows of a ledger out of PostgreSQL's own XML; the values we use are numbers and booleans."""
-    rows = re.findall(r"<row>(.*?)</row>", xml or "", re.DOTALL)
-    return [dict(re.findall(r"<(\w+)>([^<]*)</", row)) for row in rows]
+def _numbered(words: list[str]) -> dict[int, str]:
+    """Take the ledger's words apart: `19:true` is revision 19 with its flag."""
+    return {int(number): flag for number, _, flag in (word.partition(":") for word in words)}

@@ -1,5 +1,7 @@
 -- Install revision 20 in one step into a schema that has nothing of ours yet.
--- Names, column order and constraints are the contract that the Node.js worker and we share.
+-- Names, column order and constraints are the contract that the Node.js worker and we share. The names of the `not null`
+-- constraints are part of it: PostgreSQL keeps them since version 18 and forgets them before. They look odd because the
+-- ancestor made its tables under other names, beside older ones.
 
 \ir parts/ledger.sql
 
@@ -8,19 +10,22 @@ insert into :GRAPHILE_WORKER_SCHEMA.migrations (id, breaking)
   select number, number in (1, 3, 11, 13, 14, 16, 19) from generate_series(1, 20) as number;
 
 create table :GRAPHILE_WORKER_SCHEMA._private_tasks (
-  id integer generated always as identity constraint tasks_pkey primary key,
-  identifier text not null constraint tasks_identifier_key unique,
+  id integer constraint tasks_id_not_null not null generated always as identity,
+  identifier text constraint tasks_identifier_not_null not null constraint tasks_identifier_key unique,
+  constraint tasks_pkey primary key (id),
   constraint tasks_identifier_check check (length(identifier) <= 128)
 );
 alter sequence :GRAPHILE_WORKER_SCHEMA._private_tasks_id_seq rename to tasks_id_seq;
 alter table :GRAPHILE_WORKER_SCHEMA._private_tasks enable row level security;
 
 create table :GRAPHILE_WORKER_SCHEMA._private_job_queues (
-  id integer generated always as identity constraint job_queues_pkey1 primary key,
-  queue_name text not null constraint job_queues_queue_name_key unique,
+  id integer constraint job_queues_id_not_null not null generated always as identity,
+  queue_name text constraint job_queues_queue_name_not_null1 not null constraint job_queues_queue_name_key unique,
   locked_at timestamptz,
   locked_by text,
-  is_available boolean not null generated always as (locked_at is null) stored,
+  is_available boolean constraint job_queues_is_available_not_null not null
+    generated always as (locked_at is null) stored,
+  constraint job_queues_pkey1 primary key (id),
   constraint job_queues_queue_name_check check (length(queue_name) <= 128)
 );
 alter sequence :GRAPHILE_WORKER_SCHEMA._private_job_queues_id_seq rename to job_queues_id_seq;
@@ -28,23 +33,28 @@ alter table :GRAPHILE_WORKER_SCHEMA._private_job_queues enable row level securit
 
 -- No foreign keys: checking them would cost each insert two more index look-ups and two row locks.
 create table :GRAPHILE_WORKER_SCHEMA._private_jobs (
-  id bigint generated always as identity constraint jobs_pkey1 primary key,
+  id bigint constraint jobs_id_not_null1 not null generated always as identity,
   job_queue_id integer,
-  task_id integer not null,
-  payload json not null default '{}',
-  priority smallint not null default 0,
-  run_at timestamptz not null default now(),
-  attempts smallint not null default 0,
-  max_attempts smallint not null default 25 constraint jobs_max_attempts_check check (max_attempts >= 1),
+  task_id integer constraint jobs_task_id_not_null not null,
+  payload json constraint jobs_payload_not_null1 not null default '{}',
+  priority smallint constraint jobs_priority_not_null1 not null default 0,
+  run_at timestamptz constraint jobs_run_at_not_null1 not null default now(),
+  attempts smallint constraint jobs_attempts_not_null1 not null default 0,
+  max_attempts smallint constraint jobs_max_attempts_not_null1 not null default 25,
   last_error text,
-  created_at timestamptz not null default now(),
-  updated_at timestamptz not null default now(),
-  key text constraint jobs_key_key1 unique constraint jobs_key_check check (length(key) > 0 and length(key) <= 512),
+  created_at timestamptz constraint jobs_created_at_not_null1 not null default now(),
+  updated_at timestamptz constraint jobs_updated_at_not_null1 not null default now(),
+  key text,
   locked_at timestamptz,
   locked_by text,
-  revision integer not null default 0,
+  revision integer constraint jobs_revision_not_null1 not null default 0,
   flags jsonb,
-  is_available boolean not null generated always as (locked_at is null and attempts < max_attempts) stored
+  is_available boolean constraint jobs_is_available_not_null not null
+    generated always as (locked_at is null and attempts < max_attempts) stored,
+  constraint jobs_pkey1 primary key (id),
+  constraint jobs_key_key1 unique (key),
+  constraint jobs_key_check check (length(key) > 0 and length(key) <= 512),
+  constraint jobs_max_attempts_check check (max_attempts >= 1)
 );
 alter sequence :GRAPHILE_WORKER_SCHEMA._private_jobs_id_seq rename to jobs_id_seq1;
 alter table :GRAPHILE_WORKER_SCHEMA._private_jobs enable row level security;
@@ -57,8 +67,8 @@ create index jobs_no_queue_index on :GRAPHILE_WORKER_SCHEMA._private_jobs (prior
   where is_available = true and job_queue_id is null;
 
 create table :GRAPHILE_WORKER_SCHEMA._private_known_crontabs (
-  identifier text constraint known_crontabs_pkey primary key,
-  known_since timestamptz not null,
+  identifier text constraint known_crontabs_identifier_not_null not null constraint known_crontabs_pkey primary key,
+  known_since timestamptz constraint known_crontabs_known_since_not_null not null,
   last_execution timestamptz
 );
 alter table :GRAPHILE_WORKER_SCHEMA._private_known_crontabs enable row level security;

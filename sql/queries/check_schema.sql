@@ -1,23 +1,37 @@
 -- Tell what is installed in a schema, be it missing, older, newer or half ours.
--- table_to_xml reads a ledger only where there is one, with the columns it has; a plain select would fail to parse.
+-- A ledger is read only where there is one, with the columns it has, so the statement that reads it must be made while
+-- this one runs. ts_stat does that in every build of PostgreSQL: it runs a query and lists the words of its tsvectors.
+-- The XML functions do it too, but not all servers have them. A word is a number, a colon and the flag: `19:true`.
 -- Objects count, not numbers: the ancestors gave the same number to different things.
+with namespace as (
+  select oid, nspname from pg_namespace where nspname = %(schema)s
+), relation as (
+  select relname, nspname from pg_class join namespace on namespace.oid = relnamespace
+)
 select current_setting('server_version_num')::integer as server_version,
-       current_user::text as role_name,
-       namespace.oid is not null as schema_exists,
-       (select table_to_xml(pg_class.oid, false, false, '')::text
-          from pg_class
-         where relnamespace = namespace.oid and relname = 'migrations' and relkind = 'r') as shared_ledger,
-       (select table_to_xml(pg_class.oid, false, false, '')::text
-          from pg_class
-         where relnamespace = namespace.oid and relname = '_private_gw_migrations' and relkind = 'r') as own_ledger,
-       array(select relname::text
-               from pg_class
-              where relnamespace = namespace.oid
-                and relname in ('_private_gw_workers', 'jobs_gw_queued_index', 'jobs_gw_queue_heads_index',
-                                '_private_workers')) as relations,
-       exists (select from pg_proc
-                where pronamespace = namespace.oid
-                  and proname = 'add_jobs'
-                  and position(%(repair_marker)s in prosrc) > 0) as is_repaired
-  from (values (%(schema)s)) as wanted (name)
-  left join pg_namespace as namespace on namespace.nspname = wanted.name;
+       exists (select from namespace) as schema_exists,
+       array(
+         select relname::text from relation
+          where relname in ('migrations', '_private_gw_migrations', '_private_gw_workers', 'jobs_gw_queued_index',
+                            '_private_workers')
+       ) as relations,
+       array(
+         select word from ts_stat(coalesce((
+           select format(
+                    'select array_to_tsvector('
+                    'array[id || '':'' || coalesce(to_jsonb(ledger)->>''breaking'', ''unknown'')]) '
+                    'from %%I.migrations as ledger', nspname)
+             from relation where relname = 'migrations'
+         ), 'select null::tsvector where false'))
+       ) as shared_ledger,
+       array(
+         select word from ts_stat(coalesce((
+           select format('select array_to_tsvector(array[id || '':'']) from %%I._private_gw_migrations', nspname)
+             from relation where relname = '_private_gw_migrations'
+         ), 'select null::tsvector where false'))
+       ) as own_ledger,
+       exists (
+         select from pg_proc
+           join namespace on namespace.oid = pronamespace
+          where proname = 'add_jobs' and position(%(repair_marker)s in prosrc) > 0
+       ) as is_repaired;

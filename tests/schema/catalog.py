@@ -23,7 +23,7 @@ QUERIES = {
          where relnamespace = %(oid)s and attnum > 0 and not attisdropped""",
     "constraint": """
         select format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
-          from pg_constraint where connamespace = %(oid)s and contype <> 'n'""",
+          from pg_constraint where connamespace = %(oid)s""",
     "index": """
         select pg_get_indexdef(indexrelid, 0, true)
           from pg_index join pg_class on pg_class.oid = indexrelid where relnamespace = %(oid)s""",

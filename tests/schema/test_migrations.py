@@ -465,6 +465,27 @@ def test_the_script_run_by_psql_does_what_migrate_does(empty_database_url: str, 
     assert catalog(empty_database_url, name, with_bodies=True) == catalog(database_url, name, with_bodies=True)
 
 
+def test_the_script_of_an_upgrade_refuses_locked_jobs_and_stops_there(database_url: str) -> None:
+    if shutil.which("psql") is None and os.environ.get("CI") != "true":
+        pytest.skip("psql is not installed")
+    back_to_revision_18(database_url)
+    text = script(database_url)
+    with connected(database_url) as schema:
+        schema.claim(schema.add_job())
+
+    psql = ["psql", "-X", "-q", "-d", database_url]
+    refused = subprocess.run(psql, input=text, text=True, timeout=60, capture_output=True)
+
+    assert refused.returncode != 0
+    assert "There are locked jobs present" in refused.stderr
+    assert state_of(database_url).revision == 18
+
+    with connected(database_url) as schema:
+        schema.call("force_unlock_workers", worker_ids=["pool-theirs"])
+    subprocess.run(psql, input=text, text=True, timeout=60, capture_output=True, check=True)
+    assert state_of(database_url).status is SchemaStatus.CURRENT
+
+
 def test_a_connection_and_a_database_serve_as_well_as_a_string(empty_database_url: str) -> None:
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         assert len(plan(connection).steps) == len(FRESH)

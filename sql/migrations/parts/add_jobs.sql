@@ -36,7 +36,10 @@ begin
     if cardinality(v_keys) > 0 then
       -- Wait here for whoever is claiming, settling or replacing a job with one of our keys, always in the order of id,
       -- so that two calls with the same keys cannot lock each other out. From here on nobody but us changes these rows.
-      perform from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.key = any(v_keys) order by jobs.id for update;
+      perform from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+        where jobs.key = any(v_keys)
+        order by jobs.id
+        for update;
 
       -- A statement of its own, because it must see what the wait above let happen.
       -- A job that runs, or failed for good, gives up its key and never runs again; a new job takes the key.
@@ -48,8 +51,8 @@ begin
          and jobs.is_available is not true;
     end if;
 
-    -- The rows are made in the order of the specifications, whatever order the joins find them in: jobs of one queue run
-    -- in the order of id. And a task deleted since the first statement above makes this fail; an inner join would drop
+    -- The rows are made in the order of the specifications, whatever order the joins find them in, for the jobs of a
+    -- queue run in the order of id. A task deleted since the first statement makes this fail; an inner join would drop
     -- its jobs in silence.
     return query
       insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
