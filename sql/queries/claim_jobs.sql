@@ -9,6 +9,8 @@
 -- * Jobs of held queues are read up to the first `reach` queued jobs (`near`). When those are used up, `walk` steps from
 --   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`).
 -- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.
+-- Both kinds together are cut to the limit (`taken`): a pool must not take what it has no thread for, nor a less urgent
+-- job because it is of the other kind. What was locked beyond that is free again when the statement ends.
 with recursive
 unqueued_levels (priority) as (
   (
@@ -33,10 +35,10 @@ unqueued_levels (priority) as (
    where unqueued_levels.priority is not null
 ),
 unqueued as materialized (
-  select due.id
+  select due.*
     from unqueued_levels
    cross join lateral (
-           select jobs.id
+           select jobs.id, jobs.priority, jobs.run_at
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id is null
@@ -169,7 +171,7 @@ held_queues as materialized (
      for update skip locked
 ),
 queued as materialized (
-  select jobs.id, jobs.job_queue_id
+  select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id = any(array(
            select picks.id
@@ -177,21 +179,33 @@ queued as materialized (
             where (picks.job_queue_id in (select id from held_queues)) is true
          ))
      and jobs.is_available = true
-     and jobs.job_queue_id is not null
+     and jobs.job_queue_id = any(array(select id from held_queues))
      and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+     and jobs.task_id = any(%(task_ids)s::int[])
+     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
      for update skip locked
+),
+taken as materialized (
+  select id, job_queue_id
+    from (
+           select id, null::int as job_queue_id, priority, run_at from unqueued
+           union all
+           select id, job_queue_id, priority, run_at from queued
+         ) as both_kinds
+   order by priority, run_at, id
+   limit %(limit)s
 ),
 locked_queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = now(),
          locked_by = %(pool)s
-   where queues.id = any(array(select distinct job_queue_id from queued))
+   where queues.id = any(array(select distinct job_queue_id from taken))
 )
 update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    set attempts = jobs.attempts + 1,
        locked_at = now(),
        locked_by = %(pool)s
- where jobs.id = any(array(select id from unqueued union all select id from queued))
+ where jobs.id = any(array(select id from taken))
 returning
   jobs.id,
   jobs.task_id,

@@ -1,0 +1,239 @@
+"""claim_jobs.sql: who gets which jobs, and in what order."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
+
+# -- jobs without a queue ------------------------------------------------------------------------------------------
+
+
+def test_a_claimed_job_is_locked_by_its_pool_and_its_attempt_is_counted(queue: Queue) -> None:
+    job_id = queue.add(payload={"to": "Bobby"}, job_key="k", priority=3, flags=["slow"])
+
+    (job,) = queue.claim()
+
+    row = queue.row(job_id)
+    assert (row["locked_by"], row["attempts"], row["is_available"]) == (OURS, 1, False)
+    assert row["locked_at"] is not None
+    assert (job.id, job.task_identifier, job.decoded_payload()) == (job_id, "mail", {"to": "Bobby"})
+    assert (job.attempts, job.max_attempts, job.priority, job.key, job.flag_names) == (1, 25, 3, "k", ("slow",))
+    assert (job.queue_id, job.queue_name, job.last_error) == (None, None, None)
+
+
+def test_a_job_locked_by_another_pool_is_left_alone(queue: Queue) -> None:
+    queue.add()
+    queue.claim(pool=THEIRS)
+
+    assert queue.claim() == []
+
+
+def test_a_job_locked_by_a_node_worker_is_left_alone(queue: Queue) -> None:
+    queue.change(queue.add(), locked_at="=now()", locked_by="worker-0123abcd")
+
+    assert queue.claim() == []
+
+
+def test_jobs_start_in_order_of_priority_then_run_at(queue: Queue) -> None:
+    late = queue.add(run_at=-HOUR)
+    early = queue.add(run_at=-2 * HOUR)
+    urgent = queue.add(priority=-5)
+
+    assert queue.claim_ids() == [urgent, early, late]
+
+
+def test_the_most_urgent_are_taken_when_there_are_more_than_asked_for(queue: Queue) -> None:
+    ids = [queue.add(priority=priority) for priority in (3, 1, 2)]
+
+    assert queue.claim_ids(limit=2) == [ids[1], ids[2]]
+    assert queue.claim_ids(limit=2) == [ids[0]]
+
+
+def test_a_claim_never_takes_more_than_asked_for_with_and_without_queues_together(queue: Queue) -> None:
+    for number in range(4):
+        queue.add(priority=2 * number)
+        queue.add(queue_name=f"q{number}", priority=2 * number + 1)
+
+    assert [job.priority for job in queue.claim(limit=3)] == [0, 1, 2]
+    assert [job.priority for job in queue.claim(limit=5)] == [3, 4, 5, 6, 7]
+
+
+def test_a_queue_no_job_was_taken_of_is_not_held(queue: Queue) -> None:
+    queue.add(priority=1)
+    queue.add(queue_name="later", priority=2)
+    queue.claim(limit=1)
+
+    assert queue.queue_holder("later") is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        pytest.param({"run_at": "=now() + interval '1 minute'"}, "it is scheduled", id="scheduled"),
+        pytest.param({"attempts": 25}, "no attempt is left", id="failed for good"),
+        pytest.param({"run_at": "infinity"}, "it never comes", id="run_at is infinity"),
+    ],
+)
+@pytest.mark.parametrize("queue_name", [None, "q"], ids=["unqueued", "queued"])
+def test_a_job_that_cannot_run_now_is_left_alone(
+    queue: Queue, columns: dict[str, object], why: str, queue_name: str | None
+) -> None:
+    queue.change(queue.add(queue_name=queue_name), **columns)
+
+    assert queue.claim() == [], why
+
+
+def test_jobs_of_tasks_nobody_here_knows_stay_untouched(queue: Queue) -> None:
+    foreign = queue.add("theirs"), queue.add("theirs", queue_name="q")
+    ours = queue.add("mail")
+
+    assert queue.claim_ids() == [ours]
+    assert [queue.row(each)["attempts"] for each in foreign] == [0, 0]
+    assert queue.queue_holder("q") is None
+
+
+@pytest.mark.parametrize("queue_name", [None, "q"], ids=["unqueued", "queued"])
+def test_a_job_with_a_forbidden_flag_is_left_alone(queue: Queue, queue_name: str | None) -> None:
+    flagged = queue.add(flags=["a", "b"], queue_name=queue_name)
+    other = queue.add(flags=["c"], queue_name=queue_name and "other")
+    plain = queue.add(queue_name=queue_name and "third")
+
+    assert queue.claim_ids(forbidden_flags=["b", "x"]) == [other, plain]
+    assert queue.claim_ids(forbidden_flags=[]) == [flagged]
+
+
+def test_a_row_somebody_has_locked_for_a_moment_is_stepped_over(queue: Queue) -> None:
+    busy, free = queue.add(), queue.add()
+
+    with queue.locking("select from _private_jobs where id = %s for update", busy):
+        assert queue.claim_ids() == [free]
+    assert queue.claim_ids() == [busy]
+
+
+def test_the_clients_clock_replaces_the_databases_when_given(queue: Queue) -> None:
+    tomorrow = queue.add(run_at=24 * HOUR)
+    queued = queue.add(run_at=24 * HOUR, queue_name="q")
+
+    assert queue.claim(now=queue.now() + 23 * HOUR) == []
+    assert queue.claim_ids(now=queue.now() + 25 * HOUR) == [tomorrow, queued]
+
+
+# -- named queues --------------------------------------------------------------------------------------------------
+
+
+def test_claiming_a_job_of_a_queue_locks_the_queue(queue: Queue) -> None:
+    queue.add(queue_name="q")
+    (job,) = queue.claim()
+
+    assert job.queue_name == "q"
+    assert job.queue_id is not None
+    assert queue.queue_holder("q") == OURS
+
+
+def test_of_a_queue_come_at_most_as_many_jobs_as_asked_for_in_its_order(queue: Queue) -> None:
+    third, second, first = queue.add(queue_name="q"), queue.add(queue_name="q", run_at=-HOUR), None
+    first = queue.add(queue_name="q", priority=-1)
+    fourth = queue.add(queue_name="q")
+
+    assert queue.claim_ids(per_queue=3) == [first, second, third]
+    assert queue.claim(per_queue=3) == [], "the queue is held"
+    queue.change_queue("q", locked_at=None, locked_by=None)
+    assert queue.claim_ids(per_queue=3) == [fourth]
+
+
+def test_jobs_of_one_queue_with_equal_priority_and_moment_come_in_the_order_they_were_added(queue: Queue) -> None:
+    ids = [queue.add(queue_name="q") for _ in range(5)]
+    queue.run("update _private_jobs set run_at = '2020-01-01 00:00:00+00'")
+    queue.change(ids[0], last_error="moved to the end of the table")
+
+    assert queue.claim_ids(per_queue=5) == ids
+
+
+@pytest.mark.parametrize("holder", [THEIRS, "worker-of-node"])
+def test_the_jobs_of_a_queue_somebody_else_holds_are_left_alone(queue: Queue, holder: str) -> None:
+    queue.add(queue_name="held")
+    free = queue.add(queue_name="free")
+    queue.change_queue("held", locked_at="=now()", locked_by=holder)
+
+    assert queue.claim_ids() == [free]
+    assert queue.queue_holder("held") == holder
+
+
+def test_a_queue_whose_row_somebody_has_locked_for_a_moment_is_stepped_over(queue: Queue) -> None:
+    busy, free = queue.add(queue_name="busy"), queue.add(queue_name="free")
+
+    with queue.locking("select from _private_job_queues where queue_name = 'busy' for update"):
+        assert queue.claim_ids() == [free]
+    assert queue.claim_ids() == [busy]
+
+
+def test_a_job_waiting_for_its_retry_does_not_hold_its_queue(queue: Queue) -> None:
+    failing, next_one = queue.add(queue_name="q"), queue.add(queue_name="q")
+    (job,) = queue.claim()
+    assert job.id == failing
+    assert job.queue_id is not None
+    queue.fail(a_failure(job), free=[job.queue_id])
+
+    assert queue.claim_ids() == [next_one]
+
+
+def test_every_queue_gives_its_first_job(queue: Queue) -> None:
+    firsts = [queue.add(queue_name=f"q{number}") for number in range(5)]
+    for number in range(5):
+        queue.add(queue_name=f"q{number}")
+
+    assert queue.claim_ids(limit=5) == firsts
+
+
+def test_many_jobs_of_held_queues_ahead_do_not_hide_a_free_queue(queue: Queue) -> None:
+    for number in range(3):
+        queue.add(queue_name=f"held{number}")
+    queue.run("insert into _private_jobs (job_queue_id, task_id, priority) "
+              "select q.id, t.id, -1 from _private_job_queues q, _private_tasks t, generate_series(1, 500)")  # fmt: skip
+    queue.run("update _private_job_queues set locked_at = now(), locked_by = 'theirs'")
+    free = queue.add(queue_name="free", priority=9)
+
+    assert queue.claim_ids(limit=10) == [free]
+
+
+def test_two_claims_at_once_never_both_get_a_job_or_a_queue(queue: Queue) -> None:
+    unqueued = [queue.add() for _ in range(60)]
+    queued = [queue.add(queue_name=f"q{number % 7}") for number in range(60)]
+    others = [Queue(queue.url) for _ in range(4)]
+
+    def drain(pool: int) -> list[int]:
+        mine: list[int] = []
+        rng = random.Random(pool)
+        while jobs := others[pool].claim(pool=f"pool-{pool}", limit=rng.randint(1, 9), per_queue=3):
+            mine.extend(job.id for job in jobs)
+            holders = {others[pool].queue_holder(job.queue_name) for job in jobs if job.queue_name is not None}
+            assert holders <= {f"pool-{pool}"}
+            others[pool].complete(*jobs, pool=f"pool-{pool}", free=sorted({j.queue_id for j in jobs if j.queue_id}))
+        return mine
+
+    with ThreadPoolExecutor(4) as threads:
+        drained = [job_id for ids in threads.map(drain, range(4)) for job_id in ids]
+    drained += queue.claim_ids(per_queue=60)  # a queue may have been held whenever somebody looked
+    for other in others:
+        other.close()
+    assert sorted(drained) == unqueued + queued
+
+
+def test_a_retired_job_is_never_claimed_again(queue: Queue) -> None:
+    job = queue.claimed(job_key="k")
+    queue.store.remove("k")
+    queue.change(job.id, locked_at=None, locked_by=None, run_at="=now() - interval '1 day'")
+
+    assert queue.claim() == []
+
+
+def test_the_delay_of_a_failure_counts_by_the_clock_given(queue: Queue) -> None:
+    job = queue.claimed()
+    queue.fail(a_failure(job, delay=timedelta(minutes=10)))
+
+    assert queue.claim(now=queue.now() + timedelta(minutes=9)) == []
+    assert queue.claim_ids(now=queue.now() + timedelta(minutes=11)) == [job.id]
