@@ -219,7 +219,8 @@ class Scheduler(Service):
         for moment, items in by_minute(self._pending(this_minute)):
             if self.is_stopping:
                 return
-            backfilled = moment < this_minute
+            # What came due during an outage was not scheduled on time, even if its minute has not quite passed.
+            backfilled = moment < this_minute or self._has_complained
             self._events.emit(e.CronSchedule(moment=moment, items=items, backfilled=backfilled))
             jobs = self._schedule(moment, items, backfilled=backfilled)
             self._next = moment + MINUTE

@@ -250,10 +250,25 @@ def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked
     line.is_cut = False
     scheduler.turn()
 
-    assert [(job.due, job.backfilled) for job in world.jobs()] == [("12:01", True), ("12:02", True), ("12:03", False)]
+    assert [(job.due, job.backfilled) for job in world.jobs()] == [("12:01", True), ("12:02", True), ("12:03", True)]
     trouble = [event for event in heard if isinstance(event, CronFailed | CronRestored | CronOverdueTimer)]
     assert names(trouble) == ["CronFailed", "CronRestored"]
     assert trouble[-1] == CronRestored(attempts=3)
+
+
+def test_after_an_outage_minutes_are_on_time_again(world: World) -> None:
+    line = world.line()
+    scheduler = world.scheduler(EVERY_MINUTE, line=line)
+    scheduler.turn()
+    line.is_cut = True
+    world.clock.now = at("12:01:01")
+    scheduler.turn()
+    line.is_cut = False
+    for seconds in (10, 61):
+        world.clock.now = at("12:01") + timedelta(seconds=seconds)
+        scheduler.turn()
+
+    assert [(job.due, job.backfilled) for job in world.jobs()] == [("12:01", True), ("12:02", False)]
 
 
 def test_a_database_away_at_the_start_costs_no_minute_since(world: World) -> None:
