@@ -109,6 +109,7 @@ class Scheduler(Service):
         self._announced = False
         self._started = False
         self._next = _NEVER
+        self._skipped_from: datetime | None = None
         self._armed = False
         self._failures = 0
         self._has_complained = False
@@ -216,6 +217,9 @@ class Scheduler(Service):
     def _schedule_until(self, this_minute: datetime) -> None:
         if self._next > this_minute:
             return
+        oldest = this_minute - CATCH_UP_LIMIT
+        if self._next < oldest and self._skipped_from is None:
+            self._skipped_from = self._next
         for moment, items in by_minute(self._pending(this_minute)):
             if self.is_stopping:
                 return
@@ -226,12 +230,13 @@ class Scheduler(Service):
             self._next = moment + MINUTE
             self._events.emit(e.CronScheduled(moment=moment, items=items, jobs=jobs, backfilled=backfilled))
         self._next = this_minute + MINUTE
+        # Told only now: while an outage lasts every try would skip some more.
+        if self._skipped_from is not None:
+            self._events.emit(e.CronRunsSkipped(first=self._skipped_from, last=oldest - MINUTE))
+            self._skipped_from = None
 
     def _pending(self, this_minute: datetime) -> list[Window]:
         """Return for each item the minutes from `_next` to this one, without those that lie too far back."""
-        oldest = this_minute - CATCH_UP_LIMIT
-        if self._next < oldest:
-            self._events.emit(e.CronRunsSkipped(first=self._next, last=oldest - MINUTE))
         return [
             Window(
                 entry.item,

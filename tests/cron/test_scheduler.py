@@ -199,6 +199,24 @@ def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: World
     assert timedelta(hours=24) == CATCH_UP_LIMIT
 
 
+def test_an_outage_of_days_tells_once_what_it_cost(world: World) -> None:
+    heard: list[Event] = []
+    line = world.line()
+    scheduler = world.scheduler("0 * * * * hourly", line=line, heard=heard)
+    scheduler.turn()
+    line.is_cut = True
+    for _ in range(5):
+        world.clock.advance(hours=12)
+        scheduler.turn()
+    line.is_cut = False
+    scheduler.turn()
+
+    assert len(world.jobs()) == 25
+    assert [event for event in heard if isinstance(event, CronRunsSkipped)] == [
+        CronRunsSkipped(first=at("12:01"), last=at("23:59") + timedelta(days=1))
+    ]
+
+
 def test_a_clock_a_century_ahead_does_not_schedule_a_century(world: World) -> None:
     scheduler = world.scheduler("0 0 * * * daily")
     scheduler.turn()
