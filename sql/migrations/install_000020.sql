@@ -1,7 +1,7 @@
 -- Install revision 20 in one step into a schema that has nothing of ours yet.
--- Names, column order and constraints are the contract that the Node.js worker and we share. The names of the `not null`
--- constraints are part of it: PostgreSQL keeps them since version 18 and forgets them before. They look odd because the
--- ancestor made its tables under other names, beside older ones.
+-- Names, column order and constraints are the contract that the Node.js worker and we share. The names of the
+-- `not null` constraints are part of it: PostgreSQL keeps them since version 18 and forgets them before. They look odd
+-- because the ancestor made its tables under other names, beside older ones.
 
 \ir parts/ledger.sql
 
