@@ -28,7 +28,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     """One row of the queue, as it was when it was claimed or looked at.
 
     A `msgspec.Struct` and not a dataclass: a pool builds tens of thousands of these a second, and a frozen dataclass
-    with this many fields costs ten times as much to construct. Moments are kept as seconds since 1970 and become
+    with this many fields costs seven times as much to construct. Moments are kept as seconds since 1970 and become
     `datetime` when asked for, since decoding three of them took four times as long as the rest of the row.
 
     `payload` is the JSON text as stored; `decoded_payload()` parses it.
