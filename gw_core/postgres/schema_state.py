@@ -171,7 +171,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         LEDGER_STEP: "_private_gw_migrations" in relations,
         REPAIR_STEP: is_repaired,
         WORKERS_STEP: "_private_gw_workers" in relations,
-        INDEX_STEP: "jobs_gw_queued_index" in relations,
+        INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
     }
     return SchemaState(
         schema=schema,
