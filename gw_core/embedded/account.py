@@ -45,15 +45,11 @@ class Account:
 
 
 def account_for(data: Path) -> Account:
-    """Ourselves; as root the owner of an existing data folder, else `nobody`: no account is ever created."""
+    """Ourselves; as root the owner of the data or of the folder around them, else `nobody`: none is ever created."""
     if os.geteuid() != ROOT:
         return Account(os.geteuid(), os.getegid(), borrowed=False)
-    try:
-        owner = data.stat()
-    except FileNotFoundError:
-        pass
-    else:
-        if owner.st_uid != ROOT:
+    for place in (data, data.parent):
+        if place.exists() and (owner := place.stat()).st_uid != ROOT:
             return Account(owner.st_uid, owner.st_gid, borrowed=True)
     entry = _unprivileged_entry()
     return Account(entry.pw_uid, entry.pw_gid, borrowed=True)

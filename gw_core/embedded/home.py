@@ -64,7 +64,9 @@ class Home:
             raise EmbeddedError(
                 f"{str(self.folder)!r} holds other files; name an empty or a new folder: embedded:///path"
             )
-        (self.folder / ".gitignore").write_text("*\n")
+        descriptor = self.open(".gitignore")
+        os.write(descriptor, b"*\n")
+        os.close(descriptor)
 
     def major(self) -> int | None:
         """The major version the data were made with, or None while there are none."""

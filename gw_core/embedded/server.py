@@ -42,6 +42,8 @@ INVARIANTS = {
 }
 # The question every server answers with one byte before anybody has logged in.
 SSL_REQUEST = struct.pack("!II", 8, 80877103)
+# A killed server first reads its log again, and would begin anew each time it was given up too early.
+START_PATIENCE = 300.0
 # After this long without an answer, what is left of a server that nobody watches is taken for dead.
 ORPHANS_AFTER = 3.0
 
@@ -342,7 +344,7 @@ def _launch(
 def _reads_ready(report: int) -> bool:
     poll = select.poll()
     poll.register(report, select.POLLIN)
-    return bool(poll.poll(PATIENCE * 1000)) and os.read(report, 16).startswith(b"ready")
+    return bool(poll.poll(START_PATIENCE * 1000)) and os.read(report, 16).startswith(b"ready")
 
 
 def _environment() -> dict[str, str]:
