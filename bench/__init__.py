@@ -1,0 +1,1 @@
+"""Measure gw beside its peers: `python -m bench --help`."""

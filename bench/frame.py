@@ -1,0 +1,146 @@
+"""Rows, their sides and their goals; measuring the sides in turn, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Final
+
+OURS: Final = "gw"
+"""How the names of our own sides begin."""
+
+
+class NotMeasuredError(Exception):
+    """A side could not be measured; the message says why and stands in the table instead of a figure."""
+
+
+class WrongResultError(Exception):
+    """A side did not do what it was measured at: a job was lost, or ran twice. Its figures are not printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one measurement of one side gave: figures by their unit, and what has to be said about them."""
+
+    figures: Mapping[str, float]
+    notes: Sequence[str] = ()
+
+
+Measure = Callable[[], Measured]
+Sides = Mapping[str, Measure]
+"""Who takes part, in the order of the rounds; the first is ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a median of ours must reach: a ratio to another side's, or without one a plain figure."""
+
+    figure: str
+    beside: str | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    of: str | None = None
+    """Whose figure is judged; None: the first side's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One thing that is measured."""
+
+    name: str
+    title: str
+    sides: Sides
+    goals: Sequence[Goal] = ()
+    rounds: int | None = None
+    """For a row that one round costs enough, the most there are."""
+
+    def alone(self) -> Row:
+        """Return the row without the peers."""
+        ours = {name: side for name, side in self.sides.items() if name.startswith(OURS)}
+        goals = [goal for goal in self.goals if goal.beside is None or goal.beside in ours]
+        return replace(self, sides=ours, goals=goals)
+
+
+@dataclass(slots=True)
+class SideResult:
+    """All rounds of one side, or why there are none."""
+
+    rounds: list[Mapping[str, float]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: str | None = None
+    wrong: str | None = None
+
+    def median(self, figure: str) -> float | None:
+        """Return the middle of the rounds; None when this side has no such figure."""
+        values = self.values(figure)
+        return median(values) if values else None
+
+    def values(self, figure: str) -> list[float]:
+        """Return the figure of every round."""
+        return [] if self.wrong else [each[figure] for each in self.rounds if figure in each]
+
+    def figures(self) -> list[str]:
+        """Return what was measured, in the order it was given."""
+        return [] if self.wrong else list(dict.fromkeys(name for each in self.rounds for name in each))
+
+
+@dataclass(slots=True)
+class RowResult:
+    """All sides of one row."""
+
+    row: Row
+    sides: dict[str, SideResult]
+
+    def ratio(self, figure: str, side: str, *, of: str | None = None) -> float | None:
+        """Return our median divided by this side's."""
+        ours, theirs = self.sides[of or next(iter(self.sides))].median(figure), self.sides[side].median(figure)
+        return ours / theirs if ours is not None and theirs else None
+
+    def reached(self, goal: Goal) -> tuple[float | None, bool]:
+        """Return what a goal is compared with, and whether it was reached."""
+        of = goal.of or next(iter(self.sides))
+        value = self.sides[of].median(goal.figure) if goal.beside is None else self._beside(goal)
+        if value is None:
+            return None, False
+        low, high = goal.at_least, goal.at_most
+        return value, (low is None or value >= low) and (high is None or value <= high)
+
+    def _beside(self, goal: Goal) -> float | None:
+        return self.ratio(goal.figure, goal.beside, of=goal.of) if goal.beside in self.sides else None
+
+
+def measure(rows: Iterable[Row], *, rounds: int, say: Callable[[str], None]) -> list[RowResult]:
+    """Measure every row: all its sides in turn, then all of them again, so that a busy moment hurts them alike."""
+    return [_measure_row(row, rounds=min(rounds, row.rounds or rounds), say=say) for row in rows]
+
+
+def _measure_row(row: Row, *, rounds: int, say: Callable[[str], None]) -> RowResult:
+    results = {name: SideResult() for name in row.sides}
+    for number in range(1, rounds + 1):
+        for name, side in row.sides.items():
+            result = results[name]
+            if result.missing is None and result.wrong is None:
+                _measure_side(side, result)
+                say(f"{row.name} {number}/{rounds} {name}: {_last(result)}")
+    return RowResult(row, results)
+
+
+def _measure_side(side: Measure, result: SideResult) -> None:
+    try:
+        measured = side()
+    except NotMeasuredError as error:
+        result.missing = str(error)
+    except WrongResultError as error:
+        result.wrong = str(error)
+    else:
+        result.rounds.append(measured.figures)
+        result.notes.extend(note for note in measured.notes if note not in result.notes)
+
+
+def _last(result: SideResult) -> str:
+    if result.wrong:
+        return f"WRONG: {result.wrong}"
+    if result.missing:
+        return f"not measured: {result.missing}"
+    return ", ".join(f"{value:,.5g} {figure}" for figure, value in result.rounds[-1].items())

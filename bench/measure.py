@@ -1,0 +1,136 @@
+"""What several rows need: draining a queue with a check behind it, and the context all measurements share."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from bench.contenders import Contender, Jobs
+from bench.frame import Measured, WrongResultError
+from bench.processes import Command, Finished, run_together, run_until
+from bench.server import Server, settle_down
+from bench.sizes import Sizes
+
+RATE: Final = "jobs/s"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where and how much is measured."""
+
+    server: Server
+    sizes: Sizes
+
+    @contextmanager
+    def place(self) -> Iterator[tuple[str, Path]]:
+        """Make a database and a folder for one measurement; both are gone after the block."""
+        with self.server.database() as url, new_folder() as folder:
+            yield url, folder
+
+
+@contextmanager
+def new_folder() -> Iterator[Path]:
+    """Make a temporary folder and remove it after the block."""
+    folder = Path(tempfile.mkdtemp(prefix="gw-bench-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """How a queue is drained, where that is not the usual way."""
+
+    processes: int = 1
+    analyze: bool = True
+    """Statistics are fresh when the workers start."""
+    limit_seconds: float | None = None
+    """When to stop a worker that is slow; what it did until then counts."""
+    watched: bool = False
+    """Run workers that go on, and watch the queue: for those that end before it is empty."""
+    prepare: Callable[[str], int] = lambda url: 0
+    """Does something to the empty queue; answers how many jobs it added that nobody can run."""
+
+
+USUAL: Final = How()
+
+
+def drain(bench: Bench, contender: Contender, jobs: Jobs, how: How = USUAL) -> Measured:
+    """Time workers that empty a queue, less the time they need on an empty one.
+
+    Afterwards every job must have run exactly once: the numbers that the tasks remembered are compared with the jobs.
+    """
+    with bench.place() as (url, folder):
+        contender.install(url)
+        folders = _folders(folder, how.processes)
+        start_up = _start_up(bench, [contender.worker(url, each) for each in folders])
+        out_of_reach = how.prepare(url)
+        contender.fill(url, jobs)
+        settle_down(url, analyze=how.analyze)
+        commands = [contender.worker(url, each, once=not how.watched) for each in folders]
+        run, left = _run(contender, url, commands, how, out_of_reach)
+        check_numbers(folder, done=jobs.count + out_of_reach - contender.jobs_left(url), of=jobs.count)
+    if left and contender.finishes and not run.stopped:
+        raise WrongResultError(f"it ended with {left:,} of {jobs.count:,} runnable jobs left")
+    return _rate(jobs.count, left, run, start_up)
+
+
+def _start_up(bench: Bench, commands: Sequence[Command]) -> float:
+    return median(run_together(commands).seconds for _ in range(bench.sizes.starts))
+
+
+def _run(
+    contender: Contender, url: str, commands: Sequence[Command], how: How, out_of_reach: int
+) -> tuple[Finished, int]:
+    """Let the workers work; answer how long that took and how many jobs were left then."""
+    left = -1
+
+    def is_over() -> bool:
+        nonlocal left
+        left = contender.jobs_left(url) - out_of_reach
+        return left == 0
+
+    if how.watched:
+        assert how.limit_seconds is not None, "who is only watched needs a limit"
+        return run_until(commands, is_over, limit_seconds=how.limit_seconds), left
+    finished = run_together(commands, limit_seconds=how.limit_seconds)
+    is_over()
+    return finished, left
+
+
+def _rate(count: int, left: int, run: Finished, start_up: float) -> Measured:
+    done = count - left
+    notes = [f"stopped when its time was up, with {done:,} of {count:,} jobs done"] if run.stopped else []
+    if left and not run.stopped:
+        notes.append(f"ended by itself with {left:,} of {count:,} runnable jobs left")
+    if run.seconds <= start_up:
+        notes.append("too short to take the start-up off: it is still in there")
+        start_up = 0
+    return Measured({RATE: done / (run.seconds - start_up)}, notes)
+
+
+def check_numbers(folder: Path, *, done: int, of: int) -> None:
+    """Raise `WrongResultError` unless `done` different jobs ran, each once, out of those numbered from 0."""
+    numbers = array("I")
+    for file in folder.rglob("ran-*"):
+        numbers.frombytes(file.read_bytes())
+    different = set(numbers)
+    if len(different) != len(numbers):
+        raise WrongResultError(f"{len(numbers) - len(different):,} jobs ran twice")
+    if len(different) != done or (different and max(different) >= of):
+        raise WrongResultError(f"{done:,} jobs left the queue, {len(different):,} were run")
+
+
+def _folders(folder: Path, count: int) -> list[Path]:
+    folders = [folder / f"process-{number}" for number in range(count)]
+    for each in folders:
+        each.mkdir()
+    return folders

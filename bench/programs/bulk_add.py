@@ -1,0 +1,21 @@
+"""Add jobs in bulk through the client and print how many seconds that took: bulk_add.py URL COUNT."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from gw_core import Client, JobSpec
+
+
+def main(url: str, count: int) -> None:
+    """Connect first; what is timed is from plain values to committed jobs."""
+    with Client(url, max_connections=1) as client:
+        client.get(0)
+        began = time.perf_counter()
+        client.add_many([JobSpec(task="noop", payload={"n": number}) for number in range(count)])
+        print(time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,134 @@
+"""Figures as a table for people, which is Markdown, and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from bench.frame import Goal, RowResult, SideResult
+
+HEADINGS: Final = ("what", "who", "figure", "median", "min - max", "ours / theirs")
+ALIGNED_RIGHT: Final = frozenset({"median", "min - max", "ours / theirs"})
+
+
+def table(results: Iterable[RowResult]) -> str:
+    """Return one table of all rows, then the goals and what else has to be said."""
+    results = list(results)
+    lines = [line for result in results for line in _lines(result)]
+    parts = [_padded([HEADINGS, *lines])]
+    if goals := [f"- {_goal(result, goal)}" for result in results for goal in result.row.goals]:
+        parts.append("Goals:\n\n" + "\n".join(goals))
+    if notes := [f"- {note}" for result in results for note in _notes(result)]:
+        parts.append("Notes:\n\n" + "\n".join(notes))
+    return "\n\n".join(parts)
+
+
+def description(where: Mapping[str, str]) -> str:
+    """Return where the figures come from, as a list."""
+    return "\n".join(f"- {name}: {value}" for name, value in where.items())
+
+
+def as_json(where: Mapping[str, str], results: Iterable[RowResult]) -> dict[str, Any]:
+    """Return everything: every round, the medians, the goals."""
+    return {"where": dict(where), "rows": [_row_as_json(result) for result in results]}
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+
+def _lines(result: RowResult) -> Iterable[Sequence[str]]:
+    what = result.row.title
+    for position, (who, side) in enumerate(result.sides.items()):
+        if reason := _without_figures(side):
+            yield what, who, reason, "", "", ""
+            what = ""
+        for figure in side.figures():
+            ratio = result.ratio(figure, who) if position else None
+            yield what, who, figure, _number(side.median(figure)), _spread(side, figure), _ratio(ratio)
+            what = ""
+
+
+def _without_figures(side: SideResult) -> str | None:
+    if side.wrong is not None:
+        return "WRONG RESULT"
+    return "not measured" if side.missing is not None and not side.rounds else None
+
+
+def _spread(side: SideResult, figure: str) -> str:
+    values = side.values(figure)
+    return f"{_number(min(values))} - {_number(max(values))}" if len(values) > 1 else ""
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    # Three digits that mean something, and no more than the spread allows.
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f} x" if value >= 100 else f"{value:.2f} x"
+
+
+def _padded(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    right = [heading in ALIGNED_RIGHT for heading in HEADINGS]
+
+    def joined(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    rule = joined("-" * (width - 1) + (":" if is_right else "-") for width, is_right in zip(widths, right, strict=True))
+    texts = [
+        joined(
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(line, widths, right, strict=True)
+        )
+        for line in lines
+    ]
+    return "\n".join([texts[0], rule, *texts[1:]])
+
+
+# -- goals and notes -------------------------------------------------------------------------------------------------
+
+
+def _goal(result: RowResult, goal: Goal) -> str:
+    value, reached = result.reached(goal)
+    bound = f"at least {_number(goal.at_least)}" if goal.at_least is not None else f"at most {_number(goal.at_most)}"
+    wanted = bound if goal.beside is None else f"{bound} x {goal.beside}"
+    verdict = "not measured" if value is None else f"{'reached' if reached else 'NOT REACHED'} ({_number(value)})"
+    return f"{result.row.title}, {goal.figure} {wanted}: {verdict}"
+
+
+def _notes(result: RowResult) -> Iterable[str]:
+    for who, side in result.sides.items():
+        for text in (side.missing, side.wrong, *side.notes):
+            if text is not None:
+                yield f"{result.row.title}, {who}: {text}"
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def _row_as_json(result: RowResult) -> dict[str, Any]:
+    return {
+        "name": result.row.name,
+        "title": result.row.title,
+        "sides": {who: _side_as_json(side) for who, side in result.sides.items()},
+        "goals": [_goal_as_json(result, goal) for goal in result.row.goals],
+    }
+
+
+def _side_as_json(side: SideResult) -> dict[str, Any]:
+    return {
+        "rounds": side.rounds,
+        "medians": {figure: side.median(figure) for figure in side.figures()},
+        "not_measured": side.missing,
+        "wrong": side.wrong,
+        "notes": side.notes,
+    }
+
+
+def _goal_as_json(result: RowResult, goal: Goal) -> dict[str, Any]:
+    value, reached = result.reached(goal)
+    bounds = {"figure": goal.figure, "beside": goal.beside, "at_least": goal.at_least, "at_most": goal.at_most}
+    return {**bounds, "value": value, "reached": reached}

@@ -1,0 +1,25 @@
+"""Every row there is, in the order of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from bench.frame import Row
+from bench.measure import Bench
+from bench.rows import bulk_add, drain, footprint, latency, peers, queues, start
+
+MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
+    drain.rows,
+    latency.rows,
+    queues.rows,
+    bulk_add.rows,
+    footprint.rows,
+    start.rows,
+    peers.rows,
+)
+
+
+def all_rows(bench: Bench) -> list[Row]:
+    """Return all rows at the scale of this benchmark."""
+    return [row for rows in MAKERS for row in rows(bench)]

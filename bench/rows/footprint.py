@@ -1,0 +1,124 @@
+"""What a worker takes: connections of the server and memory of the machine."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import psycopg
+
+from bench.contenders import Contender, Gw, Jobs, Node, node_tuned
+from bench.frame import Goal, Measured, NotMeasuredError, Row, WrongResultError
+from bench.measure import Bench, check_numbers
+from bench.processes import repeating, running
+from bench.server import settle_down
+
+CONNECTIONS: Final = "connections"
+PEAK: Final = "peak MiB"
+GROWTH: Final = "MiB grown"
+CONCURRENCIES: Final = (10, 100)
+MEBIBYTE_IN_KIB: Final = 1024
+FEWEST_SAMPLES: Final = 8
+
+LOOK: Final = """
+select exists (select from graphile_worker._private_jobs),
+       (select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid())
+"""
+EVERY_SECONDS: Final = 0.005
+
+
+def rows(bench: Bench) -> Sequence[Row]:
+    """Connections at two concurrencies, and memory while a long queue empties."""
+    return (*(_connections(bench, number) for number in CONCURRENCIES), _memory(bench))
+
+
+def _connections(bench: Bench, concurrency: int) -> Row:
+    arguments = ("-j", str(concurrency))
+    sizes = bench.sizes
+    return Row(
+        name=f"connections-{concurrency}",
+        title=f"The most connections of one process, -j {concurrency}",
+        sides={
+            "gw": lambda: connections(bench, Gw(arguments), sizes.connections),
+            "Node defaults": lambda: connections(bench, Node(arguments=arguments), sizes.connections_node),
+            f"Node, -m {concurrency}": lambda: connections(
+                bench, Node(arguments=(*arguments, "-m", str(concurrency))), sizes.connections_node
+            ),
+        },
+        goals=(Goal(figure=CONNECTIONS, at_most=4),),
+        rounds=1,
+    )
+
+
+def connections(bench: Bench, contender: Contender, count: int) -> Measured:
+    """Count a worker's connections again and again while it empties a queue and waits for more."""
+    with bench.place() as (url, folder):
+        contender.install(url)
+        contender.fill(url, Jobs(count=count))
+        worker = contender.worker(url, folder, once=False)
+        with running(worker) as process, psycopg.connect(url, autocommit=True) as connection:
+            most = _most_connections(connection, process, limit_seconds=4 * bench.sizes.limit_seconds)
+    if not most:
+        raise NotMeasuredError(f"it never connected: {worker.last_words()}")
+    return Measured({CONNECTIONS: most})
+
+
+def _most_connections(connection: psycopg.Connection, process: subprocess.Popen[bytes], *, limit_seconds: float) -> int:
+    most, busy = 0, True
+    deadline = time.monotonic() + limit_seconds
+    while busy and process.poll() is None and time.monotonic() < deadline:
+        busy, there = connection.execute(LOOK).fetchone() or (False, 0)
+        most = max(most, there)
+        time.sleep(EVERY_SECONDS)
+    return most
+
+
+def _memory(bench: Bench) -> Row:
+    jobs = Jobs(count=bench.sizes.memory)
+    return Row(
+        name="memory",
+        title=f"Resident memory while draining {jobs.count:,} jobs",
+        sides={"gw": lambda: memory(bench, Gw(), jobs), "Node tuned": lambda: memory(bench, node_tuned(), jobs)},
+        goals=(Goal(figure=PEAK, at_most=120),),
+        rounds=1,
+    )
+
+
+def memory(bench: Bench, contender: Contender, jobs: Jobs) -> Measured:
+    """Read a worker's resident memory while it empties a queue; the growth is from its second quarter to its last."""
+    samples: list[int] = []
+    with bench.place() as (url, folder):
+        contender.install(url)
+        contender.fill(url, jobs)
+        settle_down(url)
+        with running(contender.worker(url, folder)) as process:
+            status = Path(f"/proc/{process.pid}/status")
+            if not status.exists():
+                raise NotMeasuredError("this system has no /proc to read a process's memory from")
+            with repeating(lambda: samples.extend(_resident(status)), every_seconds=0.02):
+                code = process.wait()
+        left = contender.jobs_left(url)
+        check_numbers(folder, done=jobs.count - left, of=jobs.count)
+    if code or left:
+        raise WrongResultError(f"it ended with {code}, {left:,} jobs are left")
+    return Measured({PEAK: max(samples) / MEBIBYTE_IN_KIB} | _growth(samples))
+
+
+def _resident(status: Path) -> list[int]:
+    """Return the resident KiB now; nothing once the process has ended."""
+    try:
+        lines = status.read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
+
+
+def _growth(samples: Sequence[int]) -> dict[str, float]:
+    if len(samples) < FEWEST_SAMPLES:
+        return {}
+    quarter = len(samples) // 4
+    return {GROWTH: (median(samples[-quarter:]) - median(samples[quarter : 2 * quarter])) / MEBIBYTE_IN_KIB}

@@ -1,0 +1,90 @@
+"""How much every row does, at each scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The numbers of one scale. What a peer is slow at, it is given less of; a rate is a rate."""
+
+    drain: int
+    drain_slow: int
+    latency: int
+    queued: int
+    queued_node: int
+    queues: tuple[int, ...]
+    stuck: int
+    free: int
+    bulk: int
+    connections: int
+    connections_node: int
+    memory: int
+    starts: int
+    peers: int
+    procrastinate: int
+    limit_seconds: float
+    """After this long a worker that is slow at a row is told to stop; what it did until then counts."""
+
+
+TINY: Final = Sizes(
+    drain=200,
+    drain_slow=50,
+    latency=5,
+    queued=100,
+    queued_node=3,
+    queues=(1, 10),
+    stuck=50,
+    free=50,
+    bulk=200,
+    connections=100,
+    connections_node=50,
+    memory=1_000,
+    starts=1,
+    peers=100,
+    procrastinate=20,
+    limit_seconds=2,
+)
+"""For the test that keeps this program working; its figures mean nothing."""
+
+SMALL: Final = Sizes(
+    drain=50_000,
+    drain_slow=5_000,
+    latency=300,
+    queued=20_000,
+    queued_node=2_000,
+    queues=(1, 10, 1_000, 100_000),
+    stuck=100_000,
+    free=20_000,
+    bulk=30_000,
+    connections=20_000,
+    connections_node=5_000,
+    memory=100_000,
+    starts=3,
+    peers=20_000,
+    procrastinate=1_000,
+    limit_seconds=5,
+)
+
+FULL: Final = Sizes(
+    drain=200_000,
+    drain_slow=20_000,
+    latency=1_000,
+    queued=100_000,
+    queued_node=10_000,
+    queues=(1, 10, 1_000, 100_000),
+    stuck=100_000,
+    free=50_000,
+    bulk=100_000,
+    connections=100_000,
+    connections_node=10_000,
+    memory=1_000_000,
+    starts=5,
+    peers=100_000,
+    procrastinate=5_000,
+    limit_seconds=15,
+)
+
+SCALES: Final = {"tiny": TINY, "small": SMALL, "full": FULL}
