@@ -131,7 +131,12 @@ class JobStore:
 
     def register_tasks(self, identifiers: Iterable[str]) -> dict[int, str]:
         """Make the task identifiers known and return them by their ids."""
-        return {row[0]: row[1] for row in self._rows("register_tasks", identifiers=sorted(identifiers))}
+        wanted = sorted(set(identifiers))
+        while True:
+            known = {row[0]: row[1] for row in self._rows("register_tasks", identifiers=wanted)}
+            # A task that somebody else made at the same moment is neither ours to insert nor in our snapshot.
+            if len(known) >= len(wanted):
+                return known
 
     def claim(
         self,

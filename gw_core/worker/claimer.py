@@ -130,6 +130,8 @@ class Claimer(Service):
         if self._nudged or now >= self._next_poll:
             self._nudged = False
             self._may_find = True
+            # Also when no thread is free to take anything: the wish to look stays, and the rest is a rest.
+            self._next_poll = now + self._poll_every
         self._give_back_overdue(now)
         if not self._may_find:
             return self._until_poll(now)

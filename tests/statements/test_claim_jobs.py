@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+
 from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
 
 # -- jobs without a queue ------------------------------------------------------------------------------------------
@@ -192,8 +193,11 @@ def test_every_queue_gives_its_first_job(queue: Queue) -> None:
 def test_many_jobs_of_held_queues_ahead_do_not_hide_a_free_queue(queue: Queue) -> None:
     for number in range(3):
         queue.add(queue_name=f"held{number}")
-    queue.run("insert into _private_jobs (job_queue_id, task_id, priority) "
-              "select q.id, t.id, -1 from _private_job_queues q, _private_tasks t, generate_series(1, 500)")  # fmt: skip
+    queue.run(
+        "insert into _private_jobs (job_queue_id, task_id, priority) "
+        "select queues.id, tasks.id, -1 "
+        "from _private_job_queues as queues, _private_tasks as tasks, generate_series(1, 500)"
+    )
     queue.run("update _private_job_queues set locked_at = now(), locked_by = 'theirs'")
     free = queue.add(queue_name="free", priority=9)
 

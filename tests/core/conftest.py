@@ -1,0 +1,35 @@
+"""What the tests of pools, runners and clients share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from core_support import Site
+
+
+@pytest.fixture(scope="session")
+def core_url(databases: Any, template: str) -> Iterator[str]:
+    """One database for most of these tests, emptied before each: a clone for each would take most of their time."""
+    name = f"{databases.run.prefix}{databases.worker}_core"
+    databases.create(name, template=template)
+    yield databases.url(name)
+    databases.drop(name)
+
+
+@pytest.fixture
+def site(core_url: str) -> Iterator[Site]:
+    """A database with the newest schema and nothing in it."""
+    site = Site(core_url)
+    site.run("truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs")
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def own_site(database_url: str) -> Iterator[Site]:
+    """The same in a database of the test's own, for tests that harm it."""
+    site = Site(database_url)
+    yield site
+    site.close()

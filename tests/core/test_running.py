@@ -1,0 +1,166 @@
+"""Jobs run: every one once, side by side, queues one after the other, and no one waits for a poll."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from core_support import NEVER, Ledger, Site, ms
+from support import wait_until
+
+from gw_core.domain.events import JobCompleted, PoolListening
+
+
+def test_every_job_runs_once(site: Site) -> None:
+    done = Ledger()
+    site.fill(500)
+
+    result = site.run_once({"work": done})
+
+    assert Counter(done.entries) == Counter(range(1, 501))
+    assert (result.completed, result.failed, result.exit_code) == (500, 0, 0)
+    assert site.jobs() == []
+
+
+def test_jobs_run_side_by_side_as_many_as_there_are_threads(site: Site) -> None:
+    together = threading.Barrier(5)
+    site.fill(5)
+
+    result = site.run_once({"work": lambda payload: together.wait(10) and None}, concurrency=5)
+
+    assert result.failed == 0
+
+
+def test_an_added_job_starts_without_waiting_for_the_poll(site: Site) -> None:
+    with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        for count in range(1, 6):
+            site.add(payload={"n": count})
+            running.heard.wait_for(JobCompleted, count=count)
+
+
+def test_jobs_added_while_nobody_listened_are_found_at_the_start(site: Site) -> None:
+    site.fill(3)
+    with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
+        running.heard.wait_for(JobCompleted, count=3)
+
+
+def test_without_listening_jobs_are_found_by_polling(site: Site) -> None:
+    with site.running({"work": Ledger()}, poll_interval=ms(20), listen=False) as running:
+        site.add(payload={"n": 1})
+        running.heard.wait_for(JobCompleted)
+        assert running.heard.of(PoolListening) == []
+
+
+def test_a_scheduled_job_and_a_retry_are_found_by_the_poll(site: Site) -> None:
+    with site.running({"work": Ledger()}, poll_interval=ms(50)) as running:
+        site.add(payload={"n": 1}, run_at=ms(150))
+        running.heard.wait_for(JobCompleted)
+
+
+# -- named queues --------------------------------------------------------------------------------------------------
+
+
+class Serial:
+    """A task that notices when two jobs of one queue overlap, and keeps the order."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.order: dict[str, list[int]] = {}
+        self.overlaps: list[str] = []
+        self._seconds = seconds
+        self._busy: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __call__(self, payload: Any, context: Any) -> None:
+        queue = context.queue_name
+        with self._lock:
+            if queue in self._busy:
+                self.overlaps.append(queue)
+            self._busy.add(queue)
+            self.order.setdefault(queue, []).append(context.job.id)
+        if self._seconds:
+            time.sleep(self._seconds)
+        with self._lock:
+            self._busy.discard(queue)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "queues", "seconds"),
+    [
+        pytest.param(300, 3, 0.0, id="trivial tasks, claimed ahead"),
+        pytest.param(60, 4, 0.01, id="slow tasks"),
+    ],
+)
+def test_a_named_queue_is_serial_and_in_order_over_two_pools(
+    site: Site, jobs: int, queues: int, seconds: float
+) -> None:
+    task = Serial(seconds)
+    with (
+        site.running({"work": task}, concurrency=4) as ours,
+        site.running({"work": task}, concurrency=4) as theirs,
+    ):
+        site.fill(jobs, queue=f"'q' || mod(n, {queues})")
+        wait_until(
+            lambda: len(ours.heard.of(JobCompleted)) + len(theirs.heard.of(JobCompleted)) >= jobs, deadline_seconds=20
+        )
+
+    assert task.overlaps == []
+    assert {queue: ids == sorted(ids) for queue, ids in task.order.items()} == {f"q{n}": True for n in range(queues)}
+    assert sum(len(ids) for ids in task.order.values()) == jobs
+    assert site.held() == []
+
+
+def test_a_queue_drains_at_the_speed_of_its_jobs_and_not_of_the_poll(site: Site) -> None:
+    site.fill(2_000, queue="'one'")
+    done = Ledger()
+    with site.running({"work": done}, poll_interval=NEVER) as running:
+        running.heard.wait_for(JobCompleted, count=2_000)
+
+    assert done.entries == list(range(1, 2_001))
+
+
+def test_ten_queues_drain_without_waiting_for_the_poll(site: Site) -> None:
+    site.fill(1_000, queue="'q' || mod(n, 10)")
+    with site.running({"work": Ledger()}, poll_interval=NEVER, concurrency=2) as running:
+        running.heard.wait_for(JobCompleted, count=1_000)
+
+
+def test_more_held_queues_than_a_claim_looks_at_do_not_hide_a_free_one(site: Site) -> None:
+    site.fill(600, queue="'held' || n")
+    site.run("update _private_job_queues set locked_at = now(), locked_by = 'somebody'")
+    with site.running({"work": Ledger()}, poll_interval=ms(30)) as running:
+        site.add(payload={"n": 0}, queue_name="free")
+        running.heard.wait_for(JobCompleted, deadline=10)
+
+
+# -- resting -------------------------------------------------------------------------------------------------------
+
+
+def test_a_pool_whose_threads_are_all_busy_rests(site: Site) -> None:
+    gate = site.gate()
+    site.fill(5)
+    with site.running({"work": gate}, concurrency=2, poll_interval=ms(20)) as running:
+        gate.wait_for(2)
+        claimer = running.runner._pool._claimer  # type: ignore[union-attr] # what is counted are its rounds
+        rounds: list[float] = []
+        turn = claimer.turn
+        enough = threading.Event()
+
+        def counted() -> Any:
+            rounds.append(time.monotonic())
+            if len(rounds) >= 2_000:
+                enough.set()
+            return turn()
+
+        claimer.turn = counted  # type: ignore[method-assign]
+        assert not enough.wait(0.5), "the claiming thread goes round and round"
+
+
+def test_connections_do_not_grow_with_threads(site: Site) -> None:
+    site.fill(200)
+    with site.running({"work": Ledger()}, concurrency=50, renew_locks_every=ms(20)) as running:
+        running.heard.wait_for(JobCompleted, count=200)
+        assert len(site.connections()) <= 4
