@@ -190,8 +190,8 @@ async def _guarded(work: Awaitable[Any]) -> Any:
 
 
 def interruption() -> Snooze:
-    """Return what ends a run that the stopping program cut short: later again, and the attempt does not count."""
-    return Snooze(WorkerSettings().interrupted_delay, "interrupted because the program is stopping")
+    """Return what ends a run that the stopping worker cut short: later again, and the attempt does not count."""
+    return Snooze(WorkerSettings().interrupted_delay, "interrupted because the worker is stopping")
 
 
 def _wait(done: Future[Any], thread: EventLoopThread, context: JobContext) -> None:

@@ -70,7 +70,7 @@ def run_executable(
     if exit_code == 0:
         return
     if talk.was_told_to_stop or program.was_interrupted:
-        raise Snooze(WorkerSettings().interrupted_delay, f"{path.name} was ended because the program is stopping")
+        raise Snooze(WorkerSettings().interrupted_delay, f"{path.name} was ended because the worker is stopping")
     raise ExecutableError(f"{path.name} {_how_it_ended(exit_code)}{talk.last_words()}")
 
 
@@ -260,22 +260,26 @@ class _Talk:
     def _listen(self, pipes: selectors.BaseSelector) -> int:
         rest = 0.001
         while True:
+            # Asked before the pipes are looked at: what the program wrote in between would be lost the other way round.
+            exit_code = self._program.exit_code()
             open_pipes = bool(pipes.get_map())
+            if exit_code is not None and not open_pipes:
+                return exit_code
             ready = pipes.select(_TICK if open_pipes else rest)
             for key, _ in ready:
                 self._serve(pipes, key)
-            self._look_after_stop()
-            exit_code = self._program.exit_code()
-            if exit_code is not None and self._is_drained(bool(ready), open_pipes=open_pipes):
+            if exit_code is not None and self._is_drained(something_came=bool(ready)):
                 return exit_code
+            self._look_after_stop()
             # With all pipes closed only the end is awaited: usually at once, so look soon, then less often.
             rest = 0.001 if open_pipes else min(_TICK, rest * 2)
 
-    def _is_drained(self, something_came: bool, *, open_pipes: bool) -> bool:
-        """True when no more output is to be expected, or not for long, from a program that has ended."""
+    def _is_drained(self, *, something_came: bool) -> bool:
+        """True when a program that has ended, and what it left behind, has no more to say, or goes on for too long."""
         now = self._clock()
-        self._ended_at = self._ended_at or now
-        return not open_pipes or not something_came or now - self._ended_at > DRAIN_PATIENCE.total_seconds()
+        if self._ended_at is None:
+            self._ended_at = now
+        return not something_came or now - self._ended_at > DRAIN_PATIENCE.total_seconds()
 
     def _serve(self, pipes: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         pipe: IO[bytes] = key.fileobj  # type: ignore[assignment]  # what _register put in

@@ -98,6 +98,7 @@ def reload_folder(before: LoadedTasks) -> LoadedTasks:
     changed = {path for path in {*stamps, *before.stamps} if stamps.get(path) != before.stamps.get(path)}
     if not changed:
         return before
+    # Finders remember a folder's listing by its time of change, which two quick changes may share.
     importlib.invalidate_caches()
     if _helpers_among(changed, before):
         _forget_modules_of(before.root)

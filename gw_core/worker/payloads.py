@@ -114,10 +114,10 @@ def _pydantic_validator(annotation: Any) -> Callable[[str | bytes], Any]:
 
 def _pydantic_reason(error: Exception) -> str:
     """Return pydantic's complaints without the input, which its own text repeats."""
-    list_errors: Callable[..., Sequence[Mapping[str, Any]]] | None = getattr(error, "errors", None)
+    list_errors: Callable[[], Sequence[Mapping[str, Any]]] | None = getattr(error, "errors", None)
     if list_errors is None:
         return str(error)
-    faults = list_errors(include_input=False, include_url=False, include_context=False)
+    faults = list_errors()
     return "; ".join(f"{fault['msg']} - at `{_path(fault['loc'])}`" for fault in faults)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import tracemalloc
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from task_builders import Log, a_context, a_job, in_thread, run_python, write, w
 
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, Snooze
+from gw_core.worker import executables
 from gw_core.worker.context import JobContext
 from gw_core.worker.executables import (
     LONGEST_LINE,
@@ -224,6 +227,39 @@ def test_something_left_in_the_background_does_not_hold_up_the_job(tmp_path: Pat
         assert log.of("info") == ["done"]
     finally:
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+def test_something_left_in_the_background_that_keeps_talking_does_not_hold_up_the_job_for_long(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    program = shell(tmp_path, f"(while :; do echo more; sleep 0.01; done) & echo $! > '{pid_file}'; exit 5")
+    seconds = iter(range(10_000))
+
+    try:
+        with pytest.raises(ExecutableError, match="exit code 5"):
+            run_executable(program, a_job(), a_context(), clock=lambda: float(next(seconds)))
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # a broken pipe may have ended it
+            os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+def test_what_a_program_says_between_our_look_at_its_pipes_and_its_end_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, go_on, looks = Log(), tmp_path / "go", count()
+    program = shell(tmp_path, f"echo ready; while [ ! -e '{go_on}' ]; do sleep 0.01; done; echo last words")
+    look = executables._Program.exit_code
+
+    def look_when_it_has_ended(self: Any) -> int | None:
+        # At the second look after it spoke its pipes were found empty; now let it speak and end.
+        if "ready" in log.of("info") and next(looks) == 1:
+            go_on.touch()
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        return look(self)
+
+    monkeypatch.setattr(executables._Program, "exit_code", look_when_it_has_ended)
+
+    assert isinstance(run_program(program, log=log), Completed)
+    assert log.of("info") == ["ready", "last words"]
 
 
 def test_a_program_that_closes_its_output_is_waited_for(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from gw_core.worker.loading import LoadedTasks, load_folder, reload_folder
 
 
 @pytest.fixture(autouse=True)
-def import_state() -> Iterator[None]:
-    """Give back the modules and the path as they were."""
+def import_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give back the modules and the path as they were; let Python keep bytecode, whatever the environment says."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     modules, path = set(sys.modules), list(sys.path)
     yield
     sys.path[:] = path
