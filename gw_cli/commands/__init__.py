@@ -11,6 +11,7 @@ ENTRIES: Final = (
     Entry("add", "Jobs", "Add a job."),
     Entry("list", "Jobs", "List jobs."),
     Entry("remove", "Jobs", "Remove the job with a key."),
+    Entry("cron", "Jobs", "Look at recurring tasks."),
     Entry("migrate", "Setting up", "Install the schema, or bring it up to date."),
     Entry("config", "Setting up", "Look at the configuration."),
 )

@@ -81,15 +81,26 @@ class Running:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
+        self._said: list[bytes] = []
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
         self._process.send_signal(number)
 
+    def says(self, words: str) -> None:
+        """Read what it says until a line has these words."""
+        assert self._process.stderr is not None
+        # The test's own time limit bounds the wait.
+        for line in self._process.stderr:
+            self._said.append(line)
+            if words.encode() in line:
+                return
+        raise AssertionError(f"it ended without saying {words!r}, but: {b''.join(self._said).decode()}")
+
     def end(self) -> Ended:
         """Wait for the end."""
         out, err = self._process.communicate(timeout=DEADLINE_SECONDS)
-        return Ended(self._process.returncode, out.decode(), err.decode())
+        return Ended(self._process.returncode, out.decode(), (b"".join(self._said) + err).decode())
 
 
 def rows(conninfo: str, statement: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -38,9 +39,9 @@ def waiting(payload):
 POLITE = """
 import pathlib
 
-def polite(payload, context):
+def polite(payload):
     pathlib.Path("began").touch()
-    context.should_stop.wait(60)
+    pathlib.Path("gate").read_text()
 """
 
 
@@ -353,20 +354,28 @@ def test_a_quiet_run_says_nothing(shell: Shell) -> None:
     assert shell.gw("run", "--once", "--quiet").err == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_ends_a_run_in_order_and_by_that_signal(
-    shell: Shell, database_url: str, number: signal.Signals
-) -> None:
+@pytest.fixture
+def gate(shell: Shell) -> Path:
+    """A pipe that a job of the task `polite` waits for after it has begun."""
     shell.write("tasks/polite.py", POLITE)
     shell.gw("add", "polite")
+    os.mkfifo(shell.folder / "gate")
+    return shell.folder / "gate"
 
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_a_run_in_order_and_by_that_signal(
+    shell: Shell, database_url: str, gate: Path, number: signal.Signals
+) -> None:
     with shell.started("run", "--grace-period", "50s") as running:
         wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
         running.send(number)
+        running.says(f"Received {number.name}")
+        gate.write_text("go")
         ended = running.end()
 
     assert (ended.code, ended.out) == (-number, "")
-    assert f"Received {number.name}" in ended.err
+    assert "Completed task" in ended.err
     assert jobs(database_url) == []
 
 
@@ -400,14 +409,17 @@ def test_a_second_signal_ends_a_run_at_once(shell: Shell, database_url: str) -> 
     assert rows(database_url, "select attempts, locked_at from graphile_worker.jobs") == [(0, None)]
 
 
-def test_a_run_stops_with_57_when_a_breaking_migration_is_announced(shell: Shell, database_url: str) -> None:
-    shell.write("tasks/polite.py", POLITE)
-    shell.gw("add", "polite")
+def test_a_run_stops_with_57_when_a_breaking_migration_is_announced(
+    shell: Shell, database_url: str, gate: Path
+) -> None:
     announce = "select pg_notify('worker:migrate', '{\"migrationNumber\": 999, \"breaking\": true}')"
 
-    with shell.started("run") as running:
+    with shell.started("run", "--grace-period", "50s", "--verbose") as running:
+        running.says("Listening for new jobs")
         wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
         rows(database_url, announce)
+        running.says("999")
+        gate.write_text("go")
         ended = running.end()
 
     assert ended.code == 57
