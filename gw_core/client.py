@@ -9,12 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from gw_core.domain.crontab_item import KnownCrontab
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec, check_count, check_ids
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.postgres.adder import JobAdder
 from gw_core.postgres.connections import Connections, OneConnection
+from gw_core.postgres.crontabs import CrontabStore
 from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find_conninfo
 from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate, plan, script
 from gw_core.postgres.store import JobStore, ListedJob, RemovedJob
@@ -201,6 +203,18 @@ class Client:
                 limit=limit,
                 with_payload=with_payload,
             )
+
+    # -- recurring tasks -------------------------------------------------------------------------------------------
+
+    def known_crontabs(self) -> list[KnownCrontab]:
+        """Return the crontab items the database has seen, with their last run."""
+        with self._lender.connection() as connection:
+            return CrontabStore(connection, self.schema).known()
+
+    def forget_crontab(self, identifier: str) -> KnownCrontab | None:
+        """Forget a crontab item and return it, or None; a worker that still has it makes it known anew."""
+        with self._lender.connection() as connection:
+            return CrontabStore(connection, self.schema).forget(identifier)
 
     # -- schema ----------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from gw_core.domain import events as e
+from gw_core.domain import schedule_events as c
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 
 Level = Literal["error", "warning", "info", "debug"]
@@ -101,6 +102,7 @@ class JobLog:
     def __init__(self, logger: Logger) -> None:
         self._core = logger.scope(label="core")
         self._worker = logger.scope(label="worker")
+        self._cron = logger.scope(label="cron")
 
     def attach(self, events: e.Events) -> None:
         """Listen to everything there is a sentence for."""
@@ -119,6 +121,14 @@ class JobLog:
             (e.JobsSettled, self._jobs_settled),
             (e.SignalReceived, self._signal_received),
             (e.RunnerStopped, self._runner_stopped),
+            (c.CronFailed, self._cron_failed),
+            (c.CronRestored, self._cron_restored),
+            (c.CronItemFailed, self._cron_item_failed),
+            (c.CronItemsRefused, self._cron_items_refused),
+            (c.CronRunsSkipped, self._cron_runs_skipped),
+            (c.CronPrematureTimer, self._cron_premature),
+            (c.CronOverdueTimer, self._cron_overdue),
+            (c.CronScheduled, self._cron_scheduled),
         )
         for kind, reaction in reactions:
             events.on(kind, reaction)
@@ -189,6 +199,36 @@ class JobLog:
             self._worker.warning(
                 f"Lost job {job.id} ({job.task_identifier}): its lock was taken away while it ran; its result is void"
             )
+
+    # -- cron ------------------------------------------------------------------------------------------------------
+
+    def _cron_failed(self, event: c.CronFailed) -> None:
+        seconds = event.delay.total_seconds()
+        self._cron.warning(f"Cannot schedule recurring tasks: {event.error}; trying again, first in {seconds:.2f} s")
+
+    def _cron_restored(self, event: c.CronRestored) -> None:
+        self._cron.info(f"Recurring tasks are scheduled again; tries in vain: {event.attempts}")
+
+    def _cron_item_failed(self, event: c.CronItemFailed) -> None:
+        what = f"The run of '{event.item.identifier}' at {event.moment:%Y-%m-%d %H:%M} UTC"
+        self._cron.warning(f"{what} was not scheduled: {event.error}")
+
+    def _cron_items_refused(self, event: c.CronItemsRefused) -> None:
+        self._cron.warning(f"The new recurring tasks cannot be used, the former ones stay: {event.error}")
+
+    def _cron_runs_skipped(self, event: c.CronRunsSkipped) -> None:
+        span = f"{event.first:%Y-%m-%d %H:%M} to {event.last:%Y-%m-%d %H:%M} UTC"
+        self._cron.warning(f"Runs from {span} lie too far back; only items whose fill reaches them are made up for")
+
+    def _cron_premature(self, event: c.CronPrematureTimer) -> None:
+        self._cron.debug(f"The clock was set back to {event.current}; waiting for {event.expected}")
+
+    def _cron_overdue(self, event: c.CronOverdueTimer) -> None:
+        self._cron.debug(f"Late: it is {event.current} and {event.expected} is still to be scheduled")
+
+    def _cron_scheduled(self, event: c.CronScheduled) -> None:
+        if event.jobs:
+            self._cron.debug(f"Scheduled {', '.join(event.jobs)} for {event.moment:%Y-%m-%d %H:%M} UTC")
 
     # -- process ---------------------------------------------------------------------------------------------------
 

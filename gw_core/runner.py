@@ -107,6 +107,8 @@ class Runner:
         self._interceptors = Interceptors(plugins)
         self._connections = Connections(self._database, max_size=max_connections, role="task")
         self._maintenance = OneConnection(self._database, role="maintenance")
+        # Of its own, so that no slow sweep holds up a minute; opened only when there is a crontab.
+        self._cron_connection = OneConnection(self._database, role="cron")
         self._adder = JobAdder(self._connections, schema, self._interceptors, self.events)
         self._tasks = tasks
         self._forbidden_flags = forbidden_flags
@@ -131,9 +133,12 @@ class Runner:
         """Run jobs until a signal or `stop()`; returns when everything is settled."""
         return self._run(once=False)
 
-    def run_once(self) -> RunResult:
-        """Run jobs until none is left that can run now. Cron and the services of a lasting worker are left out."""
-        return self._run(once=True)
+    def run_once(self, *, cron: bool = False) -> RunResult:
+        """Run jobs until none is left that can run now, without the services of a lasting worker.
+
+        With `cron` the crontab's items are made known first, and runs missed within their `fill` are added and run.
+        """
+        return self._run(once=True, catch_up=cron)
 
     def start(self) -> None:
         """Start and return at once; then `wait()` for the end or `stop()`. Installs no signal handlers."""
@@ -157,20 +162,23 @@ class Runner:
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
-    def _run(self, *, once: bool) -> RunResult:
+    def _run(self, *, once: bool, catch_up: bool = False) -> RunResult:
         with _Signals(self._on_signal, enabled=self._handle_signals):
             try:
-                self._start(once=once)
+                self._start(once=once, catch_up=catch_up)
             except BaseException:
                 self._close()
                 raise
             return self.wait()
 
-    def _start(self, *, once: bool) -> None:
+    def _start(self, *, once: bool, catch_up: bool = False) -> None:
         loaded = self._load_tasks()
         registry = loaded.registry if isinstance(loaded, LoadedTasks) else loaded
         crontab = self._crontab_items(registry)
         self._prepare_schema()
+        scheduler = None if crontab is None else self._scheduler(crontab)
+        if catch_up and scheduler is not None:
+            scheduler.catch_up()
         pool = self._pool = Pool(
             database=self._database,
             registry=registry,
@@ -185,7 +193,7 @@ class Runner:
             on_crash=self._on_crash,
         )
         if not once:
-            self._services = self._lasting_services(pool, loaded, crontab)
+            self._services = self._lasting_services(pool, loaded, scheduler)
         pool.start()
         for service in self._services:
             service.start()
@@ -233,7 +241,7 @@ class Runner:
                 self.logger.scope(label="core").warning(warning)
 
     def _lasting_services(
-        self, pool: Pool, loaded: LoadedTasks | TaskRegistry, crontab: ItemSource | None
+        self, pool: Pool, loaded: LoadedTasks | TaskRegistry, scheduler: Scheduler | None
     ) -> list[Service]:
         settings = self.settings
         services: list[Service] = [
@@ -248,21 +256,22 @@ class Runner:
                 every=settings.renew_locks_every,
             ),
         ]
-        if crontab is not None:
-            services.append(
-                Scheduler(
-                    self._maintenance,
-                    crontab,
-                    events=self.events,
-                    admit=self._interceptors.admit,
-                    on_crash=self._on_crash,
-                )
-            )
+        if scheduler is not None:
+            services.append(scheduler)
         if self._watch and isinstance(loaded, LoadedTasks):
             from gw_core.worker.watcher import TaskWatcher  # brings a package that is in an extra
 
             services.append(TaskWatcher(loaded, pool.use_and_look, self.events, on_crash=self._on_crash))
         return services
+
+    def _scheduler(self, crontab: ItemSource) -> Scheduler:
+        return Scheduler(
+            self._cron_connection,
+            crontab,
+            events=self.events,
+            admit=self._interceptors.admit,
+            on_crash=self._on_crash,
+        )
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -289,8 +298,9 @@ class Runner:
 
     def _close(self) -> None:
         self._connections.close()
-        # A service that is stuck in a statement holds the maintenance connection; it is left to the end of the process.
-        self._maintenance.close(patience=timedelta(seconds=1))
+        # A service that is stuck in a statement holds its connection; that is left to the end of the process.
+        for connection in (self._maintenance, self._cron_connection):
+            connection.close(patience=timedelta(seconds=1))
         self._database.close()
 
     def _on_signal(self, name: str) -> None:
