@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gw_cli import config_file
-from gw_cli import configuration as c
+from gw_cli import config_file, configuration as c
 
 if TYPE_CHECKING:
     from gw_core import Client

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
-from gw_core.domain import events as e
-from gw_core.domain import schedule_events as c
+from gw_core.domain import events as e, schedule_events as c
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 
 Level = Literal["error", "warning", "info", "debug"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from gw_cli import configuration as c
-from gw_cli import diagnostics, options, output
+from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.frame import command, new_app
 from gw_cli.session import configured
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c
-from gw_cli import diagnostics, options, output
+from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.arguments import STDIN, positive_number
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.frame import command, new_app

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import configuration as c
-from gw_cli import diagnostics, options, output
+from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.frame import command, new_app
 from gw_cli.session import configured, open_client
 from gw_cli.text import quoted

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gw_core.domain.durations import format_duration, parse_duration, parse_moment
 from gw_core.domain.errors import InvalidInputError
