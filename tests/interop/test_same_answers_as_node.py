@@ -1,0 +1,162 @@
+"""Whatever is done to the queue, one step after the other, our functions answer and leave what Node's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from node_worker import NEWEST, node_worker
+from psycopg.types.json import Json
+from queue_schema import QueueSchema, Row, connected
+
+from gw_core.postgres.migrations import migrate
+
+pytestmark = pytest.mark.interop
+
+CLOCK = {"created_at", "updated_at"}
+MOMENTS = [datetime(2099, month, 1, tzinfo=UTC) for month in (1, 2, 3)]
+KEYS = ["a", "b", "c"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing done to a schema; it answers rows."""
+
+    story: str
+    do: Callable[[QueueSchema], list[Row]]
+
+    def __repr__(self) -> str:
+        return self.story
+
+
+def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | values
+
+
+payloads = maybe(st.lists(st.integers(0, 9), max_size=2) | st.dictionaries(st.sampled_from("xy"), st.integers(0, 9)))
+specs = st.fixed_dictionaries(
+    {"identifier": st.sampled_from(["mail", "sms"])},
+    optional={
+        "payload": payloads,
+        "queue_name": maybe(st.sampled_from(["", "q", "r"])),
+        "max_attempts": maybe(st.integers(0, 3)),
+        "job_key": maybe(st.sampled_from(KEYS)),
+        "priority": maybe(st.integers(-1, 1)),
+        "flags": maybe(st.lists(st.sampled_from(["f", "g"]), max_size=2)),
+    },
+)
+timed_specs = st.builds(lambda spec, run_at: {**spec, "run_at": run_at}, specs, st.sampled_from(MOMENTS))
+modes = st.sampled_from(["replace", "preserve_run_at", "unsafe_dedupe", "nonsense", None])
+ids = st.lists(st.integers(1, 8), max_size=3)
+
+
+def adding_one(spec: Row, mode: str | None) -> Step:
+    arguments = {**spec, "payload": None if spec.get("payload") is None else Json(spec["payload"])}
+    return Step(f"add_job({spec}, {mode})", lambda schema: schema.call("add_job", **arguments, job_key_mode=mode))
+
+
+def adding_many(specs: list[Row], preserve_run_at: bool) -> Step:
+    told = [{**spec, "run_at": spec["run_at"].isoformat()} for spec in specs]
+    return Step(f"add_jobs({specs})", lambda schema: schema.add_jobs(*told, preserve_run_at=preserve_run_at))
+
+
+def calling(function: str, **arguments: Any) -> Step:
+    def do(schema: QueueSchema) -> list[Row]:
+        return sorted(schema.call(function, **arguments), key=lambda row: row.get("id") or 0)
+
+    return Step(f"{function}({arguments})", do)
+
+
+def claiming(hours: int) -> Step:
+    text = (
+        "update :S._private_jobs set attempts = attempts + 1, locked_by = 'pool', "
+        f"locked_at = date_trunc('hour', now()) - interval '{hours} hours' "
+        "where id = (select min(id) from :S._private_jobs where is_available) returning *"
+    )
+    return Step(f"claim {hours} hours ago", lambda schema: schema.run(text))
+
+
+FAILING = Step(
+    "fail what runs",
+    lambda schema: schema.run(
+        "update :S._private_jobs set locked_at = null, locked_by = null, last_error = 'broken' "
+        "where id = (select min(id) from :S._private_jobs where locked_by is not null) returning *"
+    ),
+)
+
+# Node makes the rows of one call in any order, and so gives them any ids: such a call comes last.
+last_steps = st.builds(adding_many, st.lists(timed_specs, min_size=2, max_size=4), st.booleans())
+steps = st.one_of(
+    st.builds(adding_one, timed_specs, modes),
+    st.builds(adding_many, st.lists(timed_specs, min_size=1, max_size=1), st.booleans()),
+    st.builds(lambda key: calling("remove_job", job_key=key), st.sampled_from(KEYS)),
+    st.builds(lambda found: calling("complete_jobs", job_ids=found), ids),
+    st.builds(
+        lambda found, why: calling("permanently_fail_jobs", job_ids=found, error_message=why),
+        ids,
+        maybe(st.just("no use")),
+    ),
+    st.builds(
+        lambda found, attempts: calling("reschedule_jobs", job_ids=found, run_at=MOMENTS[2], attempts=attempts),
+        ids,
+        maybe(st.integers(0, 2)),
+    ),
+    st.just(calling("force_unlock_workers", worker_ids=["pool"])),
+    st.builds(claiming, st.sampled_from([0, 9])),
+    st.just(FAILING),
+)
+
+
+@pytest.fixture
+def both(empty_database_url: str) -> str:
+    node_worker(NEWEST).install_schema(empty_database_url, "nodes")
+    migrate(empty_database_url, "ours")
+    return empty_database_url
+
+
+def test_any_sequence_of_steps_gives_the_same_answers_and_rows(both: str) -> None:
+    with connected(both, "nodes") as nodes, connected(both, "ours") as ours:
+
+        @settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @given(st.lists(steps, min_size=1, max_size=10), last_steps)
+        def holds(sequence: list[Step], last: Step) -> None:
+            for schema in (nodes, ours):
+                schema.run("truncate :S._private_jobs, :S._private_tasks, :S._private_job_queues restart identity")
+            for step in sequence:
+                assert outcome(step, ours) == outcome(step, nodes), step
+            assert told(ours.jobs()) == told(nodes.jobs())
+            assert in_any_order(outcome(last, ours)) == in_any_order(outcome(last, nodes)), last
+            assert in_any_order(told(ours.jobs())) == in_any_order(told(nodes.jobs()))
+
+        holds()
+
+
+def in_any_order(found: list[Row] | str) -> list[str] | str:
+    """What does not depend on the order of making, which also decides which of two faults is met first."""
+    if isinstance(found, str):
+        return "refused"
+    made_in_order = {"id", "task_id", "job_queue_id"}
+    return sorted(str({name: value for name, value in row.items() if name not in made_in_order}) for row in found)
+
+
+def outcome(step: Step, schema: QueueSchema) -> list[Row] | str:
+    """What a step answers, or the code of the error it ends with."""
+    try:
+        with schema.connection.transaction():
+            return told(step.do(schema))
+    except psycopg.Error as error:
+        return error.sqlstate or str(error)
+
+
+def told(rows: list[Row]) -> list[Row]:
+    """The rows without what the clock decides, but for whether a job was changed since it was made."""
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK}
+        | {"changed": row.get("updated_at") != row.get("created_at")}
+        for row in rows
+    ]
