@@ -265,6 +265,17 @@ def test_the_ancestors_word_for_migrating_works(tmp_path: Path, empty_database_u
     assert jobs(empty_database_url) == []
 
 
+# -- cron --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_crontab_with_a_fault_is_found_unhealthy(shell: Shell) -> None:
+    shell.write("crontab", "* * * * * hello\n61 * * * * hello\n")
+
+    ended = shell.gw("cron", "validate", "crontab", "--json")
+
+    assert (ended.code, [fault["line"] for fault in json.loads(ended.out)]) == (7, [2])
+
+
 # -- config ------------------------------------------------------------------------------------------------------------
 
 

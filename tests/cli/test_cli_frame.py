@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import gw_core
-from gw_cli import commands, manual
+from gw_cli import commands, manual, shapes
+from gw_cli.commands import config, cron, migrate
 from gw_cli.configuration import SETTINGS
 from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
 from gw_cli.root import root_command
-from gw_cli.shapes import KEYS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.worker", "asyncio", "email")
@@ -93,10 +93,19 @@ def test_every_setting_is_an_option_of_run() -> None:
     assert {setting.flag for setting in SETTINGS} <= {flag for parameter in run.params for flag in parameter.opts}
 
 
-def test_every_key_of_a_job_is_documented() -> None:
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param((*shapes.KEYS, "payload"), id="jobs"),
+        pytest.param(migrate.KEYS, id="migrations"),
+        pytest.param(config.KEYS, id="settings"),
+        pytest.param((*cron.ITEM_KEYS, *cron.FAULT_KEYS, *cron.RUN_KEYS), id="recurring tasks"),
+    ],
+)
+def test_every_json_key_is_documented(keys: tuple[str, ...]) -> None:
     page = (REFERENCE / "cli.md").read_text("utf-8")
 
-    assert [key for key in (*KEYS, "payload") if f"| `{key}` |" not in page] == []
+    assert [key for key in keys if f"`{key}`" not in page] == []
 
 
 # -- exit codes --------------------------------------------------------------------------------------------------------
