@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import islice
 from pathlib import Path
@@ -21,10 +21,11 @@ from gw_cli.text import quoted, visible
 from gw_core import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import CrontabFault, CrontabItem
+    from gw_core import CrontabFault, CrontabItem, KnownCrontab
 
 MOST_RUNS = 100_000
 USUAL_CRONTAB: Final = Path("crontab")
+MINUTE: Final = timedelta(minutes=1)
 
 ITEM_KEYS: Final = (
     "id",
@@ -58,6 +59,16 @@ RUN_COLUMNS: Final = (
     output.Column("id", "ID", shrinks=True),
     output.Column("task", "TASK", shrinks=True),
 )
+
+KNOWN_KEYS: Final = ("id", "known_since", "last_run", "next_run", "missed")
+KNOWN_COLUMNS: Final = (
+    output.Column("id", "ID", shrinks=True),
+    output.Column("known_since", "KNOWN SINCE", rank=1),
+    output.Column("last_run", "LAST RUN"),
+    output.Column("next_run", "NEXT RUN"),
+    output.Column("missed", "MISSED", right=True),
+)
+MOST_MISSED: Final = 1_000
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The crontab; - reads stdin.")]
 
@@ -169,6 +180,57 @@ def run(
     )
 
 
+@command(app, "list")
+def list_known(
+    crontab: options.Crontab = None,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """Show the items the database knows.
+
+    The next run, and how many were missed since the last one, are told for items of the crontab at hand.
+    """
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin, crontab=crontab)
+    file = configuration[c.CRONTAB] or (USUAL_CRONTAB if USUAL_CRONTAB.is_file() else None)
+    items = {} if file is None else {item.identifier: item for item in _items(str(file))}
+    with open_client(configuration) as client:
+        known = client.known_crontabs()
+    now = datetime.now(UTC)
+    rows = [_known_record(each, items.get(each.identifier), now) for each in known]
+    output.records(rows, keys=KNOWN_KEYS, columns=KNOWN_COLUMNS, as_json=as_json)
+    if not rows:
+        diagnostics.note("The database knows no recurring tasks.")
+
+
+@command(app, "forget")
+def forget(
+    item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """Forget an item the database knows.
+
+    A worker that still has it in its crontab makes it known again, and makes up for nothing.
+    """
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_client(configuration) as client:
+        forgotten = client.forget_crontab(item)
+    if forgotten is None:
+        raise NothingMatchedError(f"the database knows no recurring task {quoted(item)}; nothing was forgotten")
+    record = {
+        "id": forgotten.identifier,
+        "known_since": forgotten.known_since,
+        "last_run": forgotten.last_execution,
+    }
+    output.answer(f"Forgot {quoted(forgotten.identifier)}.", plain=forgotten.identifier, record=record, as_json=as_json)
+
+
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +256,23 @@ def _text(file: str) -> str:
 
 def _name(file: str) -> str:
     return "stdin" if file == STDIN else visible(file)
+
+
+def _known_record(known: KnownCrontab, item: CrontabItem | None, now: datetime) -> dict[str, object]:
+    if item is None:
+        next_run, missed = None, None
+    else:
+        since = known.known_since if known.last_execution is None else known.last_execution + MINUTE
+        this_minute = now.replace(second=0, microsecond=0)  # whose run may be on its way
+        next_run = item.schedule.next_after(now)
+        missed = sum(1 for _ in islice(item.schedule.between(since, this_minute), MOST_MISSED))
+    return {
+        "id": known.identifier,
+        "known_since": known.known_since,
+        "last_run": known.last_execution,
+        "next_run": next_run,
+        "missed": missed,
+    }
 
 
 def _find(items: Sequence[CrontabItem], identifier: str) -> CrontabItem:

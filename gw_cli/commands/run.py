@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c
-from gw_cli import diagnostics, options, output
+from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.exit_codes import ExitCode
 from gw_cli.frame import command, new_app
 from gw_cli.session import configured, open_client
@@ -29,6 +28,9 @@ def run(
     tasks: options.Tasks = None,
     registry: options.App = None,
     once: Annotated[bool, typer.Option("--once", help="End when no job is left that can run now.")] = False,
+    cron: Annotated[
+        bool, typer.Option("--cron", help="With --once: add the runs of recurring tasks missed within their fill.")
+    ] = False,
     strict: options.Strict = None,
     watch: options.Watch = None,
     jobs: options.Jobs = None,
@@ -57,6 +59,8 @@ def run(
 
     if once and schema_only:
         raise InvalidInputError("--once and --schema-only were both given; give one of them")
+    if cron and not once:
+        raise InvalidInputError("--cron goes with --once; without it recurring tasks are scheduled anyway")
     configuration = configured(
         config,
         connection=connection,
@@ -82,7 +86,7 @@ def run(
     if schema_only:
         return _only_the_schema(configuration)
     runner = _runner(configuration, once=once)
-    return _code(runner.run_once() if once else runner.run())
+    return _code(runner.run_once(cron=cron) if once else runner.run())
 
 
 def _level(given: str | None, *, verbose: bool, quiet: bool) -> str | None:

@@ -1,0 +1,63 @@
+"""`gw cron list`, `gw cron forget` and `gw run --once --cron` on the installed program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+from cli_support import Shell, rows
+
+CRONTAB = "* * * * * sweep_up ?fill=1h\n0 4 * * * nightly\n"
+TASK = "def sweep_up(payload):\n    pass\n"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, known: str) -> Shell:
+    return Shell(tmp_path, database=known)
+
+
+@pytest.fixture
+def known(database_url: str) -> str:
+    """A database that saw both items two hours ago, and ran one of them half an hour ago."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "insert into graphile_worker._private_known_crontabs (identifier, known_since, last_execution) values"
+            " ('sweep_up', now() - interval '2 hours', date_trunc('minute', now()) - interval '30 minutes'),"
+            " ('gone', now() - interval '2 hours', null)"
+        )
+    return database_url
+
+
+def test_known_items_are_listed_with_what_the_crontab_says_of_them(shell: Shell, known: str) -> None:
+    shell.write("crontab", CRONTAB)
+
+    listed = {each["id"]: each for each in json.loads(shell.gw("cron", "list", "--json").out)}
+
+    assert set(listed) == {"sweep_up", "gone"}
+    assert listed["sweep_up"]["missed"] in (29, 30)  # a minute may pass meanwhile
+    assert listed["sweep_up"]["next_run"] is not None
+    assert (listed["gone"]["missed"], listed["gone"]["next_run"]) == (None, None)
+
+
+def test_a_forgotten_item_is_not_known_any_more(shell: Shell, known: str) -> None:
+    assert shell.gw("cron", "forget", "gone").code == 0
+
+    assert rows(known, "select identifier from graphile_worker._private_known_crontabs") == [("sweep_up",)]
+
+
+def test_forgetting_what_is_not_known_says_so(shell: Shell, known: str) -> None:
+    ended = shell.gw("cron", "forget", "nobody")
+
+    assert ended.code != 0
+    assert "'nobody'" in ended.err
+    assert len(rows(known, "select from graphile_worker._private_known_crontabs")) == 2
+
+
+def test_a_single_run_schedules_nothing_unless_asked(shell: Shell, known: str) -> None:
+    shell.write("crontab", CRONTAB)
+    shell.write("tasks/sweep_up.py", TASK)
+
+    assert "Completed task" not in shell.gw("run", "--once").err
+    assert shell.gw("run", "--once", "--cron").err.count("Completed task") in (29, 30)
