@@ -39,6 +39,8 @@ CLAIM_PLAN: Final = {
 }
 """Settings of the session that claims."""
 
+LONGEST_DELAY: Final = timedelta(days=100 * 365)
+
 REACH: Final = 100
 """How many queued jobs, and then queues, a small claim looks at before it is content with what it found."""
 
@@ -177,26 +179,36 @@ class JobStore:
             rows.sort(key=_ORDER)
         return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]
 
-    def complete(self, outcomes: Sequence[Completed], *, pool: str, freed_queues: Sequence[int] = ()) -> set[int]:
+    # `in_doubt` says that the same was sent before and may have been written. What tells is whether any job is still
+    # ours: if none is, the queues were freed as well, and this very pool may have claimed their next jobs since.
+
+    def complete(
+        self, outcomes: Sequence[Completed], *, pool: str, freed_queues: Sequence[int] = (), in_doubt: bool = False
+    ) -> set[int]:
         """Delete the jobs that are still this pool's, free its queues, and return the ids deleted."""
         ids = sorted([outcome.job.id for outcome in outcomes])
-        return self._ids("complete_jobs", ids=ids, pool=pool, queue_ids=sorted(freed_queues))
+        return self._ids("complete_jobs", ids=ids, pool=pool, queue_ids=sorted(freed_queues), least_ours=int(in_doubt))
 
-    def fail(self, outcomes: Sequence[Failed], *, pool: str, freed_queues: Sequence[int] = ()) -> set[int]:
+    def fail(
+        self, outcomes: Sequence[Failed], *, pool: str, freed_queues: Sequence[int] = (), in_doubt: bool = False
+    ) -> set[int]:
         """Record failures of jobs that are still this pool's, free its queues, and return the ids recorded."""
         ordered = sorted(outcomes, key=lambda outcome: outcome.job.id)
         return self._ids(
             "fail_jobs",
             ids=[each.job.id for each in ordered],
             messages=[each.message for each in ordered],
-            delays=[None if each.delay is None else each.delay.total_seconds() for each in ordered],
+            delays=[None if each.delay is None else _delay_seconds(each.delay) for each in ordered],
             finals=[each.permanent for each in ordered],
             payloads=[each.payload for each in ordered],
             pool=pool,
             queue_ids=sorted(freed_queues),
+            least_ours=int(in_doubt),
         )
 
-    def give_back(self, outcomes: Sequence[Returned], *, pool: str, freed_queues: Sequence[int] = ()) -> set[int]:
+    def give_back(
+        self, outcomes: Sequence[Returned], *, pool: str, freed_queues: Sequence[int] = (), in_doubt: bool = False
+    ) -> set[int]:
         """Give jobs back with their attempt uncounted, free the queues, and return the ids that were ours."""
         ordered = sorted(outcomes, key=lambda outcome: outcome.job.id)
         jobs = [each.job for each in ordered]
@@ -207,9 +219,10 @@ class JobStore:
             keys=[job.key for job in jobs],
             updated=[job.updated_at_epoch for job in jobs],
             revisions=[job.revision for job in jobs],
-            delays=[each.delay.total_seconds() for each in ordered],
+            delays=[_delay_seconds(each.delay) for each in ordered],
             pool=pool,
             queue_ids=sorted(freed_queues),
+            least_ours=int(in_doubt),
         )
 
     def existing(self, ids: Iterable[int]) -> set[int]:
@@ -328,6 +341,11 @@ def _when(run_at: datetime | timedelta | None) -> tuple[datetime | None, float |
     if isinstance(run_at, timedelta):
         return None, run_at.total_seconds()
     return run_at, None
+
+
+def _delay_seconds(delay: timedelta) -> float:
+    """Return a delay a task asked for; PostgreSQL's calendar ends, and one bad outcome would hold up all others."""
+    return min(delay, LONGEST_DELAY).total_seconds()
 
 
 def _calls(specs: Sequence[JobSpec]) -> Iterator[tuple[JobKeyMode, list[JobSpec]]]:

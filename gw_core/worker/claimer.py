@@ -121,6 +121,8 @@ class Claimer(Service):
         self._woken = False
         try:
             store = self._ready_store()
+            if self.is_stopping:  # connecting can take its time
+                return AT_ONCE
             return self._look(store)
         except GraphileWorkerError as error:
             return self._try_later(error)
@@ -218,6 +220,13 @@ class Claimer(Service):
             strand = worker.strand
             if strand and 0.0 < worker.busy_since < stuck_since:
                 self._give_back(_emptied(strand), "not started within the look-ahead window")
+
+    def give_back_unstarted(self, reason: str) -> None:
+        """Give back everything claimed that has not begun; from any thread, once the hand-off is closed."""
+        self.give_back_waiting(reason)
+        for worker in self._workers:
+            if strand := worker.strand:
+                self._give_back(_emptied(strand), reason)
 
     def give_back_waiting(self, reason: str) -> None:
         """Give back everything no thread has taken."""
@@ -374,7 +383,7 @@ class Claimer(Service):
 
     def leave(self) -> None:
         """Give back what has not started, and hang up."""
-        self.give_back_waiting("the worker is stopping")
+        self.give_back_unstarted("the worker is stopping")
         self._hang_up()
         self._selector.close()
         self._bell_in.close()

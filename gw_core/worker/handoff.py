@@ -61,7 +61,7 @@ class Handoff:
 
     def take(self, bell: threading.Lock) -> Item | None:
         """Return the next item, waiting for one; None once the hand-off is closed. `bell` is the thread's own lock."""
-        while True:
+        while not self._closed:
             try:
                 item = self._items.popleft()
             except IndexError:
@@ -71,6 +71,7 @@ class Handoff:
             if len(self._items) <= self._low_mark:
                 self._tell_low()
             return item
+        return None
 
     def take_back(self) -> list[Item]:
         """Take everything that no thread has taken yet, the last claimed first."""
@@ -82,7 +83,7 @@ class Handoff:
                 return taken
 
     def close(self) -> None:
-        """Send the threads home once nothing is left to take."""
+        """Send the threads home; what is left, or still comes, is for `take_back`."""
         with self._lock:
             self._closed = True
             woken, self._parked = self._parked, []
@@ -92,10 +93,10 @@ class Handoff:
     def _park(self, bell: threading.Lock) -> bool:
         """Wait to be woken; False when closed."""
         with self._lock:
-            if self._items:  # handed over between the look and the lock
-                return True
             if self._closed:
                 return False
+            if self._items:  # handed over between the look and the lock
+                return True
             bell.acquire(blocking=False)
             self._parked.append(bell)
         self._tell_low()

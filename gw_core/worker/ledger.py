@@ -19,6 +19,7 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[int, Job] = {}
+        self._being_written: set[int] = set()
         self._held_of_queue: Counter[int] = Counter()
 
     def __len__(self) -> int:
@@ -33,7 +34,9 @@ class Ledger:
             for job in jobs:
                 older = self._jobs.get(job.id)
                 self._jobs[job.id] = job
-                if job.queue_id is not None and (older is None or older.queue_id != job.queue_id):
+                if older is not None:  # and perhaps of another queue: it was free to be replaced in between
+                    self._drop(older.queue_id)
+                if job.queue_id is not None:
                     self._held_of_queue[job.queue_id] += 1
 
     def strike(self, outcomes: Sequence[Outcome]) -> tuple[list[Outcome], list[Outcome], list[int]]:
@@ -52,13 +55,16 @@ class Ledger:
                     void.append(outcome)
                     continue
                 del self._jobs[job.id]
+                self._being_written.add(job.id)
                 valid.append(outcome)
-                if job.queue_id is not None:
-                    self._held_of_queue[job.queue_id] -= 1
-                    if not self._held_of_queue[job.queue_id]:
-                        del self._held_of_queue[job.queue_id]
-                        freed.append(job.queue_id)
+                if job.queue_id is not None and self._drop(job.queue_id):
+                    freed.append(job.queue_id)
         return valid, void, freed
+
+    def forget(self, outcomes: Iterable[Outcome]) -> None:
+        """Note that these outcomes, which were struck out, are written."""
+        with self._lock:
+            self._being_written.difference_update([outcome.job.id for outcome in outcomes])
 
     def holds(self, job: Job) -> bool:
         """True while this very run is the noted one."""
@@ -69,7 +75,22 @@ class Ledger:
         with self._lock:
             return list(self._jobs.values())
 
+    def ids(self) -> list[int]:
+        """Return the ids of all jobs that are ours in the database: held, or with an outcome not yet written."""
+        with self._lock:
+            return sorted({*self._jobs, *self._being_written})
+
     def queue_ids(self) -> list[int]:
         """Return the queues held now."""
         with self._lock:
             return list(self._held_of_queue)
+
+    def _drop(self, queue_id: int | None) -> bool:
+        """Count one job less of this queue; True when it was the last."""
+        if queue_id is None:
+            return False
+        self._held_of_queue[queue_id] -= 1
+        if self._held_of_queue[queue_id]:
+            return False
+        del self._held_of_queue[queue_id]
+        return True

@@ -18,6 +18,7 @@ from gw_core.domain.outcome import Returned
 from gw_core.domain.plugins import Interceptors, Skip
 from gw_core.domain.settings import WorkerSettings
 from gw_core.postgres.database import Database
+from gw_core.service import Service
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.handoff import Handoff
@@ -148,7 +149,8 @@ class Pool:
     def stop(self, reason: str) -> None:
         """Stop in order: claim no more, give back what has not started, let running jobs end, then interrupt them.
 
-        Returns when all is settled, or a second after the grace period. May be called twice.
+        Results wait for the database as long as the grace period lasts. Returns when all is settled, or a second or two
+        after the grace period. May be called twice.
         """
         if self._is_stopped:
             return
@@ -158,15 +160,28 @@ class Pool:
         # The threads first, the claimer after: it may be in the middle of a statement that takes its time.
         self._claimer.ask_to_stop()
         self._handoff.close()
+        self._claimer.give_back_unstarted("the worker is stopping")
         ended = self._wait_for_workers(asked_at)
-        grace_left = asked_at + self._settings.grace_period.total_seconds() - time.monotonic()
-        self._claimer.join(timedelta(seconds=max(0.5, 0.0 if self._forced.is_set() else grace_left)))
+        self._join(self._claimer, asked_at)
         if not ended:
             self._interrupt()
-        self._settler.stop(LAST_WORDS)
+        self._settler.last_words = max(LAST_WORDS, self._grace_left(asked_at))
+        self._settler.ask_to_stop()
+        self._join(self._settler, asked_at)
         self._events.emit(PoolStopped(pool=self.id, unsettled=self._settler.unsettled))
 
     # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _grace_left(self, asked_at: float) -> timedelta:
+        left = asked_at + self._settings.grace_period.total_seconds() - time.monotonic()
+        return timedelta(seconds=0.0 if self._forced.is_set() else max(0.0, left))
+
+    def _join(self, service: Service, asked_at: float) -> None:
+        """Wait for a thread that may be waiting for the database: within the grace period, and a second at least."""
+        enough_at = time.monotonic() + LAST_WORDS.total_seconds()
+        while not service.join(timedelta(seconds=0.05)):
+            if time.monotonic() > enough_at and not self._grace_left(asked_at):
+                return
 
     def _running(self) -> list[JobContext]:
         return [context for worker in self._workers if (context := worker.context) is not None]
@@ -196,8 +211,7 @@ class Pool:
         """Give back what still runs; what its threads do from now on counts for nothing."""
         interrupted: list[Job] = []
         for worker in self._workers:
-            worker.is_retired = True
-            context = worker.context
+            context = worker.interrupt()
             if context is None or not self.ledger.holds(context.job):
                 continue
             interrupted.append(context.job)

@@ -76,6 +76,9 @@ class Settler(Service):
         self._connection: Connection | None = None
         self._tries = 0
         self._resting = False
+        self._is_gathering = False
+        self.last_words = timedelta(seconds=1)
+        """How long after the end was asked for the last outcomes may wait for the database."""
 
     # -- the workers' side -----------------------------------------------------------------------------------------
 
@@ -88,7 +91,8 @@ class Settler(Service):
     @property
     def is_idle(self) -> bool:
         """True when every outcome reported so far is written."""
-        return not self._inbox and not self._unwritten
+        # In this order: an outcome moves from the inbox under the flag to the batches, and must be seen somewhere.
+        return not self._inbox and not self._is_gathering and not self._unwritten
 
     @property
     def reported(self) -> int:
@@ -110,13 +114,16 @@ class Settler(Service):
     def turn(self) -> timedelta:
         """Write what has ended; rest only when there is nothing to write, or the database is away."""
         if not self._unwritten:
+            self._is_gathering = True
             self._gather()
+            self._is_gathering = False
         if not self._unwritten:
             return self._rest_until_reported()
         try:
             self._write(self._unwritten[0])
         except GraphileWorkerError as error:
             return self._try_later(error)
+        self._ledger.forget(self._unwritten[0].outcomes)
         self._unwritten.popleft()
         if self._tries:
             self._tell_restored()
@@ -125,8 +132,8 @@ class Settler(Service):
 
     def leave(self) -> None:
         """Write what is left, as far as the database lets us, then hang up."""
-        deadline = time.monotonic() + 1.0
-        while (not self.is_idle or self._inbox) and time.monotonic() < deadline:
+        deadline = time.monotonic() + self.last_words.total_seconds()
+        while not self.is_idle and time.monotonic() < deadline:
             rest = self.turn()
             if rest > AT_ONCE and not self.is_idle:
                 time.sleep(min(rest.total_seconds(), 0.1))
@@ -241,11 +248,23 @@ class _Batch:
         parts: list[tuple[str, Callable[[Sequence[int]], set[int]], Sequence[Outcome]]] = [
             (
                 "completed",
-                lambda queues: store.complete(self.completed, pool=pool, freed_queues=queues),
+                lambda queues: store.complete(
+                    self.completed, pool=pool, freed_queues=queues, in_doubt=self.may_be_written
+                ),
                 self.completed,
             ),
-            ("failed", lambda queues: store.fail(self.failed, pool=pool, freed_queues=queues), self.failed),
-            ("returned", lambda queues: store.give_back(self.returned, pool=pool, freed_queues=queues), self.returned),
+            (
+                "failed",
+                lambda queues: store.fail(self.failed, pool=pool, freed_queues=queues, in_doubt=self.may_be_written),
+                self.failed,
+            ),
+            (
+                "returned",
+                lambda queues: store.give_back(
+                    self.returned, pool=pool, freed_queues=queues, in_doubt=self.may_be_written
+                ),
+                self.returned,
+            ),
         ]
         due = [part for part in parts if part[2] and part[0] not in self._written]
         for place, (name, send, outcomes) in enumerate(due, start=1):

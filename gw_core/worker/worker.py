@@ -32,7 +32,9 @@ Report = Callable[[Outcome], None]
 class Worker:
     """Takes jobs from the hand-off, runs them and reports how they ended.
 
-    `context` and `busy_since` are written by this worker's thread only; others read them and expect to be late.
+    `busy_since` and `strand` are written by this worker's thread only; others read them and expect to be late.
+    `_underway` holds the run underway, if any. Whoever takes it out says how the run ended, this thread with the
+    outcome or the pool by giving the job back: never both, never neither.
     """
 
     def __init__(
@@ -48,11 +50,9 @@ class Worker:
         on_end: Callable[[], None],
     ) -> None:
         self.name = name
-        self.context: JobContext | None = None
         self.busy_since = 0.0
         self.strand: Strand | None = None
-        self.is_retired = False
-        """Set when the pool gave back what this worker was running: its thread may end whenever it likes."""
+        self._underway: list[JobContext] = []
         self._pool = pool
         self._handoff = handoff
         self._find_task = find_task
@@ -63,6 +63,21 @@ class Worker:
         self._bell = threading.Lock()
         # A daemon: a task in native code that never returns must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def context(self) -> JobContext | None:
+        """The context of the job that runs now."""
+        try:
+            return self._underway[0]
+        except IndexError:
+            return None
+
+    def interrupt(self) -> JobContext | None:
+        """Take the run underway away from this worker, whose outcome then counts for nothing; None: nothing runs."""
+        try:
+            return self._underway.pop()
+        except IndexError:
+            return None
 
     def start(self) -> None:
         """Begin to take jobs; returns at once."""
@@ -108,18 +123,17 @@ class Worker:
         context = JobContext(job, self.name, self._resources)
         events = self._events
         self.busy_since = time.perf_counter()
-        self.context = context
+        self._underway.append(context)
         if events.wants(JobStarted):
             events.emit(JobStarted(worker=self.name, job=job))
         outcome = execute(job, task, context)
-        self.context = None
         self.busy_since = 0.0
         if type(outcome) is Completed:
             if events.wants(JobSucceeded):
                 events.emit(JobSucceeded(worker=self.name, job=job, seconds=outcome.seconds))
         elif type(outcome) is Failed:
             self._tell_failure(outcome)
-        if not self.is_retired:
+        if self.interrupt() is not None:
             self._report(outcome)
 
     def _tell_failure(self, outcome: Failed) -> None:

@@ -13,6 +13,6 @@ freed as (
          locked_by = null
    where queues.id = any(%(queue_ids)s::int[])
      and queues.locked_by = %(pool)s
-     and (select count(*) from completed) >= 0
+     and (select count(*) from completed) >= %(least_ours)s
 )
 select id from completed

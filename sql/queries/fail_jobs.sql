@@ -31,6 +31,6 @@ freed as (
          locked_by = null
    where queues.id = any(%(queue_ids)s::int[])
      and queues.locked_by = %(pool)s
-     and (select count(*) from failed) >= 0
+     and (select count(*) from failed) >= %(least_ours)s
 )
 select id from failed

@@ -41,6 +41,6 @@ freed as (
          locked_by = null
    where queues.id = any(%(queue_ids)s::int[])
      and queues.locked_by = %(pool)s
-     and (select count(*) from given_back) >= 0
+     and (select count(*) from given_back) >= %(least_ours)s
 )
 select id from given_back

@@ -1,0 +1,224 @@
+"""Stopping is orderly: what runs may end, what has not begun goes back, and no lock outlives the pool."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from core_support import NEVER, Gate, Ledger, Running, Site, ms
+from support import wait_until
+
+from gw_core.domain.events import (
+    JobCompleted,
+    JobReturned,
+    JobSucceeded,
+    PoolInterrupting,
+    PoolListening,
+    PoolStopped,
+    PoolStopping,
+    WorkerStopped,
+)
+from gw_core.worker.handoff import Handoff
+
+SECOND = timedelta(seconds=1)
+
+
+def warm_up(site: Site, running: Running) -> None:
+    """Let the pool learn that its tasks are quick, so that it claims ahead."""
+    site.fill(30, task="quick")
+    running.heard.wait_for(JobCompleted, count=30)
+
+
+def test_an_idle_pool_stops_at_once(site: Site) -> None:
+    with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        result = running.stop(deadline=5)
+
+    assert (result.reason, result.exit_code, result.completed) == ("the test asked", 0, 0)
+    assert len(running.heard.of(WorkerStopped)) == 10
+    wait_until(lambda: site.connections() == [], what="the server to see the connections close")
+
+
+def test_a_running_job_may_end_and_counts(site: Site) -> None:
+    gate = site.gate()
+    site.fill(1)
+    with site.running({"work": gate}) as running:
+        gate.wait_for(1)
+        running.ask_to_stop()
+        running.heard.wait_for(PoolStopping, lambda event: event.running == 1)
+        gate.open()
+        result = running.end()
+
+    assert (result.completed, site.jobs()) == (1, [])
+    assert running.heard.of(PoolInterrupting) == []
+
+
+@pytest.mark.parametrize("queue", ["null", "'q'"], ids=["unqueued", "in one queue"])
+def test_what_was_claimed_ahead_is_given_back_uncounted(site: Site, queue: str) -> None:
+    gate = site.gate()
+    with site.running({"quick": Ledger(), "work": gate}, concurrency=1, look_ahead=SECOND) as running:
+        warm_up(site, running)
+        site.fill(20, queue=queue)
+        gate.wait_for(1)
+        wait_until(lambda: len([job for job in site.jobs() if job["locked_by"]]) > 1)
+        running.ask_to_stop()
+        wait_until(lambda: len(running.heard.of(JobReturned)) >= 19)
+        gate.open()
+        result = running.end()
+
+    assert result.completed == 31
+    assert [(job["attempts"], job["locked_by"]) for job in site.jobs()] == [(0, None)] * 19
+    assert site.held() == []
+
+
+def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(site: Site) -> None:
+    gate = site.gate()
+    job_id = site.add(queue_name="q")
+    with site.running({"work": gate}, grace_period=ms(100)) as running:
+        gate.wait_for(1)
+        running.stop(deadline=8)
+
+    job = site.job(job_id)
+    assert (job["attempts"], job["locked_by"], job["last_error"]) == (0, None, None)
+    (wait,) = site.run("select extract(epoch from run_at - now())::float as seconds from _private_jobs")
+    assert 20 < wait["seconds"] <= 30
+    assert site.held() == []
+    assert [job.id for job in running.heard.of(PoolInterrupting)[0].jobs] == [job_id]
+    assert running.heard.of(PoolStopped)[0].unsettled == 0
+
+
+def test_the_rest_of_a_queue_behind_a_stubborn_job_is_given_back_too(site: Site) -> None:
+    gate = site.gate()
+    with site.running(
+        {"quick": Ledger(), "work": gate}, concurrency=1, look_ahead=SECOND, grace_period=ms(100)
+    ) as running:
+        warm_up(site, running)
+        site.fill(10, queue="'q'")
+        gate.wait_for(1)
+        running.stop(deadline=8)
+
+    assert site.held() == []
+    assert [job["attempts"] for job in site.jobs()] == [0] * 10
+
+
+def test_a_second_request_ends_the_grace_period(site: Site) -> None:
+    gate = site.gate()
+    site.fill(3)
+    with site.running({"work": gate}) as running:
+        gate.wait_for(3)
+        running.ask_to_stop()
+        running.heard.wait_for(PoolStopping)
+        running.runner.force()
+        running.end(deadline=8)
+
+    assert site.held() == []
+    assert [job["attempts"] for job in site.jobs()] == [0, 0, 0]
+
+
+def test_tasks_are_told_that_they_should_stop(site: Site) -> None:
+    told = threading.Event()
+    began = threading.Event()
+
+    def work(payload: object, context: Any) -> None:
+        began.set()
+        if context.should_stop.wait(15):
+            told.set()
+
+    site.fill(1)
+    with site.running({"work": work}, tell_tasks_after=ms(50)) as running:
+        assert began.wait(10)
+        assert not told.is_set()
+        result = running.stop(deadline=10)
+
+    assert told.is_set()
+    assert result.completed == 1
+
+
+def test_a_job_that_ended_but_whose_listener_does_not_return_is_not_left_locked(site: Site) -> None:
+    release, reached = threading.Event(), threading.Event()
+
+    def stand_still(event: JobSucceeded) -> None:
+        reached.set()
+        release.wait(20)
+
+    site.fill(1)
+    with site.running({"work": lambda payload: None}, grace_period=ms(50)) as running:
+        running.runner.events.on(JobSucceeded, stand_still)
+        site.fill(1)
+        assert reached.wait(10)
+        running.stop(deadline=8)
+        assert site.held() == []
+        release.set()
+
+
+def test_an_outcome_after_the_job_was_given_back_changes_nothing(site: Site) -> None:
+    gate = site.gate()
+    job_id = site.add()
+    with site.running({"work": gate}, grace_period=ms(20)) as running:
+        gate.wait_for(1)
+        running.stop(deadline=8)
+        gate.open()
+        running.heard.wait_for(WorkerStopped, count=10)
+
+    assert site.job(job_id)["attempts"] == 0
+
+
+def test_stopping_twice_is_stopping_once(site: Site) -> None:
+    with site.running({"work": Ledger()}) as running:
+        running.ask_to_stop()
+        running.runner.stop("another reason")
+        result = running.end()
+
+    assert result.reason == "the test asked"
+    assert len(running.heard.of(PoolStopping)) == 1
+
+
+# -- the hand-off by itself ----------------------------------------------------------------------------------------
+
+
+def test_a_closed_hand_off_starts_nothing_and_keeps_what_is_left_for_whoever_takes_it_back() -> None:
+    handoff = Handoff(on_low=lambda: None)
+    jobs: list[Any] = ["first", "second"]
+    handoff.put(jobs)
+    handoff.close()
+    handoff.put(["late"])  # type: ignore[list-item] # anything will do
+
+    assert handoff.take(threading.Lock()) is None
+    assert handoff.take_back() == ["late", "second", "first"]
+
+
+def test_closing_wakes_every_parked_thread() -> None:
+    handoff = Handoff(on_low=lambda: None)
+    ended: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: ended.append(handoff.take(threading.Lock())), daemon=True) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: handoff.idle == 3)
+    handoff.close()
+    for thread in threads:
+        thread.join(5)
+
+    assert ended == [None, None, None]
+
+
+# -- look-ahead ----------------------------------------------------------------------------------------------------
+
+
+def test_jobs_behind_stuck_threads_are_given_back_for_another_pool_to_run(site: Site) -> None:
+    gate: Gate = site.gate()
+    done = Ledger()
+    with site.running({"quick": done, "work": gate}, concurrency=10, look_ahead=SECOND, poll_interval=NEVER) as stuck:
+        stuck.runner._pool._claimer._overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
+        warm_up(site, stuck)
+        site.fill(10, task="work")
+        gate.wait_for(10)
+        site.fill(50, task="quick")
+        with site.running({"quick": done}, poll_interval=ms(50)) as other:
+            wait_until(lambda: len(done.entries) >= 80, deadline_seconds=15, what="the quick jobs to run elsewhere")
+            assert gate.arrived == 10
+            other.heard.wait_for(JobCompleted, count=1)
+    assert all(job.job.attempts == 1 for job in other.heard.of(JobCompleted))
