@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from databases import HOST, Databases, Run, is_orphan
+from databases import HOST, Databases, Run, is_orphan, new_folder
 
 NUMBERS = count(1)
 
@@ -36,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[RUN] = Run(prefix=inherited["gw_prefix"], folder=Path(inherited["gw_folder"]))
         return
     prefix = f"gw_test_{HOST}_{os.getpid()}_{int(time.time())}_"
-    config.stash[RUN] = Run(prefix=prefix, folder=Path(tempfile.mkdtemp(prefix="gw-test-")))
+    config.stash[RUN] = Run(prefix=prefix, folder=new_folder())
 
 
 RUN = pytest.StashKey[Run]()

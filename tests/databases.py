@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import socket
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +77,15 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def new_folder() -> Path:
+    """A folder for this run; those of runs that were killed are removed first."""
+    for left in Path(tempfile.gettempdir()).glob("gw-test-*-*"):
+        pid = left.name.split("-")[2]
+        if pid.isdecimal() and not _is_alive(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"gw-test-{os.getpid()}-"))
 
 
 def is_orphan(name: str, *, now: float) -> bool:
