@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, BinaryIO, Final
 
-from gw_cli.output import to_json, wants_colour
+from gw_cli.output import json_string, json_text, to_json, wants_colour
 from gw_cli.text import UNSAFE, indented, visible
 
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -158,6 +158,15 @@ class JsonSink(_Sink):
             if key not in entry:
                 entry[key] = _told(value) if isinstance(value, BaseException) else _plain(value)
         return to_json(entry) + "\n"
+
+    def _lines(self, level: str, messages: Sequence[str]) -> str:
+        # A batch shares everything but its messages, so that is written once.
+        head, tail = self._line(level, _PLACE, None).split(f'"{_PLACE}"', 1)
+        write = json_text if UNSAFE.search("".join(messages)) else json_string
+        return "".join([f"{head}{write(message)}{tail}" for message in messages])
+
+
+_PLACE: Final = "where the message of a batch belongs"
 
 
 def log_factory(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from json.encoder import encode_basestring as json_string
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -20,6 +20,9 @@ NARROWEST: Final = 8
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 Record = Mapping[str, object]
+
+json_string: Callable[[str], str] = encode_basestring
+"""Writes a text as a JSON string; what could steer a terminal is still in it, see `json_text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +167,7 @@ def to_json(value: object) -> str:
 
 def json_text(text: str) -> str:
     """Return a text as a JSON string, readable but harmless."""
-    quoted: str = json_string(text)
-    return UNSAFE.sub(_json_escape, quoted)
+    return UNSAFE.sub(_json_escape, json_string(text))
 
 
 def _json_escaped(text: str) -> str:

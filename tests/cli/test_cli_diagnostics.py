@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from gw_cli import diagnostics
 from gw_cli.diagnostics import log_factory
@@ -267,7 +268,20 @@ def test_what_cannot_be_written_as_text_does_not_stop_the_log() -> None:
 def test_a_batch_in_json_is_one_write() -> None:
     stream = CountingStream()
 
-    json_sink(stream).many("info", ["one", "two"])
+    json_sink(stream, JOB_SCOPE).many("info", ["one", "two"])
 
     assert stream.writes == 1
-    assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["one", "two"]
+    entries = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [entry["message"] for entry in entries] == ["one", "two"]
+    assert all(entry["label"] == "job" and entry["level"] == "info" and entry["ts"] for entry in entries)
+
+
+@given(st.lists(st.text(st.characters()), min_size=1))
+def test_a_batch_in_json_steers_nothing_and_loses_nothing(messages: list[str]) -> None:
+    stream = BytesIO()
+
+    json_sink(stream).many("info", messages)
+
+    lines = stream.getvalue().decode().split("\n")[:-1]
+    assert [json.loads(line)["message"] for line in lines] == messages
+    assert not any(map(UNSAFE.search, lines))
