@@ -15,7 +15,7 @@ from bench.frame import OURS, Row, RowResult, measure
 from bench.measure import Bench
 from bench.pypi import PACKAGES
 from bench.rows import all_rows
-from bench.server import server_for
+from bench.server import Server
 from bench.sizes import SCALES
 
 FAILED = 1
@@ -24,14 +24,13 @@ FAILED = 1
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code is 1 when a job was lost or ran twice, or gw failed at a row."""
     given = _parser().parse_args(arguments)
-    with server_for(given.database) as server:
-        bench = Bench(server, SCALES[given.scale])
-        rows = _chosen(all_rows(bench), given.rows, without=given.without)
-        if given.alone:
-            rows = [row.alone() for row in rows]
+    with Server(given.database) as server:
+        rows = _chosen(all_rows(Bench(server, SCALES[given.scale])), given.rows, without=given.without)
         if given.list:
             print("\n".join(f"{row.name:28} {row.title}" for row in rows))
             return 0
+        if given.alone:
+            rows = [row.alone() for row in rows]
         where = machine.describe(server)
         if not given.alone:
             where |= node_versions() | {"from PyPI": ", ".join(PACKAGES)}

@@ -13,12 +13,14 @@ from statistics import median
 from typing import Final
 
 from bench.contenders import Contender, Jobs
-from bench.frame import Measured, WrongResultError
+from bench.frame import Measured, NotMeasuredError, WrongResultError
 from bench.processes import Command, Finished, run_together, run_until
-from bench.server import Server, settle_down
+from bench.server import Server
 from bench.sizes import Sizes
 
 RATE: Final = "jobs/s"
+DOUBTFUL: Final = 0.5
+"""A larger share of a run than this is not taken off it as start-up: what remained would be chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +76,20 @@ def drain(bench: Bench, contender: Contender, jobs: Jobs, how: How = USUAL) -> M
         start_up = _start_up(bench, [contender.worker(url, each) for each in folders])
         out_of_reach = how.prepare(url)
         contender.fill(url, jobs)
-        settle_down(url, analyze=how.analyze)
+        bench.server.settle_down(url, analyze=how.analyze)
         commands = [contender.worker(url, each, once=not how.watched) for each in folders]
         run, left = _run(contender, url, commands, how, out_of_reach)
-        check_numbers(folder, done=jobs.count + out_of_reach - contender.jobs_left(url), of=jobs.count)
+        done = jobs.count + out_of_reach - contender.jobs_left(url)
+        unsettled = check_numbers(
+            folder, done=done, of=jobs.count, some_unsettled=how.watched and not contender.finishes
+        )
+        last_words = commands[0].last_words()
     if left and contender.finishes and not run.stopped:
         raise WrongResultError(f"it ended with {left:,} of {jobs.count:,} runnable jobs left")
-    return _rate(jobs.count, left, run, start_up)
+    if left == jobs.count:
+        raise NotMeasuredError(f"it ran no job in {run.seconds:.1f} s: {last_words}")
+    notes = [f"when it was stopped, {unsettled:,} jobs it had run were still in the queue"] if unsettled else []
+    return _rate(jobs.count, left, run, start_up, notes)
 
 
 def _start_up(bench: Bench, commands: Sequence[Command]) -> float:
@@ -106,27 +115,32 @@ def _run(
     return finished, left
 
 
-def _rate(count: int, left: int, run: Finished, start_up: float) -> Measured:
+def _rate(count: int, left: int, run: Finished, start_up: float, notes: list[str]) -> Measured:
     done = count - left
-    notes = [f"stopped when its time was up, with {done:,} of {count:,} jobs done"] if run.stopped else []
+    if run.stopped:
+        notes.append(f"stopped when its time was up, with {done:,} of {count:,} jobs done")
     if left and not run.stopped:
         notes.append(f"ended by itself with {left:,} of {count:,} runnable jobs left")
-    if run.seconds <= start_up:
-        notes.append("too short to take the start-up off: it is still in there")
-        start_up = 0
-    return Measured({RATE: done / (run.seconds - start_up)}, notes)
+    if start_up > run.seconds * DOUBTFUL:
+        notes.append(f"doubtful: {start_up:.2f} s of {run.seconds:.2f} s were spent on starting; more jobs would tell")
+    return Measured({RATE: done / (run.seconds - min(start_up, run.seconds * DOUBTFUL))}, notes)
 
 
-def check_numbers(folder: Path, *, done: int, of: int) -> None:
-    """Raise `WrongResultError` unless `done` different jobs ran, each once, out of those numbered from 0."""
+def check_numbers(folder: Path, *, done: int, of: int, some_unsettled: bool = False) -> int:
+    """Raise `WrongResultError` unless `done` different jobs ran, each once, out of those numbered from 0.
+
+    With `some_unsettled` more may have run than left the queue; the answer is how many.
+    """
     numbers = array("I")
     for file in folder.rglob("ran-*"):
         numbers.frombytes(file.read_bytes())
     different = set(numbers)
     if len(different) != len(numbers):
         raise WrongResultError(f"{len(numbers) - len(different):,} jobs ran twice")
-    if len(different) != done or (different and max(different) >= of):
-        raise WrongResultError(f"{done:,} jobs left the queue, {len(different):,} were run")
+    unsettled = len(different) - done
+    if unsettled < 0 or (unsettled and not some_unsettled) or max(different, default=0) >= of:
+        raise WrongResultError(f"{done:,} jobs left the queue, {len(different):,} different ones of them were run")
+    return unsettled
 
 
 def _folders(folder: Path, count: int) -> list[Path]:

@@ -30,7 +30,7 @@ class _FromPyPI:
 
     program: ClassVar[str]
     table: ClassVar[str]
-    finishes: bool = True
+    finishes: bool = False
 
     def install(self, url: str) -> None:
         """Make an empty database ready."""

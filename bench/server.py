@@ -6,23 +6,43 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import psycopg
 from psycopg import sql
 
 NUMBERS: Final = count(1)
+URL: Final = re.compile("postgres(?:ql)?://[^/?]*")
 
 
-@dataclass(frozen=True, slots=True)
 class Server:
-    """A server and the right to make databases on it."""
+    """The server at a URL, or one of our own in a temporary folder, which starts when it is first used."""
 
-    url: str
+    def __init__(self, given: str | None = None) -> None:
+        if given is not None and URL.match(given) is None:
+            raise SystemExit("--database must be a URL: postgres://user@host:port/database")
+        self._given = given
+        self._ours = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ours.close()
+
+    @cached_property
+    def url(self) -> str:
+        """Where it is, a database of its own included."""
+        if self._given is not None:
+            return self._given
+        from gw_core.embedded import start_or_attach
+
+        folder = self._ours.enter_context(tempfile.TemporaryDirectory(prefix="gw-bench-server-"))
+        return self._ours.enter_context(start_or_attach(f"embedded://{Path(folder) / 'postgres'}")).conninfo
 
     @contextmanager
     def database(self) -> Iterator[str]:
@@ -34,6 +54,13 @@ class Server:
         finally:
             self._execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
+    def settle_down(self, database: str, *, analyze: bool = True) -> None:
+        """Leave the traces of filling a queue behind: statistics fresh, and on our own server nothing left to write."""
+        if analyze:
+            ask(database, "vacuum (analyze)")
+        if self._given is None:
+            ask(database, "checkpoint")
+
     def ask(self, question: str, *values: object) -> Any:
         """Return the first value a statement answers with."""
         return ask(self.url, question, *values)
@@ -41,21 +68,6 @@ class Server:
     def _execute(self, statement: sql.Composed) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(statement)
-
-
-@contextmanager
-def server_for(given: str | None) -> Iterator[Server]:
-    """The server at a URL, or one of our own in a temporary folder that ends with the block."""
-    if given is not None:
-        yield Server(given)
-        return
-    from gw_core.embedded import start_or_attach
-
-    with (
-        tempfile.TemporaryDirectory(prefix="gw-bench-server-") as folder,
-        start_or_attach(f"embedded://{Path(folder) / 'postgres'}") as embedded,
-    ):
-        yield Server(embedded.conninfo)
 
 
 def ask(url: str, question: str, *values: object) -> Any:
@@ -66,16 +78,8 @@ def ask(url: str, question: str, *values: object) -> Any:
         return None if row is None else row[0]
 
 
-def settle_down(url: str, *, analyze: bool = True) -> None:
-    """Leave the traces of filling a queue behind: statistics fresh, nothing left to write."""
-    if analyze:
-        ask(url, "vacuum (analyze)")
-    ask(url, "checkpoint")
-
-
 def _with_database(url: str, name: str) -> str:
     head, question, parameters = url.partition("?")
-    found = re.match(r"(postgres(?:ql)?://[^/]*)", head)
-    if found is None:
-        raise SystemExit("--database must be a URL: postgres://user@host:port/database")
-    return f"{found[1]}/{name}{question}{parameters}"
+    found = URL.match(head)
+    assert found is not None, "checked when it was given"
+    return f"{found[0]}/{name}{question}{parameters}"

@@ -63,7 +63,7 @@ SMALL: Final = Sizes(
     connections_node=5_000,
     memory=100_000,
     starts=3,
-    peers=20_000,
+    peers=50_000,
     procrastinate=1_000,
     limit_seconds=5,
 )

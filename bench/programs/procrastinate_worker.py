@@ -46,7 +46,9 @@ async def main(verb: str, count: int) -> None:
                 for first in range(0, count, CHUNK):
                     await noop.batch_defer_async(*({"n": n} for n in range(first, min(first + CHUNK, count))))
             case "drain":
-                await app.run_worker_async(wait=False, concurrency=CONNECTIONS, delete_jobs="always")
+                await app.run_worker_async(
+                    wait=False, concurrency=CONNECTIONS, listen_notify=False, delete_jobs="always"
+                )
                 Path(os.environ["BENCH_RAN"], f"ran-{os.getpid()}").write_bytes(RAN.tobytes())
 
 

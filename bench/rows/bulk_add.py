@@ -8,7 +8,7 @@ from bench.contenders import Gw, Node
 from bench.frame import Goal, Measured, Row, WrongResultError
 from bench.measure import RATE, Bench
 from bench.processes import run_together
-from bench.server import ask, settle_down
+from bench.server import ask
 
 
 def rows(bench: Bench) -> Sequence[Row]:
@@ -28,7 +28,7 @@ def bulk_add(bench: Bench, contender: Gw | Node) -> Measured:
     count = bench.sizes.bulk
     with bench.place() as (url, folder):
         contender.install(url)
-        settle_down(url)
+        bench.server.settle_down(url)
         program = contender.bulk_add(url, folder, count)
         run_together([program])
         seconds = float(program.output.read_text().split()[-1])

@@ -15,7 +15,6 @@ from bench.contenders import Contender, Gw, Jobs, Node, node_tuned
 from bench.frame import Goal, Measured, NotMeasuredError, Row, WrongResultError
 from bench.measure import Bench, check_numbers
 from bench.processes import repeating, running
-from bench.server import settle_down
 
 CONNECTIONS: Final = "connections"
 PEAK: Final = "peak MiB"
@@ -94,7 +93,7 @@ def memory(bench: Bench, contender: Contender, jobs: Jobs) -> Measured:
     with bench.place() as (url, folder):
         contender.install(url)
         contender.fill(url, jobs)
-        settle_down(url)
+        bench.server.settle_down(url)
         with running(contender.worker(url, folder)) as process:
             status = Path(f"/proc/{process.pid}/status")
             if not status.exists():

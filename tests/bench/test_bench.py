@@ -1,0 +1,56 @@
+"""The benchmark keeps working: all of it in miniature, where figures mean nothing and the checks mean everything."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+A_FEW = ("drain", "latency", "queues-10", "bulk-add")
+
+
+def run_bench(server: str, folder: Path, *arguments: str) -> dict[str, Any]:
+    file = folder / "figures.json"
+    common = ("--scale", "tiny", "--rounds", "1", "--database", server, "--json", str(file))
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", *common, *arguments], cwd=CHECKOUT, text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures: dict[str, Any] = json.loads(file.read_text())
+    return figures
+
+
+@pytest.mark.timeout(300)
+def test_every_row_measures_us_and_every_job_runs_exactly_once(server: str, tmp_path: Path) -> None:
+    figures = run_bench(server, tmp_path, "--alone")
+
+    sides = {(row["name"], who): side for row in figures["rows"] for who, side in row["sides"].items()}
+    assert len(sides) > len(figures["rows"]) > 10
+    assert [name for name, side in sides.items() if not side["medians"]] == []
+
+
+@pytest.mark.interop
+@pytest.mark.timeout(300)
+def test_the_ancestor_is_measured_beside_us_or_its_absence_said(server: str, tmp_path: Path) -> None:
+    figures = run_bench(server, tmp_path, *A_FEW)
+
+    sides = {(row["name"], who): side for row in figures["rows"] for who, side in row["sides"].items()}
+    peers = [side for (_, who), side in sides.items() if who.startswith("Node")]
+    assert {row["name"] for row in figures["rows"]} == set(A_FEW)
+    if shutil.which("npm") is None:
+        assert {side["not_measured"] for side in peers} == {"npm is not installed"}
+    else:
+        assert all(side["medians"] for side in peers), peers
+
+
+def test_a_row_that_does_not_exist_is_refused_before_anything_starts() -> None:
+    done = subprocess.run([sys.executable, "-m", "bench", "swim"], cwd=CHECKOUT, text=True, capture_output=True)
+
+    assert done.returncode == 1
+    assert done.stderr.strip() == "there is no row 'swim'; --list prints those there are"
