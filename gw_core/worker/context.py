@@ -30,13 +30,11 @@ class StopSignal:
     The event behind it is made only when somebody waits: one for each of 70,000 jobs a second would be felt.
     """
 
-    __slots__ = ("_event", "_is_set", "forced")
-
-    def __init__(self) -> None:
-        self._is_set = False
-        self._event: threading.Event | None = None
-        self.forced = False
-        """True once the job is being given back: nothing the task still does will count."""
+    # Defaults of the class and no __init__: one is made for every job, most are never touched.
+    _is_set = False
+    _event: threading.Event | None = None
+    forced = False
+    """True once the job is being given back: nothing the task still does will count."""
 
     def is_set(self) -> bool:
         """True once the task should end."""
@@ -64,14 +62,15 @@ class StopSignal:
 class JobContext:
     """The job a task runs for, and what it may use: logger, connections, adding jobs, knowing when to stop."""
 
-    __slots__ = ("_logger", "_resources", "_stop", "job", "worker_id")
+    __slots__ = ("_logger", "_resources", "job", "should_stop", "worker_id")
 
     def __init__(self, job: Job, worker_id: str, resources: TaskResources) -> None:
         self.job = job
         self.worker_id = worker_id
         self._resources = resources
         self._logger: Logger | None = None
-        self._stop: StopSignal | None = None
+        self.should_stop = StopSignal()
+        """Set when the worker is stopping and this job should end, or give up its work for a later attempt."""
 
     @property
     def logger(self) -> Logger:
@@ -81,15 +80,6 @@ class JobContext:
                 label="job", worker_id=self.worker_id, task_identifier=self.job.task_identifier, job_id=self.job.id
             )
         return self._logger
-
-    @property
-    def should_stop(self) -> StopSignal:
-        """Set when the worker is stopping and this job should end, or give up its work for a later attempt."""
-        # Made by whoever asks first, the task or the pool that stops; setdefault semantics would need a lock, but the
-        # pool asks again until the job has ended, so a signal lost to this race is set a moment later.
-        if self._stop is None:
-            self._stop = StopSignal()
-        return self._stop
 
     @property
     def queue_name(self) -> str | None:

@@ -22,10 +22,14 @@ from gw_core.service import Service
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.handoff import Handoff
+from gw_core.worker.interruption import interrupt_given_back
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import Settler
 from gw_core.worker.tasks import Task, TaskRegistry
 from gw_core.worker.worker import Worker
+
+CLEAN_UP = timedelta(seconds=0.3)
+"""How long tasks that are interrupted may take for what they do at their end."""
 
 LAST_WORDS = timedelta(seconds=1)
 """How long after the grace period the last results may take to be written."""
@@ -217,11 +221,16 @@ class Pool:
             interrupted.append(context.job)
             context.should_stop.forced = True
             context.should_stop.set()
+        interrupt_given_back()
         self._events.emit(PoolInterrupting(pool=self.id, jobs=interrupted))
         for job in interrupted:
             self._settler.report(
                 Returned(job, "interrupted: the worker stopped", delay=self._settings.interrupted_delay)
             )
+        # Coroutines and programs that were reached just now get a moment to clean up after themselves.
+        ends_at = time.monotonic() + CLEAN_UP.total_seconds()
+        for worker in self._workers:
+            worker.join(max(0.0, ends_at - time.monotonic()))
 
     def _find_task(self, identifier: str) -> Task | None:
         return self._tasks.get(identifier)
