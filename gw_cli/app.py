@@ -19,10 +19,8 @@ ENDED_BY_SIGNAL = 128
 
 def main() -> NoReturn:
     """Run `gw` with the arguments of the process and end the process."""
-    code = program(sys.argv[1:])
-    if code == ExitCode.BROKEN_PIPE:
-        output.abandon()
-    _end(code)
+    output.stand_in_for_closed_streams()
+    _end(program(sys.argv[1:]))
 
 
 def program(arguments: Sequence[str]) -> int:
@@ -86,6 +84,8 @@ def _report(problem: BaseException, *, debug: bool) -> int:
         diagnostics.error(str(problem))
     elif code == ExitCode.INTERRUPTED:
         diagnostics.error("interrupted")
+    elif isinstance(problem, OSError):
+        diagnostics.error(f"the system refused: {problem}")
     else:
         hint = "" if debug else f"; this is a fault in gw: run the same with {DEBUG} and report what it shows"
         diagnostics.error(f"{type(problem).__name__}: {problem}{hint}")
@@ -96,6 +96,7 @@ def _report(problem: BaseException, *, debug: bool) -> int:
 
 def _end(code: int) -> NoReturn:
     """End the process; for an end by a signal by that very signal, so that the caller sees what happened."""
+    output.let_go()
     if code > ENDED_BY_SIGNAL:
         sys.stderr.flush()
         signal.signal(code - ENDED_BY_SIGNAL, signal.SIG_DFL)

@@ -64,7 +64,8 @@ def payload_text(payload: str | None, payload_file: str | None) -> str:
     if payload is not None and payload_file is not None:
         raise InvalidInputError("--payload and --payload-file were both given; give one of them")
     if payload == STDIN or payload_file == STDIN:
-        return checked_json(_decoded(sys.stdin.buffer.read(), "the payload from stdin"), "the payload from stdin")
+        content = b"" if sys.stdin is None else sys.stdin.buffer.read()
+        return checked_json(_decoded(content, "the payload from stdin"), "the payload from stdin")
     if payload_file is not None:
         where = f"the payload in {quoted(payload_file)}"
         return checked_json(_decoded(_content(payload_file), where), where)

@@ -87,11 +87,21 @@ def flush() -> None:
     _write((), flush=True)
 
 
-def abandon() -> None:
+def let_go() -> None:
     """Forget what could not be written, so that the interpreter does not try again when it ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def stand_in_for_closed_streams() -> None:
+    """Give the process a stdout and stderr that lead nowhere when it was started without."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - stays open as long as the process lives
 
 
 def _write(texts: Iterable[str], *, flush: bool = False) -> None:

@@ -100,6 +100,27 @@ def test_a_reader_that_goes_away_ends_the_program_silently(shell: Shell, databas
     assert (process.returncode, err) == (-signal.SIGPIPE, b"")
 
 
+@pytest.mark.parametrize(
+    ("ending", "code", "words"),
+    [
+        pytest.param(">&-", 0, "", id="no stdout"),
+        pytest.param("2>&-", 0, "", id="no stderr"),
+        pytest.param(">/dev/full", 1, "gw: the system refused: [Errno 28] No space left on device\n", id="a full disk"),
+    ],
+)
+def test_streams_that_take_nothing_are_no_fault_of_ours(shell: Shell, ending: str, code: int, words: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" config show --json {ending}', PROGRAM],
+        env=shell.environment,
+        cwd=shell.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (code, words)
+
+
 # -- add ---------------------------------------------------------------------------------------------------------------
 
 
