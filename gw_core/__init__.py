@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.job import Job as Job, JobSpec as JobSpec
     from gw_core.domain.job_key import JobKeyMode as JobKeyMode
+    from gw_core.domain.job_state import JobFilter as JobFilter, JobState as JobState
     from gw_core.domain.outcome import (
         Completed as Completed,
         Failed as Failed,
@@ -223,6 +224,10 @@ _HOMES = {
         "JobSpec",
     ),
     "gw_core.domain.job_key": ("JobKeyMode",),
+    "gw_core.domain.job_state": (
+        "JobFilter",
+        "JobState",
+    ),
     "gw_core.domain.outcome": (
         "Completed",
         "Failed",
