@@ -67,6 +67,10 @@ class TransientDatabaseError(DatabaseError):
     """A deadlock, serialization failure or timeout: the same statement may succeed when repeated."""
 
 
+class LockTimeoutError(TransientDatabaseError):
+    """A row or table stayed locked by somebody else for longer than the statement may wait."""
+
+
 class SchemaMissingError(DatabaseError):
     """The schema, or a part of it that this command needs, is not installed."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,10 @@ class Connections:
     def connection(self) -> Iterator[Connection]:
         """Lend a connection; what the block leaves open in it is rolled back."""
         pool = self._opened()
-        with translated(self.database.schema), pool.connection() as connection:
+        with ExitStack() as stack:
+            # What the borrower's own statements raise is the borrower's: a table that a task misses is not one of ours.
+            with translated(self.database.schema):
+                connection = stack.enter_context(pool.connection())
             yield connection
 
     def close(self) -> None:

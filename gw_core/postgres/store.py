@@ -48,6 +48,8 @@ SETTLE_PLAN: Final = {
     # Rows are locked in the order of their ids, which an index scan over a sorted array keeps and a bitmap does not.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
+    # Whoever keeps one job's row locked, such as a transaction that adds under its key, must not hold up all results.
+    "lock_timeout": "300ms",
 }
 """Settings of the session that settles."""
 
@@ -228,6 +230,14 @@ class JobStore:
     def existing(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs still have a row."""
         return self._ids("existing_jobs", ids=sorted(ids))
+
+    def blocked(self, ids: Iterable[int]) -> set[int]:
+        """Return which of these jobs have a row that somebody else keeps locked at this moment."""
+        return self._ids("blocked_jobs", ids=sorted(ids))
+
+    def give_back_forgotten(self, *, pool: str, held: Iterable[int], held_queues: Iterable[int]) -> set[int]:
+        """Give back what the pool claimed without hearing of it: all jobs and queues it locks but these."""
+        return self._ids("give_back_forgotten_jobs", pool=pool, held=sorted(held), held_queues=sorted(held_queues))
 
     def is_anything_runnable(
         self, *, tasks: Mapping[int, str], forbidden_flags: Sequence[str] | None = None, now: datetime | None = None

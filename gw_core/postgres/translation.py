@@ -14,6 +14,7 @@ from gw_core.domain.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     InvalidJobError,
+    LockTimeoutError,
     PermissionDeniedError,
     SchemaMissingError,
     TransientDatabaseError,
@@ -49,6 +50,8 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
         return _without_state(error)
     if state[:2] in _UNAVAILABLE_CLASSES and not isinstance(error, pg.QueryCanceled):
         return DatabaseUnavailableError(f"the database is not available: {sentence(error)}")
+    if isinstance(error, pg.LockNotAvailable):
+        return LockTimeoutError(f"somebody else keeps rows or tables of the queue locked: {sentence(error)}")
     if state[:2] in _TRANSIENT_CLASSES or isinstance(error, pg.QueryCanceled):
         return TransientDatabaseError(f"the database could not finish the statement now: {sentence(error)}")
     return DatabaseError(f"PostgreSQL refused the statement: {sentence(error)}")

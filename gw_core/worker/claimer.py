@@ -87,6 +87,7 @@ class Claimer(Service):
         self._tasks: dict[int, str] = {}
         self._tasks_read: tuple[Sequence[str], float] = ((), 0.0)
         self._tries = 0
+        self._claim_in_doubt = False
         self._may_find = True
         self._next_poll = 0.0
         self._handed_over = 0.0
@@ -123,7 +124,10 @@ class Claimer(Service):
             store = self._ready_store()
             if self.is_stopping:  # connecting can take its time
                 return AT_ONCE
-            return self._look(store)
+            rest = self._look(store)
+            if self._tries:  # told when it works again, not when it is tried again
+                self._tell_restored()
+            return rest
         except GraphileWorkerError as error:
             return self._try_later(error)
 
@@ -157,15 +161,18 @@ class Claimer(Service):
 
     def _claim(self, store: JobStore, limit: int) -> list[Job]:
         mean = self._settler.mean_seconds
+        flags = self._flags_now()
+        self._claim_in_doubt = True
         jobs = store.claim(
             pool=self._pool,
             tasks=self._tasks,
             limit=limit,
             per_queue=1 if mean is None else max(1, min(limit, self._in_window(mean))),
-            forbidden_flags=self._flags_now(),
+            forbidden_flags=flags,
             now=self._client_time(),
         )
         self._ledger.enter(jobs)
+        self._claim_in_doubt = False
         if jobs and self._events.wants(PoolClaimed):
             self._events.emit(PoolClaimed(pool=self._pool, jobs=jobs))
         return jobs
@@ -266,8 +273,11 @@ class Claimer(Service):
         if wanted is not names or time.monotonic() - read_at > LOOK_UP_TASKS_AGAIN_AFTER:
             self._tasks = self._store.register_tasks(wanted)
             self._tasks_read = (wanted, time.monotonic())
-        if self._tries:
-            self._tell_restored()
+        if self._claim_in_doubt:
+            self._store.give_back_forgotten(
+                pool=self._pool, held=self._ledger.ids(), held_queues=self._ledger.queue_ids()
+            )
+            self._claim_in_doubt = False
         return self._store
 
     def _connect(self) -> JobStore:

@@ -19,7 +19,7 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[int, Job] = {}
-        self._being_written: set[int] = set()
+        self._being_written: dict[int, int | None] = {}
         self._held_of_queue: Counter[int] = Counter()
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Ledger:
                     void.append(outcome)
                     continue
                 del self._jobs[job.id]
-                self._being_written.add(job.id)
+                self._being_written[job.id] = job.queue_id
                 valid.append(outcome)
                 if job.queue_id is not None and self._drop(job.queue_id):
                     freed.append(job.queue_id)
@@ -64,7 +64,8 @@ class Ledger:
     def forget(self, outcomes: Iterable[Outcome]) -> None:
         """Note that these outcomes, which were struck out, are written."""
         with self._lock:
-            self._being_written.difference_update([outcome.job.id for outcome in outcomes])
+            for outcome in outcomes:
+                self._being_written.pop(outcome.job.id, None)
 
     def holds(self, job: Job) -> bool:
         """True while this very run is the noted one."""
@@ -81,9 +82,10 @@ class Ledger:
             return sorted({*self._jobs, *self._being_written})
 
     def queue_ids(self) -> list[int]:
-        """Return the queues held now."""
+        """Return the queues of those jobs."""
         with self._lock:
-            return list(self._held_of_queue)
+            being_freed = {queue_id for queue_id in self._being_written.values() if queue_id is not None}
+            return sorted({*self._held_of_queue, *being_freed})
 
     def _drop(self, queue_id: int | None) -> bool:
         """Count one job less of this queue; True when it was the last."""

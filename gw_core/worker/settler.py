@@ -9,7 +9,12 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, TransientDatabaseError
+from gw_core.domain.errors import (
+    DatabaseUnavailableError,
+    GraphileWorkerError,
+    LockTimeoutError,
+    TransientDatabaseError,
+)
 from gw_core.domain.events import (
     Events,
     JobCompleted,
@@ -33,6 +38,9 @@ LONGEST_WAIT: Final = 1.5
 BATCH: Final = 1_000
 """Outcomes in one statement: enough to fill a round trip, few enough to keep the locks short."""
 
+LOOK_AGAIN_AFTER: Final = 0.2
+"""Seconds between two looks whether the row of a job is free again that somebody else keeps locked."""
+
 CALM: Final = 0.2
 """How much of the news a batch's mean duration is: a fifth, so that one odd batch does not swing the look-ahead."""
 
@@ -46,7 +54,8 @@ def patience(tries: int) -> timedelta:
 class Settler(Service):
     """Thread `gw-settle`. Owns its connection, `_unwritten`, `_tries` and `mean_seconds`; `_inbox` is fed by workers.
 
-    Outcomes wait for the database as long as it takes; they are only given up when the process ends.
+    Outcomes wait for the database as long as it takes; they are only given up when the process ends. Those of jobs
+    whose rows somebody keeps locked are set aside (`_aside`) and hold up no others.
     """
 
     def __init__(
@@ -73,6 +82,8 @@ class Settler(Service):
         self._on_settled = on_settled
         self._inbox: deque[Outcome] = deque()
         self._unwritten: deque[_Batch] = deque()
+        self._aside: deque[_Batch] = deque()
+        self._look_aside_at = 0.0
         self._connection: Connection | None = None
         self._tries = 0
         self._resting = False
@@ -92,7 +103,7 @@ class Settler(Service):
     def is_idle(self) -> bool:
         """True when every outcome reported so far is written."""
         # In this order: an outcome moves from the inbox under the flag to the batches, and must be seen somewhere.
-        return not self._inbox and not self._is_gathering and not self._unwritten
+        return not self._inbox and not self._is_gathering and not self._unwritten and not self._aside
 
     @property
     def reported(self) -> int:
@@ -102,7 +113,7 @@ class Settler(Service):
     @property
     def unsettled(self) -> int:
         """How many outcomes are not written."""
-        return len(self._inbox) + sum(len(batch.outcomes) for batch in self._unwritten)
+        return len(self._inbox) + sum(len(batch.outcomes) for batch in (*self._unwritten, *self._aside))
 
     # -- the settling thread's side --------------------------------------------------------------------------------
 
@@ -117,10 +128,14 @@ class Settler(Service):
             self._is_gathering = True
             self._gather()
             self._is_gathering = False
-        if not self._unwritten:
-            return self._rest_until_reported()
         try:
+            if self._aside:
+                self._look_aside()
+            if not self._unwritten:
+                return self._rest_until_reported()
             self._write(self._unwritten[0])
+        except LockTimeoutError as error:
+            return self._set_aside(error)
         except GraphileWorkerError as error:
             return self._try_later(error)
         self._ledger.forget(self._unwritten[0].outcomes)
@@ -144,7 +159,33 @@ class Settler(Service):
         if self._inbox:  # reported between the look and the flag
             self._resting = False
             return AT_ONCE
-        return UNTIL_WOKEN
+        return timedelta(seconds=LOOK_AGAIN_AFTER) if self._aside else UNTIL_WOKEN
+
+    def _set_aside(self, error: LockTimeoutError) -> timedelta:
+        """Part the outcomes that have to wait for somebody's lock from those that have not."""
+        batch = self._unwritten[0]
+        try:
+            blocked = self._store().blocked(batch.due_ids())
+        except GraphileWorkerError as other:
+            return self._try_later(other)
+        if not blocked:  # a queue's row, then, or the lock is gone
+            return self._try_later(error)
+        aside = batch.part(blocked)
+        self._aside.append(aside)
+        self._look_aside_at = time.monotonic() + LOOK_AGAIN_AFTER
+        return AT_ONCE
+
+    def _look_aside(self) -> None:
+        """Take up again what was set aside and is no longer locked."""
+        if time.monotonic() < self._look_aside_at:
+            return
+        self._look_aside_at = time.monotonic() + LOOK_AGAIN_AFTER
+        for _ in range(len(self._aside)):
+            if not self._store().blocked(self._aside[0].due_ids()):
+                self._unwritten.append(self._aside[0])  # seen in one of the two at every moment
+                self._aside.popleft()
+            else:
+                self._aside.rotate(-1)
 
     def _gather(self) -> None:
         """Take what has been reported, in a batch that is written and repeated as one."""
@@ -170,7 +211,7 @@ class Settler(Service):
         self.mean_seconds = mean if known is None or mean > known else known + CALM * (mean - known)
 
     def _write(self, batch: _Batch) -> None:
-        store = JobStore(self._connected(), self._database.schema)
+        store = self._store()
         try:
             batch.write(store, self._pool)
         except DatabaseUnavailableError:
@@ -202,10 +243,10 @@ class Settler(Service):
         for each in batch.lost:
             events.emit(JobLost(pool=pool, job=each.job))
 
-    def _connected(self) -> Connection:
+    def _store(self) -> JobStore:
         if self._connection is None or self._connection.closed:
             self._connection = self._database.connect("settle", SETTLE_PLAN)
-        return self._connection
+        return JobStore(self._connection, self._database.schema)
 
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
         """Keep the batch and say so once; a deadlock or timeout is no reason to hang up."""
@@ -233,12 +274,13 @@ class _Batch:
     """Outcomes that are written together; remembers what is written already when a later part must be repeated."""
 
     def __init__(self, outcomes: list[Outcome], freed_queues: list[int]) -> None:
-        self.outcomes = outcomes
+        self.outcomes: list[Outcome] = []
+        self.completed: list[Completed] = []
+        self.failed: list[Failed] = []
+        self.returned: list[Returned] = []
         self.freed_queues = freed_queues
         self.lost: list[Outcome] = []
-        self.completed: list[Completed] = [each for each in outcomes if type(each) is Completed]
-        self.failed: list[Failed] = [each for each in outcomes if type(each) is Failed]
-        self.returned: list[Returned] = [each for each in outcomes if type(each) is Returned]
+        self._sort(outcomes)
         self.may_be_written = False
         """True when the connection broke while the server may already have committed what we sent."""
         self._written: set[str] = set()
@@ -273,6 +315,35 @@ class _Batch:
             if len(ours) < len(outcomes):
                 missing = [each for each in outcomes if each.job.id not in ours]
                 self.lost.extend(self._really_lost(missing, store))
+
+    def due_ids(self) -> list[int]:
+        """Return the ids of the jobs whose outcomes are not yet written."""
+        kinds: dict[str, Sequence[Outcome]] = {
+            "completed": self.completed,
+            "failed": self.failed,
+            "returned": self.returned,
+        }
+        return [each.job.id for name, outcomes in kinds.items() if name not in self._written for each in outcomes]
+
+    def part(self, ids: set[int]) -> _Batch:
+        """Move the outcomes of these jobs, and the queues they keep, into a batch of their own."""
+        moved = [each for each in self.outcomes if each.job.id in ids]
+        kept = [each for each in self.outcomes if each.job.id not in ids]
+        waiting = {each.job.queue_id for each in moved}
+        other = _Batch(moved, [queue for queue in self.freed_queues if queue in waiting])
+        other.may_be_written = self.may_be_written
+        self.freed_queues = [queue for queue in self.freed_queues if queue not in waiting]
+        self._sort(kept)
+        if not self.due_ids():  # no statement is left here that would free them
+            other.freed_queues += self.freed_queues
+            self.freed_queues = []
+        return other
+
+    def _sort(self, outcomes: list[Outcome]) -> None:
+        self.outcomes = outcomes
+        self.completed = [each for each in outcomes if type(each) is Completed]
+        self.failed = [each for each in outcomes if type(each) is Failed]
+        self.returned = [each for each in outcomes if type(each) is Returned]
 
     def _really_lost(self, missing: list[Outcome], store: JobStore) -> list[Outcome]:
         """Return those that somebody else took, leaving out what our own broken try has written already."""

@@ -1,0 +1,11 @@
+-- Which of these jobs have a row that somebody else keeps locked at this moment; a row that is gone is not among them.
+with free as materialized (
+  select jobs.id
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.id = any(%(ids)s::bigint[])
+     for update skip locked
+)
+select jobs.id
+  from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+ where jobs.id = any(%(ids)s::bigint[])
+   and jobs.id <> all(array(select id from free))
