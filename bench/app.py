@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -35,13 +35,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not given.alone:
             where |= node_versions() | {"from PyPI": ", ".join(PACKAGES)}
         where |= {"scale": f"{given.scale}, {given.rounds} rounds"}
-        results = measure(rows, rounds=given.rounds, say=_say)
+        results = _until_interrupted(measure(rows, rounds=given.rounds, say=_say))
         where["load after"] = machine.load()
     print(report.description(where), end="\n\n")
     print(report.table(results))
     if given.json is not None:
         given.json.write_text(json.dumps(report.as_json(where, results), indent=2) + "\n")
     return FAILED if any(_failed(result) for result in results) else 0
+
+
+def _until_interrupted(results: Iterator[RowResult]) -> list[RowResult]:
+    """Collect the rows; Ctrl-C ends the measuring, and what there is so far is printed."""
+    collected = []
+    try:
+        for result in results:
+            collected.append(result)  # noqa: PERF402 - a comprehension would lose them all
+    except KeyboardInterrupt:
+        _say("interrupted; these are the rows measured so far")
+    return collected
 
 
 def _failed(result: RowResult) -> bool:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final
 
+import psycopg
+
+from gw_core import GraphileWorkerError
+
+FAILURES: Final = (psycopg.Error, GraphileWorkerError, OSError, subprocess.SubprocessError)
+"""What may go wrong at one side and must not end the others' measurements."""
 OURS: Final = "gw"
 """How the names of our own sides begin."""
 
@@ -24,7 +31,8 @@ class Measured:
     """What one measurement of one side gave: figures by their unit, and what has to be said about them."""
 
     figures: Mapping[str, float]
-    notes: Sequence[str] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """By their kind, so that rounds that say the same say it once."""
 
 
 Measure = Callable[[], Measured]
@@ -67,7 +75,7 @@ class SideResult:
     """All rounds of one side, or why there are none."""
 
     rounds: list[Mapping[str, float]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
     missing: str | None = None
     wrong: str | None = None
 
@@ -110,9 +118,10 @@ class RowResult:
         return self.ratio(goal.figure, goal.beside, of=goal.of) if goal.beside in self.sides else None
 
 
-def measure(rows: Iterable[Row], *, rounds: int, say: Callable[[str], None]) -> list[RowResult]:
-    """Measure every row: all its sides in turn, then all of them again, so that a busy moment hurts them alike."""
-    return [_measure_row(row, rounds=min(rounds, row.rounds or rounds), say=say) for row in rows]
+def measure(rows: Iterable[Row], *, rounds: int, say: Callable[[str], None]) -> Iterator[RowResult]:
+    """Measure row by row: all sides in turn, then all of them again, so that a busy moment hurts them alike."""
+    for row in rows:
+        yield _measure_row(row, rounds=min(rounds, row.rounds or rounds), say=say)
 
 
 def _measure_row(row: Row, *, rounds: int, say: Callable[[str], None]) -> RowResult:
@@ -133,9 +142,11 @@ def _measure_side(side: Measure, result: SideResult) -> None:
         result.missing = str(error)
     except WrongResultError as error:
         result.wrong = str(error)
+    except FAILURES as error:
+        result.missing = f"{type(error).__name__}: {' '.join(str(error).split())}"
     else:
         result.rounds.append(measured.figures)
-        result.notes.extend(note for note in measured.notes if note not in result.notes)
+        result.notes.update(measured.notes)
 
 
 def _last(result: SideResult) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 
 from bench.contenders import Contender, Jobs
 from bench.frame import Measured, NotMeasuredError, WrongResultError
-from bench.processes import Command, Finished, run_together, run_until
+from bench.processes import LIMIT_SECONDS, Command, Finished, run_together, run_until
 from bench.server import Server
 from bench.sizes import Sizes
 
@@ -54,7 +54,7 @@ class How:
     processes: int = 1
     analyze: bool = True
     """Statistics are fresh when the workers start."""
-    limit_seconds: float | None = None
+    limit_seconds: float = LIMIT_SECONDS
     """When to stop a worker that is slow; what it did until then counts."""
     watched: bool = False
     """Run workers that go on, and watch the queue: for those that end before it is empty."""
@@ -88,8 +88,8 @@ def drain(bench: Bench, contender: Contender, jobs: Jobs, how: How = USUAL) -> M
         raise WrongResultError(f"it ended with {left:,} of {jobs.count:,} runnable jobs left")
     if left == jobs.count:
         raise NotMeasuredError(f"it ran no job in {run.seconds:.1f} s: {last_words}")
-    notes = [f"when it was stopped, {unsettled:,} jobs it had run were still in the queue"] if unsettled else []
-    return _rate(jobs.count, left, run, start_up, notes)
+    notes = _notes(jobs.count, left, run, start_up, unsettled=unsettled)
+    return Measured({RATE: _rate(jobs.count - left, run, start_up)}, notes)
 
 
 def _start_up(bench: Bench, commands: Sequence[Command]) -> float:
@@ -108,22 +108,31 @@ def _run(
         return left == 0
 
     if how.watched:
-        assert how.limit_seconds is not None, "who is only watched needs a limit"
-        return run_until(commands, is_over, limit_seconds=how.limit_seconds), left
-    finished = run_together(commands, limit_seconds=how.limit_seconds)
-    is_over()
+        finished = run_until(commands, is_over, limit_seconds=how.limit_seconds)
+    else:
+        finished = run_together(commands, limit_seconds=how.limit_seconds)
+        is_over()
     return finished, left
 
 
-def _rate(count: int, left: int, run: Finished, start_up: float, notes: list[str]) -> Measured:
-    done = count - left
-    if run.stopped:
-        notes.append(f"stopped when its time was up, with {done:,} of {count:,} jobs done")
-    if left and not run.stopped:
-        notes.append(f"ended by itself with {left:,} of {count:,} runnable jobs left")
-    if start_up > run.seconds * DOUBTFUL:
-        notes.append(f"doubtful: {start_up:.2f} s of {run.seconds:.2f} s were spent on starting; more jobs would tell")
-    return Measured({RATE: done / (run.seconds - min(start_up, run.seconds * DOUBTFUL))}, notes)
+def _rate(done: int, run: Finished, start_up: float) -> float:
+    return done / (run.seconds - min(start_up, run.seconds * DOUBTFUL))
+
+
+def _notes(count: int, left: int, run: Finished, start_up: float, *, unsettled: int) -> dict[str, str]:
+    told = {
+        "stopped": f"stopped when its time was up, with {count - left:,} of {count:,} jobs done",
+        "ended": f"ended by itself with {left:,} of {count:,} runnable jobs left",
+        "unsettled": f"when it was stopped, {unsettled:,} jobs it had run were still in the queue",
+        "doubtful": f"doubtful: of {run.seconds:.2f} s, {start_up:.2f} s were spent on starting; more jobs would tell",
+    }
+    true = {
+        "stopped": run.stopped,
+        "ended": left and not run.stopped,
+        "unsettled": unsettled,
+        "doubtful": start_up > run.seconds * DOUBTFUL,
+    }
+    return {kind: text for kind, text in told.items() if true[kind]}
 
 
 def check_numbers(folder: Path, *, done: int, of: int, some_unsettled: bool = False) -> int:

@@ -17,6 +17,8 @@ from bench.frame import NotMeasuredError
 LAST_WORDS: Final = 400
 TO_STOP_SECONDS: Final = 20.0
 """How long a worker may take to stop before it is killed."""
+LIMIT_SECONDS: Final = 300.0
+"""What is not done by then will not be done."""
 FOREIGN: Final = ("PG", "GW_", "GRAPHILE_", "NODE_", "PYTHON", "DATABASE_URL", "PROCRASTINATE_", "NO_LOG_")
 """What would lead a worker to other databases, other settings or other code."""
 
@@ -60,11 +62,11 @@ class Finished:
     stopped: bool
 
 
-def run_together(commands: Sequence[Command], *, limit_seconds: float | None = None) -> Finished:
+def run_together(commands: Sequence[Command], *, limit_seconds: float = LIMIT_SECONDS) -> Finished:
     """Run programs at the same time until all have ended; after the limit they are told to stop."""
     began = time.perf_counter()
     processes = [command.start() for command in commands]
-    with _stopping_after(limit_seconds, processes) as stopped:
+    with stopping_after(limit_seconds, processes) as stopped:
         # Waiting without a timeout: with one, the standard library looks only every 50 ms.
         codes = [process.wait() for process in processes]
         seconds = time.perf_counter() - began
@@ -123,11 +125,9 @@ def repeating(act: Callable[[], None], *, every_seconds: float) -> Iterator[None
 
 
 @contextmanager
-def _stopping_after(seconds: float | None, processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[Event]:
+def stopping_after(seconds: float, processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[Event]:
+    """Tell programs to stop when the block takes longer, and later kill them; the event says whether that was so."""
     stopped = Event()
-    if seconds is None:
-        yield stopped
-        return
 
     def stop() -> None:
         stopped.set()
@@ -139,6 +139,10 @@ def _stopping_after(seconds: float | None, processes: Sequence[subprocess.Popen[
     try:
         with _killing_after(seconds + TO_STOP_SECONDS, processes):
             yield stopped
+    except BaseException:
+        for process in processes:
+            process.kill()
+        raise
     finally:
         timer.cancel()
         timer.join()

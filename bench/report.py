@@ -101,7 +101,7 @@ def _goal(result: RowResult, goal: Goal) -> str:
 
 def _notes(result: RowResult) -> Iterable[str]:
     for who, side in result.sides.items():
-        for text in (side.missing, side.wrong, *side.notes):
+        for text in (side.missing, side.wrong, *side.notes.values()):
             if text is not None:
                 yield f"{result.row.title}, {who}: {text}"
 
@@ -124,7 +124,7 @@ def _side_as_json(side: SideResult) -> dict[str, Any]:
         "medians": {figure: side.median(figure) for figure in side.figures()},
         "not_measured": side.missing,
         "wrong": side.wrong,
-        "notes": side.notes,
+        "notes": list(side.notes.values()),
     }
 
 

@@ -14,7 +14,7 @@ import psycopg
 from bench.contenders import Contender, Gw, Jobs, Node, node_tuned
 from bench.frame import Goal, Measured, NotMeasuredError, Row, WrongResultError
 from bench.measure import Bench, check_numbers
-from bench.processes import repeating, running
+from bench.processes import LIMIT_SECONDS, repeating, running, stopping_after
 
 CONNECTIONS: Final = "connections"
 PEAK: Final = "peak MiB"
@@ -98,7 +98,8 @@ def memory(bench: Bench, contender: Contender, jobs: Jobs) -> Measured:
             status = Path(f"/proc/{process.pid}/status")
             if not status.exists():
                 raise NotMeasuredError("this system has no /proc to read a process's memory from")
-            with repeating(lambda: samples.extend(_resident(status)), every_seconds=0.02):
+            sample = repeating(lambda: samples.extend(_resident(status)), every_seconds=0.02)
+            with sample, stopping_after(LIMIT_SECONDS, [process]):
                 code = process.wait()
         left = contender.jobs_left(url)
         check_numbers(folder, done=jobs.count - left, of=jobs.count)

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from bench.frame import Goal, Measure, Measured, NotMeasuredError, Row, RowResult, WrongResultError, measure
@@ -60,6 +61,20 @@ def test_a_missing_peer_is_said() -> None:
     assert "not measured" in table([result])
     assert "- A row, node: npm is not installed" in table([result])
     assert result.ratio("jobs/s", "node") is None
+
+
+def test_a_side_whose_server_is_gone_does_not_end_the_others() -> None:
+    result = measured(a_row(gw=giving(1, 2, 3), node=raising(psycopg.OperationalError("connection\nrefused"))))
+
+    assert result.sides["gw"].median("jobs/s") == 2
+    assert "- A row, node: OperationalError: connection refused" in table([result])
+
+
+def test_rounds_that_say_the_same_say_it_once() -> None:
+    following = iter(["3 of 9 jobs done", "4 of 9 jobs done"])
+    result = measured(a_row(gw=lambda: Measured({"jobs/s": 1}, {"stopped": next(following)})), rounds=2)
+
+    assert [line for line in table([result]).splitlines() if "jobs done" in line] == ["- A row, gw: 4 of 9 jobs done"]
 
 
 def test_the_figures_of_a_wrong_result_are_not_shown() -> None:
