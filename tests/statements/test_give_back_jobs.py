@@ -1,0 +1,93 @@
+"""give_back_jobs.sql: a run that does not count leaves no trace, and brings nobody back to life."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from statements.statement_support import OURS, THEIRS, Queue
+
+
+def test_a_job_given_back_is_as_it_was_before(queue: Queue) -> None:
+    job_id = queue.add(job_key="k", queue_name="q")
+    before = queue.row(job_id)
+    (job,) = queue.claim()
+    assert job.queue_id is not None
+
+    assert queue.give_back(job, free=[job.queue_id]) == {job_id}
+    assert queue.row(job_id) == before
+    assert queue.queue_holder("q") is None
+
+
+def test_a_delay_moves_the_job_and_never_to_an_earlier_moment(queue: Queue) -> None:
+    soon, later = queue.claimed(), queue.claimed()
+    queue.change(later.id, run_at="=now() + interval '1 day'")
+    queue.give_back(soon, later, delay=timedelta(minutes=5))
+
+    assert queue.seconds_until_run(soon.id) == pytest.approx(300, abs=1.5)
+    assert queue.seconds_until_run(later.id) == pytest.approx(86_400, abs=1.5)
+
+
+@pytest.mark.parametrize("max_attempts", [25, 1], ids=["with attempts left", "on its last attempt"])
+@pytest.mark.parametrize("retire", ["removed", "superseded"])
+def test_a_job_retired_while_it_ran_does_not_come_back(queue: Queue, retire: str, max_attempts: int) -> None:
+    job = queue.claimed(job_key="k", max_attempts=max_attempts)
+    queue.store.remove("k") if retire == "removed" else queue.add(job_key="k", run_at=timedelta(days=1))
+
+    assert queue.give_back(job) == {job.id}
+    assert queue.row(job.id)["attempts"] == max_attempts
+    assert queue.claim() == []
+
+
+@pytest.mark.parametrize("key", ["k", None], ids=["keyed", "without a key"])
+def test_the_last_attempt_is_uncounted_too(queue: Queue, key: str | None) -> None:
+    job = queue.claimed(max_attempts=1, job_key=key)
+    queue.give_back(job)
+
+    assert queue.claim_ids() == [job.id]
+
+
+def test_a_job_failed_for_good_by_hand_while_it_ran_stays_failed(queue: Queue) -> None:
+    job = queue.claimed(max_attempts=1)
+    queue.change(job.id, attempts="=max_attempts", updated_at="=now()", last_error="by hand")
+    queue.give_back(job)
+
+    assert queue.claim() == []
+
+
+@pytest.mark.parametrize("max_attempts", [25, 1], ids=["with attempts left", "on its last attempt"])
+def test_an_unsafe_dedupe_add_while_it_ran_retires_nothing(queue: Queue, max_attempts: int) -> None:
+    job = queue.claimed(job_key="k", max_attempts=max_attempts)
+    assert queue.add(job_key="k", job_key_mode="unsafe_dedupe") == job.id
+    queue.give_back(job)
+
+    assert queue.claim_ids() == [job.id]
+
+
+def test_a_deduped_job_that_was_retired_afterwards_stays_retired(queue: Queue) -> None:
+    job = queue.claimed(job_key="k", max_attempts=1)
+    queue.add(job_key="k", job_key_mode="unsafe_dedupe")
+    queue.store.remove("k")
+    queue.give_back(job)
+
+    assert queue.claim() == []
+
+
+def test_a_job_of_another_pool_is_left_alone(queue: Queue) -> None:
+    job = queue.claimed()
+    queue.change(job.id, locked_by=THEIRS)
+
+    assert queue.give_back(job) == set()
+    assert (queue.holder(job.id), queue.row(job.id)["attempts"]) == (THEIRS, 1)
+
+
+def test_a_repeated_statement_leaves_the_queue_to_its_next_holder(queue: Queue) -> None:
+    job = queue.claimed(queue_name="q")
+    assert job.queue_id is not None
+    queue.give_back(job, free=[job.queue_id])
+    queue.claim()
+    queue.change(job.id, locked_by="somebody's since")
+
+    assert queue.give_back(job, free=[job.queue_id], in_doubt=True) == set()
+    assert queue.queue_holder("q") == OURS

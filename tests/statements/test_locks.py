@@ -1,0 +1,86 @@
+"""renew_locks.sql, reset_stale_locks.sql and force_unlock_workers.sql."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from statements.statement_support import OURS, THEIRS, Queue
+
+# -- renew_locks ---------------------------------------------------------------------------------------------------
+
+
+def test_locks_of_jobs_and_queues_are_renewed_where_they_are_still_ours(queue: Queue) -> None:
+    ours, theirs = queue.claimed(queue_name="a"), queue.claimed(queue_name="b")
+    queue.run("update _private_jobs set locked_at = now() - interval '3 hours'")
+    queue.run("update _private_job_queues set locked_at = now() - interval '3 hours'")
+    queue.change(theirs.id, locked_by=THEIRS)
+    queue.change_queue("b", locked_by=THEIRS)
+
+    ids = [job.queue_id for job in (ours, theirs) if job.queue_id]
+    assert queue.store.renew_locks([ours.id, theirs.id], pool=OURS, queue_ids=ids) == {ours.id}
+
+    age = "select now() - locked_at > '1 hour' as is_old from {} order by id"
+    assert [row["is_old"] for row in queue.run(age.format("_private_jobs"))] == [False, True]
+    assert [row["is_old"] for row in queue.run(age.format("_private_job_queues"))] == [False, True]
+
+
+def test_renewing_changes_nothing_else(queue: Queue) -> None:
+    job = queue.claimed()
+    before = queue.row(job.id)
+    queue.store.renew_locks([job.id], pool=OURS)
+
+    after = queue.row(job.id)
+    assert {**after, "locked_at": None} == {**before, "locked_at": None}
+
+
+# -- reset_stale_locks ---------------------------------------------------------------------------------------------
+
+
+def test_locks_older_than_four_hours_are_freed_whoever_holds_them(queue: Queue) -> None:
+    stale, fresh = queue.claimed(queue_name="stale"), queue.claimed(queue_name="fresh")
+    queue.change(stale.id, locked_at="=now() - interval '4 hours 1 second'", locked_by="worker-of-node")
+    queue.change_queue("stale", locked_at="=now() - interval '4 hours 1 second'", locked_by="worker-of-node")
+    queue.change(fresh.id, locked_at="=now() - interval '3 hours 59 minutes'")
+
+    assert queue.store.reset_stale_locks() == (1, 1)
+    assert (queue.holder(stale.id), queue.holder(fresh.id)) == (None, OURS)
+    assert (queue.queue_holder("stale"), queue.queue_holder("fresh")) == (None, OURS)
+    assert queue.row(stale.id)["attempts"] == 1, "it may well have run, so the attempt counts"
+    assert queue.seconds_until_run(stale.id) == pytest.approx(0, abs=1.5)
+
+
+@pytest.mark.parametrize("max_attempts", [1, 25])
+def test_a_stale_job_that_was_retired_stays_retired(queue: Queue, max_attempts: int) -> None:
+    job = queue.claimed(job_key="k", max_attempts=max_attempts)
+    queue.add(job_key="k", run_at=timedelta(days=1))
+    queue.change(job.id, locked_at="=now() - interval '5 hours'")
+    queue.store.reset_stale_locks()
+
+    assert queue.holder(job.id) is None
+    assert queue.claim() == []
+
+
+def test_a_stale_row_somebody_has_locked_is_left_for_the_next_sweep(queue: Queue) -> None:
+    job = queue.claimed()
+    queue.change(job.id, locked_at="=now() - interval '5 hours'")
+
+    with queue.locking("select from _private_jobs for update"):
+        assert queue.store.reset_stale_locks() == (0, 0)
+    assert queue.store.reset_stale_locks() == (1, 0)
+
+
+# -- force_unlock_workers ------------------------------------------------------------------------------------------
+
+
+def test_only_the_named_pools_lose_their_locks(queue: Queue) -> None:
+    queue.add(queue_name="a")
+    queue.claim(pool="dead")
+    queue.add(queue_name="b")
+    queue.claim(pool="alive")
+
+    queue.store.force_unlock(["dead", "never heard of"])
+
+    assert [queue.holder(job_id) for job_id in queue.ids()] == [None, "alive"]
+    assert (queue.queue_holder("a"), queue.queue_holder("b")) == (None, "alive")
