@@ -9,8 +9,7 @@ from itertools import count
 
 import pytest
 from keyed_races import ADDED_AND_CLAIMED_MEANWHILE, CLAIMED_MEANWHILE, RACES, Race, add_against
-from psycopg import IsolationLevel
-from psycopg import errors as pg
+from psycopg import IsolationLevel, errors as pg
 from psycopg.types.json import Json
 from queue_schema import QueueSchema, Row, connected
 
