@@ -13,7 +13,7 @@ from :GRAPHILE_WORKER_SCHEMA.add_jobs(
              spec.job_key,
              spec.priority::smallint,
              case when spec.flags is not null then array(select json_array_elements_text(spec.flags::json)) end
-           )::::GRAPHILE_WORKER_SCHEMA.job_spec
+           ):::GRAPHILE_WORKER_SCHEMA.job_spec
       from unnest(
              %(identifiers)s::text[],
              %(payloads)s::text[],

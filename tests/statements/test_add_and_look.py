@@ -1,0 +1,234 @@
+"""add_job, add_jobs, remove_job, get_job, list_jobs and tending by hand: what the store answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gw_core.domain.errors import InvalidJobError, SchemaMissingError
+from gw_core.domain.job import JobSpec
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.postgres.store import JobStore
+from statements.statement_support import HOUR, OURS, Queue, a_failure
+
+A_MOMENT = datetime(2031, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
+
+# -- add -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_added_job_is_answered_as_it_stands_in_the_table(queue: Queue) -> None:
+    spec = JobSpec(
+        task="mail",
+        payload={"to": "ü \" ' % \\ 🚂"},
+        queue_name='odd "queue" 100%',
+        run_at=A_MOMENT,
+        max_attempts=3,
+        job_key="a key",
+        priority=-7,
+        flags=["b", "a"],
+    )
+    job = queue.store.add(spec)
+
+    assert job == queue.store.get(job.id)
+    assert (job.task_identifier, job.queue_name, job.run_at) == ("mail", 'odd "queue" 100%', A_MOMENT)
+    assert job.decoded_payload() == {"to": "ü \" ' % \\ 🚂"}
+    assert (job.max_attempts, job.key, job.priority, sorted(job.flag_names)) == (3, "a key", -7, ["a", "b"])
+    assert (job.attempts, job.revision, job.locked_by, job.locked_at) == (0, 0, None, None)
+
+
+def test_what_is_not_given_is_the_schemas_default(queue: Queue) -> None:
+    job_id = queue.add()
+
+    row = queue.row(job_id)
+    assert (row["payload"], row["priority"], row["max_attempts"], row["flags"]) == ({}, 0, 25, None)
+    assert queue.seconds_until_run(job_id) == pytest.approx(0, abs=1.5)
+
+
+def test_a_timedelta_counts_from_the_databases_clock(queue: Queue) -> None:
+    one = queue.add(run_at=HOUR)
+    many = queue.store.add_many([JobSpec(task="mail", run_at=HOUR), JobSpec(task="mail", run_at=-HOUR)])
+
+    assert queue.seconds_until_run(one) == pytest.approx(3600, abs=1.5)
+    assert [queue.seconds_until_run(each) for each in sorted(many)] == [
+        pytest.approx(3600, abs=1.5),
+        pytest.approx(-3600, abs=1.5),
+    ]
+
+
+def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:
+    ids = queue.store.add_many(
+        [
+            JobSpec(task="mail", payload=[1, {"a": None}], queue_name="q", run_at=A_MOMENT, priority=4),
+            JobSpec(task="other", payload="text", max_attempts=2, flags=["x"]),
+            JobSpec(task="mail", job_key="k"),
+        ]
+    )
+
+    first, second, third = (queue.store.get(each) for each in sorted(ids))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert (first.payload, first.queue_name, first.run_at, first.priority) == ('[1,{"a":null}]', "q", A_MOMENT, 4)
+    assert (second.task_identifier, second.payload, second.max_attempts, second.flag_names) == (
+        "other",
+        '"text"',
+        2,
+        ("x",),
+    )
+    assert (third.key, third.queue_name) == ("k", None)
+
+
+def test_a_bulk_in_which_a_key_comes_twice_keeps_the_last(queue: Queue) -> None:
+    queue.store.add_many([JobSpec(task="mail", payload={"n": n}, job_key="k") for n in range(3)])
+
+    (job_id,) = queue.ids()
+    assert (queue.row(job_id)["payload"], queue.row(job_id)["revision"]) == ({"n": 2}, 2)
+
+
+def test_key_modes_may_be_mixed_in_a_bulk(queue: Queue) -> None:
+    for key in ("replaced", "kept", "left"):
+        queue.add(payload={"old": key}, job_key=key, run_at=HOUR)
+    queue.store.add_many(
+        [
+            JobSpec(task="mail", payload={"new": 1}, job_key="replaced"),
+            JobSpec(task="mail", payload={"new": 2}, job_key="kept", job_key_mode=JobKeyMode.PRESERVE_RUN_AT),
+            JobSpec(task="mail", payload={"new": 3}, job_key="left", job_key_mode=JobKeyMode.UNSAFE_DEDUPE),
+        ]
+    )
+
+    rows = [queue.row(job_id) for job_id in queue.ids()]
+    assert [row["payload"] for row in rows] == [{"new": 1}, {"new": 2}, {"old": "left"}]
+    assert [queue.seconds_until_run(row["id"]) > 1800 for row in rows] == [False, True, True]
+
+
+def test_a_missing_schema_is_told_with_the_command_that_makes_it(queue: Queue) -> None:
+    store = JobStore(queue.store.connection, "no such schema")
+
+    with pytest.raises(SchemaMissingError, match="gw migrate --schema no such schema"):
+        store.add(JobSpec(task="mail"))
+
+
+def test_a_number_the_table_refuses_is_an_invalid_job(queue: Queue) -> None:
+    with pytest.raises(InvalidJobError):
+        queue.run("select 1") and queue.store.reschedule([queue.add()], max_attempts=-1)
+
+
+# -- remove --------------------------------------------------------------------------------------------------------
+
+
+def test_removing_by_key_answers_what_was_removed(queue: Queue) -> None:
+    job_id = queue.add(job_key="k", queue_name="q")
+
+    removed = queue.store.remove("k")
+
+    assert removed is not None
+    assert (removed.job.id, removed.was_running, removed.job.queue_name) == (job_id, False, "q")
+    assert queue.ids() == []
+    assert queue.store.remove("k") is None
+
+
+def test_removing_a_running_job_keeps_it_from_running_again(queue: Queue) -> None:
+    job = queue.claimed(job_key="k")
+
+    removed = queue.store.remove("k")
+
+    assert removed is not None
+    assert removed.was_running
+    assert (queue.holder(job.id), queue.row(job.id)["key"], queue.row(job.id)["attempts"]) == (OURS, None, 25)
+
+
+# -- look ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_found_by_id_and_by_key(queue: Queue) -> None:
+    queue.add()
+    job_id = queue.add(job_key="k")
+
+    by_id, by_key = queue.store.get(job_id), queue.store.get(job_key="k")
+    assert by_id == by_key
+    assert by_id is not None
+    assert by_id.id == job_id
+    assert queue.store.get(10**12) is None
+    assert queue.store.get(job_key="other") is None
+
+
+def test_infinity_is_the_end_of_the_calendar(queue: Queue) -> None:
+    job_id = queue.add()
+    queue.change(job_id, run_at="infinity")
+
+    job = queue.store.get(job_id)
+    assert job is not None
+    assert job.run_at == datetime.max.replace(tzinfo=UTC)
+
+
+def test_every_job_has_one_state(queue: Queue) -> None:
+    backoff, failed, running = queue.claimed(), queue.claimed(), queue.claimed()
+    queue.fail(a_failure(backoff), a_failure(failed, permanent=True))
+    ready, scheduled = queue.add(), queue.add(run_at=HOUR)
+    expected = {
+        backoff.id: "backoff",
+        failed.id: "failed",
+        running.id: "running",
+        ready: "ready",
+        scheduled: "scheduled",
+    }
+
+    assert {each.job.id: each.state for each in queue.store.list_jobs()} == expected
+    for job_id, state in expected.items():
+        assert [each.job.id for each in queue.store.list_jobs(state=state)] == [job_id]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param({}, [0, 1, 2, 3], id="all"),
+        pytest.param({"task": "other"}, [2], id="by task"),
+        pytest.param({"queue_name": "q"}, [1, 2], id="by queue"),
+        pytest.param({"job_key": "k"}, [3], id="by key"),
+        pytest.param({"limit": 2}, [0, 1], id="limited"),
+        pytest.param({"queue_name": "q", "task": "mail"}, [1], id="by several"),
+        pytest.param({"task": "unknown"}, [], id="none"),
+    ],
+)
+def test_a_list_can_be_narrowed(queue: Queue, options: dict[str, Any], expected: list[int]) -> None:
+    ids = [
+        queue.add(),
+        queue.add(queue_name="q"),
+        queue.add("other", queue_name="q"),
+        queue.add(job_key="k"),
+    ]
+
+    assert [each.job.id for each in queue.store.list_jobs(**options)] == [ids[place] for place in expected]
+
+
+def test_a_list_goes_on_after_an_id_and_shows_payloads_only_when_asked(queue: Queue) -> None:
+    ids = [queue.add(payload={"secret": n}) for n in range(3)]
+
+    assert [each.job.id for each in queue.store.list_jobs(after_id=ids[0])] == ids[1:]
+    assert {each.job.payload for each in queue.store.list_jobs()} == {""}
+    assert queue.store.list_jobs(with_payload=True)[1].job.decoded_payload() == {"secret": 1}
+
+
+# -- tend by hand --------------------------------------------------------------------------------------------------
+
+
+def test_tending_by_hand_leaves_running_jobs_alone(queue: Queue) -> None:
+    running = queue.claimed()
+    waiting = [queue.add() for _ in range(3)]
+
+    assert [job.id for job in queue.store.complete_by_hand([running.id, waiting[0]])] == [waiting[0]]
+    assert [job.id for job in queue.store.permanently_fail([running.id, waiting[1]], "why")] == [waiting[1]]
+    assert [job.id for job in queue.store.reschedule([running.id, waiting[2]], priority=5)] == [waiting[2]]
+    assert (queue.row(waiting[1])["last_error"], queue.row(waiting[1])["attempts"]) == ("why", 25)
+    assert queue.row(waiting[2])["priority"] == 5
+    assert (queue.holder(running.id), queue.row(running.id)["attempts"]) == (OURS, 1)
+
+
+def test_a_failed_job_is_brought_back_by_rescheduling_it(queue: Queue) -> None:
+    job = queue.claimed()
+    queue.fail(a_failure(job, permanent=True))
+    queue.store.reschedule([job.id], run_at=timedelta(0), attempts=0)
+
+    assert queue.claim_ids() == [job.id]

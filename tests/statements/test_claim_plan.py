@@ -1,0 +1,101 @@
+"""claim_jobs.sql must walk its indexes, whatever the planner knows of the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from gw_core.postgres.statements import query
+from statements.statement_support import Queue
+
+ROWS = 200_000
+
+
+@pytest.fixture(scope="module")
+def backlog(databases: Any, template: str) -> Iterator[Queue]:
+    """200,000 jobs: half without a queue, half in 1,000 queues."""
+    name = f"{databases.run.prefix}{databases.worker}_backlog"
+    databases.create(name, template=template)
+    queue = Queue(databases.url(name))
+    queue.run("alter table _private_jobs set (autovacuum_enabled = off)")
+    queue.store.register_tasks(["mail"])
+    queue.run("insert into _private_job_queues (queue_name) select 'q' || n from generate_series(1, 1000) as n")
+    queue.run(
+        "insert into _private_jobs (task_id, job_queue_id) "
+        "select tasks.id, case when mod(n, 2) = 0 then 1 + mod(n / 2, 1000) end "
+        f"from generate_series(1, {ROWS}) as n, _private_tasks as tasks"
+    )
+    yield queue
+    queue.close()
+    databases.drop(name)
+
+
+def plan_of_a_claim(queue: Queue, limit: int) -> str:
+    """EXPLAIN of the claim as its session runs it: prepared, with the generic plan."""
+    names: list[str] = []
+
+    def numbered(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            names.append(match[1])
+        return f"${names.index(match[1]) + 1}"
+
+    text = re.sub(r"%\((\w+)\)s", numbered, query("claim_jobs", queue.store.schema)).replace("%%", "%")
+    known: dict[str, str] = {
+        "pool": "'ours'::text",
+        "task_ids": f"array[{next(iter(queue.store.register_tasks(['mail'])))}]",
+        "limit": str(limit),
+        "per_queue": str(limit),
+        "reach": str(max(100, limit)),
+    }
+    arguments = ", ".join(known.get(name, "0" if name.startswith("walk") else "null") for name in names)
+    connection: psycopg.Connection[Any] = queue.store.connection
+    with connection.transaction(force_rollback=True):
+        connection.execute(f"prepare plan_of_a_claim as {text}".encode())
+        try:
+            rows = connection.execute(f"explain (costs off) execute plan_of_a_claim({arguments})".encode()).fetchall()
+        finally:
+            connection.execute("deallocate plan_of_a_claim")
+    return "\n".join(row[0] for row in rows)
+
+
+@pytest.mark.parametrize("statistics", ["missing", "fresh"])
+@pytest.mark.parametrize("limit", [1, 500])
+def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int) -> None:
+    if statistics == "fresh":
+        backlog.run("analyze _private_jobs, _private_job_queues, _private_tasks")
+    plan = plan_of_a_claim(backlog, limit)
+
+    assert "Seq Scan on _private_jobs" not in plan
+    assert "Seq Scan on _private_job_queues" not in plan
+    # What is sorted has been cut to a limit before: rows of a part of the statement, never of the table.
+    lines = plan.splitlines()
+    for place, line in enumerate(lines):
+        if "Sort" in line and "Sort Key" not in line:
+            below = lines[place + 1 : place + 4]
+            assert not any("on _private_jobs" in each for each in below), plan
+
+
+@pytest.mark.parametrize("statistics", ["missing", "fresh"])
+def test_a_small_claim_reads_little_of_a_big_backlog(backlog: Queue, statistics: str) -> None:
+    if statistics == "fresh":
+        backlog.run("analyze _private_jobs, _private_job_queues, _private_tasks")
+    tasks = backlog.store.register_tasks(["mail"])
+    connection = backlog.store.connection
+    with connection.transaction(force_rollback=True):
+        before = _rows_read(connection)
+        assert len(backlog.store.claim(pool="ours", tasks=tasks, limit=10, per_queue=1)) == 10
+        assert _rows_read(connection) - before < 5_000
+
+
+def _rows_read(connection: psycopg.Connection[Any]) -> int:
+    """Rows of the jobs this transaction has read, by whatever scan."""
+    row = connection.execute(
+        "select coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::bigint from pg_stat_xact_user_tables "
+        "where relname = '_private_jobs'"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
