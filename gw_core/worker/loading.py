@@ -179,11 +179,11 @@ def _registered(files: Collection[TaskFile]) -> tuple[TaskRegistry, list[TaskFau
 
 
 def _make_importable(root: Path) -> None:
-    """Let task files import helper modules that stand beside them."""
-    folder = str(root if root.is_dir() else root.parent)
-    if folder not in sys.path:
-        # At the end: a task file called email.py or queue.py must not hide the module that others mean.
-        sys.path.append(folder)
+    """Let task files import helper modules that stand beside them, and the project's own packages."""
+    for folder in (str(root if root.is_dir() else root.parent), str(Path.cwd())):
+        if folder not in sys.path:
+            # At the end: a task file called email.py or queue.py must not hide the module that others mean.
+            sys.path.append(folder)
 
 
 # -- which files are tasks -----------------------------------------------------------------------------------------

@@ -554,3 +554,18 @@ def test_a_folder_that_disappears_leaves_no_tasks_and_a_fault(tasks: Path) -> No
     tasks.mkdir()
     answering(tasks / "mail.py", "back")
     assert result_of(reload_folder(gone), "mail") == "back"
+
+
+def test_a_task_may_import_the_packages_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shop_of_this_test").mkdir()
+    (tmp_path / "shop_of_this_test" / "__init__.py").write_text("PRICE = 7\n")
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "buy.py").write_text(
+        "from shop_of_this_test import PRICE\n\ndef buy(payload):\n    return PRICE\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    loaded = load_folder(Path("tasks"))
+
+    assert (loaded.registry.identifiers, loaded.faults) == (("buy",), ())
