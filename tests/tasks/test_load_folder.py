@@ -304,7 +304,7 @@ def test_an_executable_python_file_with_functions_is_imported(tasks: Path) -> No
 
 
 def test_an_executable_python_file_that_offers_no_function_is_run_as_a_program(tasks: Path) -> None:
-    write_program(tasks / "mail.py", f"#!{sys.executable}\nimport sys\nsys.exit('ran as a program')\n")
+    write_program(tasks / "mail.py", "#!/usr/bin/env python3\nimport sys\nsys.exit('ran as a program')\n")
 
     assert "ran as a program" in result_of(load_folder(tasks), "mail")
 
