@@ -1,0 +1,94 @@
+"""`gw reschedule`: change when and how jobs will run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from gw_cli import acting, diagnostics, options
+from gw_cli.arguments import moment, whole_number
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+from gw_cli.text import quoted
+from gw_core import InvalidInputError
+
+VERB = acting.Verb("reschedule", "Rescheduled")
+
+app = new_app()
+
+
+@command(app, "reschedule")
+def reschedule(
+    ids: acting.Ids = None,
+    run_at: Annotated[
+        str | None,
+        typer.Option("--run-at", metavar="MOMENT", help="Not before: 2026-01-31T08:00:00Z, now, or counted, +5m."),
+    ] = None,
+    priority: Annotated[str | None, typer.Option("--priority", metavar="N", help="Lower numbers run first.")] = None,
+    attempts: Annotated[
+        str | None, typer.Option("--attempts", metavar="N", help="How often they count as tried; 0 starts anew.")
+    ] = None,
+    max_attempts: Annotated[
+        str | None, typer.Option("--max-attempts", metavar="N", help="How often to try at most.")
+    ] = None,
+    key: acting.Key = None,
+    state: acting.State = None,
+    task: acting.Task = None,
+    queue: acting.Queue = None,
+    worker: acting.Worker = None,
+    flag: acting.Flag = None,
+    error: acting.Error = None,
+    every: acting.All = False,
+    dry_run: acting.DryRun = False,
+    yes: acting.Yes = False,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> int:
+    """Change when and how jobs will run.
+
+    Running ones are skipped and named.
+    """
+    choice = acting.Choice(
+        ids=ids, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error, every=every
+    )
+    choice.selection()
+    changes = _changes(run_at, priority, attempts, max_attempts)
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_client(configuration) as client:
+        care = client.care
+        return acting.act(
+            care,
+            choice,
+            VERB,
+            lambda selection: care.reschedule(selection, **changes),
+            dry_run=dry_run,
+            yes=yes,
+            as_json=as_json,
+        )
+
+
+def _changes(
+    run_at: str | None, priority: str | None, attempts: str | None, max_attempts: str | None
+) -> dict[str, Any]:
+    """Return what is to be changed; raises `InvalidInputError` when that is nothing, or out of range."""
+    at = None if run_at is None else moment("--run-at", run_at)
+    if run_at is priority is attempts is max_attempts is None:
+        raise InvalidInputError("nothing was to be changed; give --run-at, --priority, --attempts or --max-attempts")
+    if _is_past(at):
+        diagnostics.note(f"note: {quoted(run_at or '')} is in the past, so the jobs may run at once")
+    return {
+        # Here `now` is a wish and not the default, so it counts as a span from the database's clock.
+        "run_at": None if run_at is None else at or timedelta(),
+        "priority": whole_number("--priority", priority),
+        "attempts": whole_number("--attempts", attempts),
+        "max_attempts": whole_number("--max-attempts", max_attempts),
+    }
+
+
+def _is_past(at: datetime | timedelta | None) -> bool:
+    return at < timedelta() if isinstance(at, timedelta) else at is not None and at < datetime.now(UTC)

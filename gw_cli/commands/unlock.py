@@ -1,0 +1,90 @@
+"""`gw unlock`: take the locks from workers that are dead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import acting, diagnostics, options, output
+from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+from gw_cli.text import quoted
+from gw_core import InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core import Locks
+
+ALIVE_SECONDS: Final = 300.0
+"""A heart that beat within this time may well beat again."""
+
+KEYS: Final = ("worker", "result", "jobs", "queues", "last_beat_seconds")
+COLUMNS: Final = (
+    output.Column("worker", "WORKER", shrinks=True),
+    output.Column("result", "RESULT"),
+    output.Column("jobs", "JOBS", right=True),
+    output.Column("queues", "QUEUES", right=True),
+)
+
+app = new_app()
+
+
+@command(app, "unlock")
+def unlock(
+    workers: Annotated[
+        list[str], typer.Argument(metavar="WORKER...", help="Who holds the locks, as 'gw list' shows it.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be unlocked.")] = False,
+    yes: acting.Yes = False,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> int:
+    """Take every job and queue from workers that are dead, for others to run.
+
+    A worker that is alive would go on with them, and they would run twice: it asks first, and warns when a heart beats.
+    """
+    names = sorted(set(workers))
+    if any(not name or "\x00" in name for name in names):
+        raise InvalidInputError("a worker's id is empty or holds a NUL; give it as 'gw list' shows it")
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_client(configuration) as client:
+        held = client.care.locks(names)
+        jobs, queues = sum(each.jobs for each in held), sum(each.queues for each in held)
+        if not jobs + queues:
+            raise NothingMatchedError(
+                f"{', '.join(map(quoted, names))} holds no job and no queue; nothing was unlocked"
+            )
+        _warn(held)
+        what = f"{acting.counted(jobs)} and {acting.counted(queues, 'queue')}"
+        if not (dry_run or yes):
+            acting.confirm(f"Unlock {what}?", f"{what} would be unlocked")
+        freed = held if dry_run else client.care.unlock(names)
+    rows = [_record(each, dry_run=dry_run) for each in freed]
+    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    return ExitCode.OK if all(each.jobs + each.queues for each in freed) else ExitCode.FAILED
+
+
+def _warn(held: Sequence[Locks]) -> None:
+    for each in held:
+        if each.last_beat is not None and each.last_beat.total_seconds() < ALIVE_SECONDS:
+            diagnostics.note(
+                f"warning: the heart of {quoted(each.worker_id)} beat {each.last_beat.total_seconds():.0f} s ago; "
+                "if it lives, what it runs now will run a second time"
+            )
+
+
+def _record(each: Locks, *, dry_run: bool) -> dict[str, object]:
+    result = "holds nothing" if not each.jobs + each.queues else "would unlock" if dry_run else "unlocked"
+    beat = None if each.last_beat is None else round(each.last_beat.total_seconds(), 1)
+    return {
+        "worker": each.worker_id,
+        "result": result,
+        "jobs": each.jobs,
+        "queues": each.queues,
+        "last_beat_seconds": beat,
+    }

@@ -1,0 +1,9 @@
+-- Change when and how jobs run whose rows we hold, by the function every client shares; null keeps a value.
+select job.id
+  from :GRAPHILE_WORKER_SCHEMA.reschedule_jobs(
+         %(ids)s::bigint[],
+         run_at => coalesce(%(run_at)s::timestamptz, now() + make_interval(secs => %(delay_seconds)s)),
+         priority => %(priority)s::int,
+         attempts => %(attempts)s::int,
+         max_attempts => %(max_attempts)s::int
+       ) as job
