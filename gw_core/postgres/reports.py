@@ -1,0 +1,412 @@
+"""Look at the queue without disturbing it: every statement is bounded, read-only and over before the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any, Final
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import Job, check_ids
+from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
+from gw_core.domain.job_state import WAITING, JobFilter, JobState
+from gw_core.domain.queue_report import (
+    Count,
+    Counts,
+    FoundJob,
+    JobPage,
+    JobReport,
+    PageMark,
+    Quality,
+    QueueReport,
+    QueueStatistics,
+    TaskReport,
+    projected,
+)
+from gw_core.postgres.connections import Lender
+from gw_core.postgres.statements import query, quoted
+from gw_core.postgres.translation import translate
+
+PATIENCE: Final = timedelta(milliseconds=120)
+"""How long a search for jobs takes unless told otherwise."""
+
+STATEMENT_TIMEOUT: Final = timedelta(seconds=5)
+EXACT_TIMEOUT: Final = timedelta(minutes=5)
+LOCK_TIMEOUT: Final = timedelta(seconds=1)
+
+FIRST_REACH: Final = 1_000
+MOST_REACH: Final = 100_000
+"""How many jobs one statement of a search looks at."""
+
+ROWS_AT_ONCE: Final = 1_000
+SAMPLED_PAGES: Final = 3_000
+"""A table no larger is counted; of a larger one so many pages are sampled, which takes some 60 ms."""
+
+MOST_WAITING: Final = 1_000
+"""How far the jobs of one queue are counted."""
+
+BACKLOG_REACH: Final = 30_000
+MOST_PRIORITIES: Final = 100
+MOST_TASKS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What stands behind the names of a filter in this schema."""
+
+    task_id: int | None
+    queue_id: int | None
+    has_queue_index: bool
+    has_hearts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """What one statement of a search found, in order, where it ended, and where its last find was."""
+
+    looked_at: int
+    ids: Sequence[int]
+    end: PageMark | None
+    last: PageMark | None
+
+
+class Reports:
+    """Looks at one queue; safe to share between threads. Raises our errors, not the driver's."""
+
+    def __init__(self, lender: Lender, schema: str) -> None:
+        self._lender = lender
+        self._schema = schema
+
+    # -- pages of jobs ---------------------------------------------------------------------------------------------
+
+    def list_jobs(
+        self,
+        wanted: JobFilter,
+        *,
+        after: PageMark | str | int | None = None,
+        limit: int = 50,
+        with_payload: bool = False,
+        patience: timedelta = PATIENCE,
+    ) -> JobPage:
+        """Return the jobs that match, up to `limit`, and where to go on; payloads only when asked for.
+
+        Jobs come in order of their ids, or, when the filter names a waiting state, in the order in which they will run.
+        No index leads to most conditions: the search ends after `patience` and says how far it came.
+        """
+        if limit < 1:
+            raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
+        mark = PageMark.of(str(after)) if isinstance(after, int | str) else after
+        if wanted.names_jobs:
+            return self._named(wanted, mark, limit, with_payload)
+        names = self._names(wanted)
+        if _cannot_match(wanted, names):
+            return JobPage()
+        page = self._search(wanted, names, mark or _beginning(wanted, names), limit, patience)
+        return self._filled(page, wanted, with_payload)
+
+    def _named(self, wanted: JobFilter, mark: PageMark | None, limit: int, with_payload: bool) -> JobPage:
+        """Find jobs by their ids or key, where nothing has to be searched."""
+        least = int(_of_order(mark, "id").place[0]) if mark else 0
+        ids = [each for each in wanted.ids or () if each > least]
+        found: list[FoundJob] = []
+        looked_at = 0
+        for some in _chunks(ids) if wanted.ids is not None else [[]]:
+            rows = self._jobs(some, None if wanted.ids is not None else wanted.key, with_payload)
+            looked_at += len(rows)
+            found += [each for each in rows if wanted.matches(each.job, each.state) and each.job.id > least]
+            if len(found) > limit:
+                return JobPage(
+                    jobs=tuple(found[:limit]),
+                    after=PageMark.after_id(found[limit - 1].job.id),
+                    looked_at=looked_at,
+                    full=True,
+                )
+        return JobPage(jobs=tuple(found), looked_at=looked_at, full=len(found) == limit)
+
+    def _search(
+        self, wanted: JobFilter, names: _Names, mark: PageMark, limit: int, patience: timedelta
+    ) -> tuple[list[int], JobPage]:
+        """Look at stretches of the table, each as long as the time left allows."""
+        began = monotonic()
+        ids: list[int] = []
+        looked_at, reach = 0, FIRST_REACH
+        while True:
+            since = monotonic()
+            stretch = self._stretch(wanted, names, mark, reach=reach, limit=limit - len(ids))
+            looked_at += stretch.looked_at
+            ids += stretch.ids
+            if len(ids) >= limit:
+                return ids, JobPage(after=stretch.last, looked_at=looked_at, full=True)
+            if stretch.looked_at < reach or stretch.end is None:
+                return ids, JobPage(looked_at=looked_at)
+            mark, now = stretch.end, monotonic()
+            left = patience.total_seconds() - (now - began)
+            if left <= 0:
+                return ids, JobPage(after=mark, looked_at=looked_at)
+            reach = _next_reach(reach, took=now - since, left=left)
+
+    def _stretch(self, wanted: JobFilter, names: _Names, mark: PageMark, *, reach: int, limit: int) -> _Stretch:
+        values: dict[str, Any] = {
+            "state": wanted.state,
+            "task_id": names.task_id,
+            "queue_id": names.queue_id,
+            "flag": wanted.flag,
+            "error": wanted.error,
+            "reach": reach,
+            "limit": limit,
+        }
+        if mark.order == "id":
+            values |= {"after_id": int(mark.place[0]), "worker": wanted.worker}
+            ((looked_at, end, ids),) = self._rows("report_page_by_id", values)
+            marks = [None if each is None else PageMark.after_id(each) for each in (end, ids[-1] if ids else None)]
+            return _Stretch(looked_at, ids, *marks)
+        if wanted.state not in WAITING or (mark.order == "queue") > (names.queue_id is not None):
+            raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
+        priority, run_at, place = mark.place
+        values |= {"after_priority": int(priority), "after_run_at": run_at, "after_place": place}
+        ((looked_at, ids, last, end_place),) = self._rows(f"report_page_by_{mark.order}", values)
+        return _Stretch(
+            looked_at, ids, *[None if each is None else PageMark(mark.order, tuple(each)) for each in (end_place, last)]
+        )
+
+    def _filled(self, found: tuple[list[int], JobPage], wanted: JobFilter, with_payload: bool) -> JobPage:
+        """Put the jobs into a page in the order found; one whose state has changed since is left out."""
+        ids, page = found
+        by_id = {each.job.id: each for some in _chunks(ids) for each in self._jobs(some, None, with_payload)}
+        jobs = (by_id[each] for each in ids if each in by_id)
+        return replace(page, jobs=tuple(each for each in jobs if wanted.state in (None, each.state)))
+
+    # -- one job ---------------------------------------------------------------------------------------------------
+
+    def job(self, job_id: int | None = None, *, job_key: str | None = None) -> JobReport | None:
+        """Return everything about one job, by its id or its key; None when there is none."""
+        if (job_id is None) == (job_key is None):
+            raise InvalidInputError("name one job: give either its id or its key")
+        if job_id is not None:
+            check_ids([job_id])
+        found = self._jobs([] if job_id is None else [job_id], job_key, with_payload=True)
+        if not found:
+            return None
+        job, state = found[0].job, found[0].state
+        around = self._surroundings(job, state)
+        return JobReport(
+            job=job,
+            state=state,
+            at=around.now,
+            reasons=reasons(job, state, around),
+            attempts=retry_schedule(job, state, around.now),
+            failed_at=failed_at(job, state),
+        )
+
+    def _surroundings(self, job: Job, state: JobState) -> Surroundings:
+        names = self._names(JobFilter())
+        ((now, holder, held_at),) = self._rows("report_queue_of_job", {"queue_id": job.queue_id})
+        ahead, is_bound = None, False
+        if job.queue_id is not None and names.has_queue_index and state is JobState.READY:
+            values = {"id": job.id, "queue_id": job.queue_id, "most": MOST_WAITING}
+            ((ahead, is_bound),) = self._rows("report_jobs_ahead", values)
+        return Surroundings(
+            now=_moment(now),
+            queue_held_by=holder,
+            queue_held_at=None if held_at is None else _moment(held_at),
+            ahead=ahead,
+            ahead_is_bound=is_bound,
+            hearts=self._hearts(names),
+        )
+
+    # -- the whole -------------------------------------------------------------------------------------------------
+
+    def statistics(self, *, exact: bool = False) -> QueueStatistics:
+        """Return how many jobs are in each state, over all and by task.
+
+        A large table is sampled, and the numbers say that they are estimates; `exact` counts it, which reads it whole.
+        """
+        now, pages, size, queues, held = self._rows("stats_table", self._tables)[0]
+        first, upcoming, _ = self._rows("stats_heads", {"most": MOST_PRIORITIES})[0]
+        hits, share = self._sample(pages, exact=exact)
+        tasks = {row[0]: row[1] for row in self._rows("report_tasks", {"most": MOST_TASKS})}
+        by_task = {
+            tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
+        }
+        return QueueStatistics(
+            at=_moment(now),
+            total=projected(sum(hits.values()), share),
+            states=_counted(_over_all(hits), share),
+            first_due_at=None if first is None else _moment(first),
+            next_due_at=None if upcoming is None else _moment(upcoming),
+            queues=queues,
+            held_queues=held,
+            table_bytes=size,
+            tasks=dict(sorted(by_task.items())),
+        )
+
+    def queues(self, *, after: str = "", limit: int = 50, only_held: bool = False) -> list[QueueReport]:
+        """Return named queues in order of their names, those after `after`, or only those of them that are held."""
+        values = {"after": after, "limit": limit, "only_held": only_held}
+        if self._names(JobFilter()).has_queue_index:
+            rows = self._rows("report_queues", {**values, "most": MOST_WAITING})
+        else:
+            rows = self._rows("report_queues_in_backlog", {**values, "reach": BACKLOG_REACH})
+        return [_queue_report(*row) for row in rows]
+
+    def tasks(self, *, exact: bool = False) -> list[TaskReport]:
+        """Return every task the database knows, by name, with its jobs and the live workers that know it."""
+        pages = self._rows("stats_table", self._tables)[0][1]
+        hits, share = self._sample(pages, exact=exact)
+        hearts = self._beating()
+        return [
+            TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_knowing(name, hearts))
+            for task_id, name in self._rows("report_tasks", {"most": MOST_TASKS})
+        ]
+
+    def _sample(self, pages: int, *, exact: bool) -> tuple[dict[tuple[int, str], int], float]:
+        """Return the hits by task and state, and the share of the table that was looked at."""
+        share = 1.0 if exact or pages <= SAMPLED_PAGES else SAMPLED_PAGES / pages
+        timeout = EXACT_TIMEOUT if exact else STATEMENT_TIMEOUT
+        rows = self._rows("stats_sample", {"percent": 100 * share}, timeout=timeout)
+        return {(row[0], row[1]): row[2] for row in rows}, share
+
+    def _beating(self) -> list[Heart]:
+        ((now, *_),) = self._rows("report_queue_of_job", {"queue_id": None})
+        return [each for each in self._hearts(self._names(JobFilter())) if each.beats(_moment(now))]
+
+    # -- the way to the database -----------------------------------------------------------------------------------
+
+    def _jobs(self, ids: Sequence[int], key: str | None, with_payload: bool) -> list[FoundJob]:
+        rows = self._rows("report_jobs", {"ids": list(ids), "key": key, "with_payload": with_payload})
+        return [FoundJob(Job(*row[:-1]), JobState(row[-1])) for row in rows]
+
+    def _names(self, wanted: JobFilter) -> _Names:
+        values = {"task": wanted.task, "queue": wanted.queue, **self._tables}
+        return _Names(*self._rows("report_names", values)[0])
+
+    def _hearts(self, names: _Names) -> list[Heart]:
+        if not names.has_hearts:
+            return []
+        return [
+            Heart(worker=row[0], last_heartbeat_at=_moment(row[1]), tasks=None if row[2] is None else frozenset(row[2]))
+            for row in self._rows("report_hearts")
+        ]
+
+    @property
+    def _tables(self) -> dict[str, str]:
+        schema = quoted(self._schema)
+        return {"jobs_table": f"{schema}._private_jobs", "workers_table": f"{schema}._private_gw_workers"}
+
+    def _rows(
+        self, name: str, values: Mapping[str, Any] | None = None, *, timeout: timedelta = STATEMENT_TIMEOUT
+    ) -> list[tuple[Any, ...]]:
+        manners = {"statement_timeout": _milliseconds(timeout), "lock_timeout": _milliseconds(LOCK_TIMEOUT)}
+        with self._lender.connection() as connection:
+            try:
+                # One trip there and back for the whole transaction: its settings go with it, and poolers see one unit.
+                with connection.pipeline(), connection.transaction():
+                    connection.execute(query("report_manners", self._schema), manners)
+                    with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
+                        return cursor.execute(query(name, self._schema), values or {}).fetchall()
+            except psycopg.Error as error:
+                raise translate(error, schema=self._schema) from error
+
+
+# -- searching -------------------------------------------------------------------------------------------------------
+
+
+def _cannot_match(wanted: JobFilter, names: _Names) -> bool:
+    """Tell whether a name nobody knows, or two conditions that exclude each other, spare the search."""
+    return (
+        (wanted.task is not None and names.task_id is None)
+        or (wanted.queue is not None and names.queue_id is None)
+        or (wanted.worker is not None and wanted.state not in (None, JobState.RUNNING))
+    )
+
+
+def _beginning(wanted: JobFilter, names: _Names) -> PageMark:
+    """Choose the order that an index serves."""
+    if wanted.state not in WAITING:
+        return PageMark.after_id(0)
+    if names.queue_id is not None and names.has_queue_index:
+        return PageMark("queue", ("-32768", "-infinity", "0"))
+    return PageMark("turn", ("-32768", "-infinity", "(0,0)"))
+
+
+def _of_order(mark: PageMark, order: str) -> PageMark:
+    if mark.order != order:
+        raise InvalidInputError(f"--after {mark} belongs to another list; give an id")
+    return mark
+
+
+def _next_reach(reach: int, *, took: float, left: float) -> int:
+    """Look at as many jobs as the time left allows at the speed so far, growing by steps: the next may be colder."""
+    affordable = int(reach / max(took, 1e-6) * left)
+    return max(FIRST_REACH, min(affordable, reach * 8, MOST_REACH))
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), ROWS_AT_ONCE):
+        yield ids[start : start + ROWS_AT_ONCE]
+
+
+# -- counting --------------------------------------------------------------------------------------------------------
+
+Hits = Mapping[tuple[int, str], int]
+
+
+def _over_all(hits: Hits) -> dict[str, int]:
+    return {state: sum(count for (_, each), count in hits.items() if each == state) for state in JobState}
+
+
+def _of_task(hits: Hits, task_id: int) -> dict[str, int]:
+    return {state: hits.get((task_id, state), 0) for state in JobState}
+
+
+def _counted(hits: Mapping[str, int], share: float) -> Counts:
+    return {state: projected(hits[state], share) for state in JobState}
+
+
+def _queue_report(
+    name: str,
+    held_by: str | None,
+    held_at: float | None,
+    waiting: int,
+    is_bound: bool,
+    due: int,
+    head_id: int | None,
+    head_task: str | None,
+    head_run_at: float | None,
+) -> QueueReport:
+    quality = Quality.AT_LEAST if is_bound else Quality.EXACT
+    return QueueReport(
+        name=name,
+        held_by=held_by,
+        held_at=None if held_at is None else _moment(held_at),
+        waiting=Count(waiting, quality),
+        due=Count(due, quality),
+        head_id=head_id,
+        head_task=head_task,
+        head_run_at=None if head_run_at is None else _moment(head_run_at),
+    )
+
+
+def _knowing(task: str, hearts: Sequence[Heart]) -> tuple[str, ...] | None:
+    """Return who knows a task, or None when no live worker tells what it knows."""
+    telling = [each for each in hearts if each.tasks is not None]
+    return tuple(each.worker for each in telling if task in (each.tasks or ())) if telling else None
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def _moment(epoch: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(epoch, UTC)
+    except (OverflowError, ValueError):
+        return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
+
+
+def _milliseconds(span: timedelta) -> str:
+    return str(round(span.total_seconds() * 1000))

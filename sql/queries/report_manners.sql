@@ -1,0 +1,15 @@
+-- Bound what follows in this transaction: a reader must never hold anybody up.
+-- The planner is kept to walking an index in its order, whatever the statistics say; compiling would take longer than
+-- running, and other processes would take time from the workers.
+-- The tables have row level security without policies: a role that may not see the rows gets an error and not an empty
+-- table that looks like an empty queue.
+select
+  set_config('statement_timeout', %(statement_timeout)s, true),
+  set_config('lock_timeout', %(lock_timeout)s, true),
+  set_config('transaction_read_only', 'on', true),
+  set_config('row_security', 'off', true),
+  set_config('enable_seqscan', 'off', true),
+  set_config('enable_bitmapscan', 'off', true),
+  set_config('max_parallel_workers_per_gather', '0', true),
+  set_config('jit', 'off', true),
+  set_config('datestyle', 'ISO', true)

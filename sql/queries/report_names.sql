@@ -1,0 +1,19 @@
+-- The numbers of a task and a queue, whether the waiting jobs of one queue have an index, and whether pools write
+-- heartbeats into this schema.
+select
+  (select tasks.id from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.identifier = %(task)s::text),
+  (select queues.id
+     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+    where queues.queue_name = %(queue)s::text),
+  exists (
+    select
+      from pg_catalog.pg_index as indexes
+      join pg_catalog.pg_attribute as firsts
+        on firsts.attrelid = indexes.indrelid
+       and firsts.attnum = indexes.indkey[0]
+     where indexes.indrelid = %(jobs_table)s::regclass
+       and indexes.indisvalid
+       and firsts.attname = 'job_queue_id'
+       and pg_catalog.pg_get_expr(indexes.indpred, indexes.indrelid) like '%%is_available%%'
+  ),
+  to_regclass(%(workers_table)s::text) is not null

@@ -1,0 +1,31 @@
+-- The next matching ones of at most `reach` jobs after an id, and how far that looked.
+-- No index knows of running or failed jobs, so what bounds the work is the number of jobs looked at.
+with looked as materialized (
+  select
+    jobs.id,
+    (
+      case %(state)s::text
+        when 'running' then jobs.locked_at is not null
+        when 'failed' then jobs.locked_at is null and jobs.attempts >= jobs.max_attempts
+        when 'ready' then jobs.is_available and jobs.run_at <= now()
+        when 'backoff' then
+          jobs.is_available and jobs.run_at > now() and jobs.attempts > 0 and jobs.last_error is not null
+        when 'scheduled' then
+          jobs.is_available and jobs.run_at > now() and (jobs.attempts = 0 or jobs.last_error is null)
+        else true
+      end
+      and (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
+      and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
+      and (%(worker)s::text is null or jobs.locked_by = %(worker)s::text)
+      and (%(flag)s::text is null or jobs.flags ? %(flag)s::text)
+      and (%(error)s::text is null or strpos(lower(jobs.last_error), lower(%(error)s::text)) > 0)
+    ) is true as matches
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.id > %(after_id)s::bigint
+   order by jobs.id
+   limit %(reach)s
+)
+select
+  (select count(*) from looked),
+  (select max(id) from looked),
+  array(select id from looked where matches order by id limit %(limit)s)

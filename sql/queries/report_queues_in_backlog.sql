@@ -1,0 +1,44 @@
+-- The queues in order of their names, each with its jobs among the first `reach` waiting jobs of the whole backlog.
+-- For a schema without our own indexes: nothing else leads from a queue to its jobs.
+with backlog as materialized (
+  select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.is_available = true
+   order by jobs.priority, jobs.run_at
+   limit %(reach)s
+),
+waiting as materialized (
+  select
+    backlog.job_queue_id,
+    count(*) as jobs,
+    count(*) filter (where backlog.run_at <= now()) as due,
+    coalesce(
+      (array_agg(backlog.id order by backlog.priority, backlog.run_at, backlog.id)
+         filter (where backlog.run_at <= now()))[1],
+      (array_agg(backlog.id order by backlog.priority, backlog.run_at, backlog.id))[1]
+    ) as head_id
+  from backlog
+  where backlog.job_queue_id is not null
+  group by backlog.job_queue_id
+)
+select
+  queues.queue_name,
+  queues.locked_by,
+  date_part('epoch', queues.locked_at),
+  coalesce(waiting.jobs, 0),
+  (select count(*) from backlog) = %(reach)s,
+  coalesce(waiting.due, 0),
+  heads.id,
+  (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = heads.task_id),
+  date_part('epoch', heads.run_at)
+from (
+  select named.id, named.queue_name, named.locked_by, named.locked_at
+    from :GRAPHILE_WORKER_SCHEMA._private_job_queues as named
+   where named.queue_name > %(after)s::text
+     and (named.locked_at is not null or not %(only_held)s::boolean)
+   order by named.queue_name
+   limit %(limit)s
+) as queues
+left join waiting on waiting.job_queue_id = queues.id
+left join :GRAPHILE_WORKER_SCHEMA._private_jobs as heads on heads.id = waiting.head_id
+order by queues.queue_name
