@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gw_core.domain.errors import NoConnectionError
+from gw_core.domain.errors import InvalidSettingError, NoConnectionError
 from gw_core.postgres.translation import translated
 
 if TYPE_CHECKING:
@@ -97,8 +97,12 @@ class Database:
         with translated(self.schema):
             connection = psycopg.connect(self.libpq_conninfo(role), autocommit=True)
             self.prepare(connection)
-            for name, value in (settings or {}).items():
-                connection.execute("select set_config(%s, %s, false)", (name, value))
+            try:
+                for name, value in (settings or {}).items():
+                    connection.execute("select set_config(%s, %s, false)", (name, value))
+            except psycopg.Error:
+                connection.close()
+                raise
         return connection
 
     def prepare(self, connection: Connection) -> None:
@@ -109,8 +113,14 @@ class Database:
     def libpq_conninfo(self, role: str = "") -> str:
         """Return the string for libpq, with patience and a telling application name; starts the embedded server."""
         conninfo = self._server_conninfo()
-        with translated(self.schema):
+        try:
             given = conninfo_to_dict(conninfo)
+        except psycopg.ProgrammingError:
+            # libpq quotes the string in its complaint, password included, so not even the cause is kept.
+            raise InvalidSettingError(
+                "the connection string cannot be read; write it like postgres://user@host/database or host=… dbname=…"
+            ) from None
+        with translated(self.schema):
             name = f"{self._application_name}:{role}" if role else self._application_name
             defaults: dict[str, Any] = {**PATIENCE, "application_name": name}
             return make_conninfo(conninfo, **{key: value for key, value in defaults.items() if key not in given})
