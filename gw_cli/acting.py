@@ -20,7 +20,7 @@ from gw_cli.text import quoted, visible
 from gw_core import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import Batch, Care, Selection, Skipped, Survey
+    from gw_core import Batch, Care, JobFilter, Skipped, Survey
 
 STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
 KEYS: Final = ("id", "task", "result", "reason", "locked_by")
@@ -68,9 +68,9 @@ class Choice:
     error: str | None
     every: bool
 
-    def selection(self) -> Selection:
+    def filter(self) -> JobFilter:
         """Return the jobs that are meant; raises `InvalidInputError` when that is not clear."""
-        from gw_core import Selection
+        from gw_core import JobFilter
 
         one_of("--state", self.state, STATES)
         ways = [bool(self.ids), self.key is not None, self.is_filter]
@@ -80,7 +80,7 @@ class Choice:
                 "(--all means every job)"
             )
         conditions: dict[str, Any] = {name: getattr(self, name) for name in (*_CONDITIONS, "key")}
-        return Selection(ids=self._numbers(), whole=self.every, **conditions)
+        return JobFilter(ids=self._numbers(), **conditions)
 
     @property
     def is_filter(self) -> bool:
@@ -102,7 +102,7 @@ def act(
     care: Care,
     choice: Choice,
     verb: Verb,
-    batches: Callable[[Selection], Iterator[Batch]],
+    batches: Callable[[JobFilter], Iterator[Batch]],
     *,
     dry_run: bool,
     yes: bool,
@@ -110,10 +110,10 @@ def act(
     idle: Callable[[Survey], int] = lambda survey: survey.running,
 ) -> ExitCode:
     """Do what a command does to the chosen jobs, and say what became of each; `idle` counts those to be skipped."""
-    selection = choice.selection()
-    total = len(selection.ids or ()) or 1
+    jobs = choice.filter()
+    total = len(jobs.ids or ()) or 1
     if choice.is_filter or dry_run:
-        survey = care.survey(selection)
+        survey = care.survey(jobs)
         total = survey.jobs
         if total == 0:
             raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}")
@@ -123,7 +123,7 @@ def act(
             confirm(
                 f"{verb.infinitive.capitalize()} {counted(total)}?", f"{counted(total)} would be {verb.past.lower()}"
             )
-    return _carry_out(batches(selection), Answer(verb, total, as_json=as_json), choice.key)
+    return _carry_out(batches(jobs), Answer(verb, total, as_json=as_json), choice.key)
 
 
 def _told(survey: Survey, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:

@@ -37,7 +37,7 @@ def complete(
     choice = acting.Choice(
         ids=ids, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error, every=every
     )
-    choice.selection()
+    choice.filter()
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         return acting.act(client.care, choice, VERB, client.care.complete, dry_run=dry_run, yes=yes, as_json=as_json)

@@ -44,7 +44,7 @@ def fail(
     choice = acting.Choice(
         ids=ids, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error, every=every
     )
-    choice.selection()
+    choice.filter()
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         care = client.care
@@ -52,7 +52,7 @@ def fail(
             care,
             choice,
             VERB,
-            lambda selection: care.fail(selection, reason),
+            lambda jobs: care.fail(jobs, reason),
             dry_run=dry_run,
             yes=yes,
             as_json=as_json,

@@ -56,7 +56,7 @@ def reschedule(
     choice = acting.Choice(
         ids=ids, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error, every=every
     )
-    choice.selection()
+    choice.filter()
     changes = _changes(run_at, priority, attempts, max_attempts)
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
@@ -65,7 +65,7 @@ def reschedule(
             care,
             choice,
             VERB,
-            lambda selection: care.reschedule(selection, **changes),
+            lambda jobs: care.reschedule(jobs, **changes),
             dry_run=dry_run,
             yes=yes,
             as_json=as_json,

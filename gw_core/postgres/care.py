@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from psycopg.rows import tuple_row
 
-from gw_core.domain.errors import InvalidJobError
-from gw_core.domain.job import JobSpec, check_count, check_ids
+from gw_core.domain.job import JobSpec, check_count
+from gw_core.domain.job_state import JobFilter
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
 from gw_core.postgres.schema_state import WORKERS_STEP, check
@@ -40,40 +40,8 @@ class SkipReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Which jobs are meant: those that meet every condition given. Raises `InvalidJobError` when none is given.
-
-    `whole` says that every job of the queue is meant; it is the only selection that may have no condition.
-    """
-
-    ids: Sequence[int] | None = None
-    key: str | None = None
-    state: str | None = None
-    task: str | None = None
-    queue: str | None = None
-    worker: str | None = None
-    flag: str | None = None
-    error: str | None = None
-    whole: bool = False
-
-    def __post_init__(self) -> None:
-        if self.ids is not None:
-            check_ids(self.ids)
-            object.__setattr__(self, "ids", tuple(sorted(set(self.ids))))
-        if not self.whole and all(value is None for value in self.conditions.values()):
-            raise InvalidJobError("no jobs were named; give ids, a key or a condition, or say that all are meant")
-
-    @property
-    def conditions(self) -> dict[str, Any]:
-        """The conditions under the names the statements know; None for those not given."""
-        given = asdict(self)
-        del given["whole"]
-        return {**given, "ids": None if self.ids is None else list(self.ids)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a selection means at this moment."""
+    """What a filter means at this moment."""
 
     jobs: int
     highest_id: int
@@ -154,25 +122,24 @@ class Care:
 
     # -- acting ----------------------------------------------------------------------------------------------------
 
-    def survey(self, selection: Selection) -> Survey:
-        """Count what a selection means, and change nothing."""
+    def survey(self, jobs: JobFilter) -> Survey:
+        """Count the jobs a filter means, and change nothing."""
         with self._connection() as connection:
-            jobs, highest, running, locked, unfailed = _rows(
-                connection, query("survey_jobs", self.schema), selection.conditions
-            )[0]
-        return Survey(jobs=jobs, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
+            found = _rows(connection, query("survey_jobs", self.schema), _conditions(jobs))[0]
+        count, highest, running, locked, unfailed = found
+        return Survey(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
 
-    def complete(self, selection: Selection) -> Iterator[Batch]:
+    def complete(self, jobs: JobFilter) -> Iterator[Batch]:
         """Delete jobs as if they had been completed."""
-        return self._walk(selection, self._unlocked("complete_held_jobs"))
+        return self._walk(jobs, self._unlocked("complete_held_jobs"))
 
-    def fail(self, selection: Selection, reason: str | None = None) -> Iterator[Batch]:
+    def fail(self, jobs: JobFilter, reason: str | None = None) -> Iterator[Batch]:
         """Fail jobs for good."""
-        return self._walk(selection, self._unlocked("fail_held_jobs", reason=reason))
+        return self._walk(jobs, self._unlocked("fail_held_jobs", reason=reason))
 
     def reschedule(
         self,
-        selection: Selection,
+        jobs: JobFilter,
         *,
         run_at: datetime | timedelta | None = None,
         priority: int | None = None,
@@ -192,14 +159,14 @@ class Care:
             "max_attempts": max_attempts,
         }
         act = self._unlocked("reschedule_held_jobs", **values)
-        return self._walk(selection, lambda connection, held: self._announced(connection, act(connection, held)))
+        return self._walk(jobs, lambda connection, held: self._announced(connection, act(connection, held)))
 
-    def retry(self, selection: Selection) -> Iterator[Batch]:
+    def retry(self, jobs: JobFilter) -> Iterator[Batch]:
         """Let failed jobs run again now: one that waits for its next attempt at once, one that failed for good anew.
 
         The latter has all its attempts before it again. The workers are told.
         """
-        return self._walk(selection, self._retry)
+        return self._walk(jobs, self._retry)
 
     # -- locks -----------------------------------------------------------------------------------------------------
 
@@ -220,25 +187,25 @@ class Care:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _walk(self, selection: Selection, act: _Act) -> Iterator[Batch]:
-        if selection.ids is not None:
-            for start in range(0, len(selection.ids), self.batch):
-                ids = selection.ids[start : start + self.batch]
-                yield self._one_batch(selection, act, after=0, through=ids[-1], ids=ids)[0]
+    def _walk(self, jobs: JobFilter, act: _Act) -> Iterator[Batch]:
+        if jobs.ids is not None:
+            for start in range(0, len(jobs.ids), self.batch):
+                ids = jobs.ids[start : start + self.batch]
+                yield self._one_batch(jobs, act, after=0, through=ids[-1], ids=ids)[0]
             return
-        after, through = 0, self.survey(selection).highest_id
+        after, through = 0, self.survey(jobs).highest_id
         while after < through:
-            batch, last = self._one_batch(selection, act, after=after, through=through)
+            batch, last = self._one_batch(jobs, act, after=after, through=through)
             if last is None:
                 return
             yield batch
             after = last
 
     def _one_batch(
-        self, selection: Selection, act: _Act, *, after: int, through: int, ids: Sequence[int] | None = None
+        self, jobs: JobFilter, act: _Act, *, after: int, through: int, ids: Sequence[int] | None = None
     ) -> tuple[Batch, int | None]:
         bounds = {"after": after, "through": through, "limit": self.batch}
-        values = {**selection.conditions, **bounds, **({} if ids is None else {"ids": list(ids)})}
+        values = {**_conditions(jobs), **bounds, **({} if ids is None else {"ids": list(ids)})}
         with self._transaction() as connection:
             held = [_Held(*row) for row in _rows(connection, query("hold_jobs", self.schema), values)]
             done, reasons = act(connection, held)
@@ -313,6 +280,11 @@ class Care:
         with self._connection() as connection, connection.transaction():
             connection.execute("select set_config('lock_timeout', %s, true)", (LONGEST_WAIT,))
             yield connection
+
+
+def _conditions(jobs: JobFilter) -> dict[str, Any]:
+    """Return the conditions under the names the statements know; None for those not given."""
+    return {**asdict(jobs), "ids": None if jobs.ids is None else list(jobs.ids)}
 
 
 def _rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:

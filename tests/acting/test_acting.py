@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from acting_support import Program, Queue
 
-from gw_core import Client, Selection, run_once
+from gw_core import Client, JobFilter, run_once
 from gw_core.worker.tasks import TaskRegistry
 
 VERBS = ("complete", "fail", "retry", ("reschedule", "--run-at", "now"))
@@ -311,7 +311,7 @@ def test_everything_works_on_a_schema_without_our_line(gw: Program, queue: Queue
 def test_many_jobs_go_in_bounded_batches(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 2500)")
     with Client(queue.url) as client:
-        sizes = [len(batch.done) for batch in client.care.complete(Selection(task="mail"))]
+        sizes = [len(batch.done) for batch in client.care.complete(JobFilter(task="mail"))]
 
     assert (sizes, queue.ids()) == ([1000, 1000, 500], [])
 
@@ -319,7 +319,7 @@ def test_many_jobs_go_in_bounded_batches(queue: Queue) -> None:
 def test_to_stop_asking_is_to_stop_between_batches(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
     with Client(queue.url) as client:
-        batches = client.care.complete(Selection(whole=True))
+        batches = client.care.complete(JobFilter())
         next(batches)
 
     assert len(queue.ids()) == 500
@@ -328,7 +328,7 @@ def test_to_stop_asking_is_to_stop_between_batches(queue: Queue) -> None:
 def test_jobs_added_meanwhile_are_not_meant(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
     with Client(queue.url) as client:
-        batches = client.care.complete(Selection(whole=True))
+        batches = client.care.complete(JobFilter())
         next(batches)
         late = queue.ready()
         list(batches)
@@ -340,7 +340,7 @@ def test_a_job_that_changes_before_its_turn_is_judged_again(queue: Queue) -> Non
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1001)")
     last = queue.ids()[-1]
     with Client(queue.url) as client:
-        batches = client.care.complete(Selection(state="ready"))
+        batches = client.care.complete(JobFilter(state="ready"))
         next(batches)
         queue.change(last, "run_at = now() + interval '1 day'")
         list(batches)
@@ -354,8 +354,8 @@ from gw_cli.app import main
 from gw_core import Care
 
 complete = Care.complete
-def first_batch_then_ctrl_c(self, selection):
-    for number, batch in enumerate(complete(self, selection)):
+def first_batch_then_ctrl_c(self, jobs):
+    for number, batch in enumerate(complete(self, jobs)):
         if number == 0:
             os.kill(os.getpid(), signal.SIGINT)
         yield batch
