@@ -38,7 +38,8 @@ class JobAdder:
         if payload is not None:
             check_payload_text(payload)
         with self._store(conn) as store:
-            job = store.add(admitted, payload if admitted is spec else None)
+            # A plugin may have changed other fields; only a payload it put in place of ours replaces the text.
+            job = store.add(admitted, payload if admitted.payload is spec.payload else None)
         if self._events.wants(JobAdded):
             self._events.emit(JobAdded(spec=admitted, job_id=job.id))
         return job
@@ -48,7 +49,9 @@ class JobAdder:
         admitted = [kept for kept in map(self._interceptors.admit, specs) if kept is not None]
         if not admitted:
             return []
-        with self._store(conn) as store, store.transaction(needed=len(admitted) > BULK):
+        # Keys may part a bulk into several statements, as its size does.
+        is_parted = len(admitted) > BULK or any(spec.job_key is not None for spec in admitted)
+        with self._store(conn) as store, store.transaction(needed=is_parted):
             ids = [
                 number
                 for start in range(0, len(admitted), BULK)

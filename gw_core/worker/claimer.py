@@ -285,7 +285,11 @@ class Claimer(Service):
         store = JobStore(connection, self._database.schema)
         self._tasks_read = ((), 0.0)
         if self._settings.listen:
-            self._listener = Listener(connection, self._hear)
+            try:
+                self._listener = Listener(connection, self._hear)
+            except GraphileWorkerError:
+                connection.close()
+                raise
             self._selector.register(self._listener, selectors.EVENT_READ)
             self._events.emit(PoolListening(pool=self._pool))
         self._may_find = True  # whatever was added while nobody listened

@@ -217,19 +217,16 @@ class Settler(Service):
         except DatabaseUnavailableError:
             batch.may_be_written = True
             raise
-        self._count(batch)
-        if batch.freed_queues:
-            self._on_queues_freed()
-        self._tell(batch)
-
-    def _count(self, batch: _Batch) -> None:
-        self.completed += len(batch.completed)
-        self.failed += len(batch.failed)
-
-    def _tell(self, batch: _Batch) -> None:
-        events, pool = self._events, self._pool
         lost = {id(outcome) for outcome in batch.lost}
         kept = [each for each in batch.outcomes if id(each) not in lost] if lost else batch.outcomes
+        self.completed += sum(type(each) is Completed for each in kept)
+        self.failed += sum(type(each) is Failed for each in kept)
+        if batch.freed_queues:
+            self._on_queues_freed()
+        self._tell(batch, kept)
+
+    def _tell(self, batch: _Batch, kept: Sequence[Outcome]) -> None:
+        events, pool = self._events, self._pool
         if events.wants(JobsSettled):
             events.emit(JobsSettled(pool=pool, outcomes=kept, lost=batch.lost))
         if events.wants(JobCompleted):

@@ -167,6 +167,11 @@ class Site:
         assert job is not None
         return job.id
 
+    def add_in(self, connection: psycopg.Connection[Any], task: str, **options: Any) -> int:
+        job = self.client.add(task, conn=connection, **options)
+        assert job is not None
+        return job.id
+
     def fill(self, count: int, *, task: str = "work", queue: str = "null") -> None:
         """Add many jobs at once; `queue` is an SQL expression of `n`, counted from 1."""
         self.run(

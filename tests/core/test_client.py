@@ -1,0 +1,319 @@
+"""The client: every door into the queue, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from core_support import Site
+from psycopg.rows import dict_row
+
+from gw_core import Client, JobKeyMode, JobSpec
+from gw_core.domain.errors import (
+    AuthenticationError,
+    DatabaseUnavailableError,
+    InvalidJobError,
+    NoConnectionError,
+    SchemaMissingError,
+)
+
+NAIVE = datetime(2030, 1, 1)
+
+# -- what is refused before anything is sent -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        pytest.param({"task": ""}, "the task identifier is empty", id="empty identifier"),
+        pytest.param({"task": "x" * 129}, "129 characters long; at most 128", id="long identifier"),
+        pytest.param({"task": "a\0b"}, "cannot store", id="NUL in the identifier"),
+        pytest.param({"task": "a\ud800"}, "cannot store", id="lone surrogate"),
+        pytest.param({"task": None}, "must be a text, not NoneType", id="identifier that is no text"),
+        pytest.param({"queue_name": ""}, "the queue name is empty", id="empty queue"),
+        pytest.param({"queue_name": "q" * 129}, "at most 128", id="long queue"),
+        pytest.param({"job_key": ""}, "the job key is empty", id="empty key"),
+        pytest.param({"job_key": "k" * 513}, "at most 512", id="long key"),
+        pytest.param({"max_attempts": 0}, "must lie between 1 and 32767", id="no attempts"),
+        pytest.param({"max_attempts": 32_768}, "must lie between 1 and 32767", id="too many attempts"),
+        pytest.param({"max_attempts": True}, "must be a whole number", id="attempts that are a truth value"),
+        pytest.param({"max_attempts": "3"}, "must be a whole number", id="attempts as text"),
+        pytest.param({"priority": 32_768}, "must lie between -32768 and 32767", id="priority beyond smallint"),
+        pytest.param({"priority": -32_769}, "must lie between -32768 and 32767", id="priority below smallint"),
+        pytest.param({"priority": 1.5}, "must be a whole number", id="half a priority"),
+        pytest.param({"job_key_mode": "preserve_run_at"}, "without a job key", id="mode without key"),
+        pytest.param({"job_key_mode": "nonsense", "job_key": "k"}, "is unknown; use one of", id="unknown mode"),
+        pytest.param({"flags": "slow"}, "must be a list of names", id="flags as one text"),
+        pytest.param({"flags": ["ok", ""]}, "the flag is empty", id="empty flag"),
+        pytest.param({"flags": [1]}, "must be a text", id="flag that is a number"),
+        pytest.param({"run_at": NAIVE}, "has no time zone", id="naive moment"),
+        pytest.param({"payload": {1, 2}} | {"payload": object()}, "cannot be written as JSON", id="payload not JSON"),
+        pytest.param({"payload": {"a": "\0"}}, "\\u0000", id="NUL in the payload"),
+        pytest.param({"payload": {"\0": 1}}, "\\u0000", id="NUL in a name of the payload"),
+    ],
+)
+def test_a_wrong_job_is_refused_with_its_reason_and_nothing_is_added(
+    site: Site, fields: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(InvalidJobError) as refused:
+        site.client.add(**{"task": "work", **fields})
+    with pytest.raises(InvalidJobError):
+        site.client.add_many([JobSpec(task="fine"), JobSpec(**{"task": "work", **fields})])
+
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert site.jobs() == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"task": "x" * 128},
+        {"queue_name": "ü" * 128},
+        {"job_key": "k" * 512},
+        {"max_attempts": 32_767},
+        {"priority": -32_768},
+        {"priority": 32_767},
+        {"payload": {"literal": "\\u0000"}},
+        {"payload": None},
+        {"payload": [1, "two", None, 3.5, {"four": [True]}]},
+        {"flags": ("a", "b")},
+        {"run_at": timedelta(0)},
+        {"run_at": datetime(1970, 1, 1, tzinfo=UTC)},
+    ],
+)
+def test_what_lies_just_within_the_bounds_is_added(site: Site, fields: dict[str, Any]) -> None:
+    job = site.client.add(**{"task": "work", **fields})
+
+    assert job is not None
+    assert job == site.client.get(job.id)
+    assert job.decoded_payload() == ({} if fields.get("payload") is None else fields["payload"])
+
+
+@dataclasses.dataclass
+class Parcel:
+    to: str
+    grams: int
+
+
+def test_a_payload_may_be_a_dataclass(site: Site) -> None:
+    job = site.client.add("work", Parcel("Bobby", 300))
+
+    assert job is not None
+    assert job.decoded_payload() == {"to": "Bobby", "grams": 300}
+
+
+# -- keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_replace_overwrites_everything_of_a_waiting_job(site: Site) -> None:
+    first = site.add(payload={"n": 1}, job_key="k", priority=3, run_at=timedelta(hours=1))
+    second = site.client.add("other", {"n": 2}, job_key="k")
+
+    assert second is not None
+    assert (second.id, second.task_identifier, second.decoded_payload()) == (first, "other", {"n": 2})
+    assert (second.priority, second.revision) == (0, 1)
+    assert second.run_at < datetime.now(UTC) + timedelta(minutes=1)
+
+
+def test_preserve_run_at_keeps_the_moment_alone(site: Site) -> None:
+    moment = datetime(2035, 1, 1, tzinfo=UTC)
+    site.add(payload={"n": 1}, job_key="k", run_at=moment)
+    job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode=JobKeyMode.PRESERVE_RUN_AT)
+
+    assert job is not None
+    assert (job.run_at, job.decoded_payload()) == (moment, {"n": 2})
+
+
+def test_unsafe_dedupe_leaves_the_job_as_it_is(site: Site) -> None:
+    site.add(payload={"n": 1}, job_key="k")
+    job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode="unsafe_dedupe")
+
+    assert job is not None
+    assert (job.decoded_payload(), job.revision) == ({"n": 1}, 1)
+
+
+def test_batches_under_one_key_are_joined(site: Site) -> None:
+    site.client.add_batch("work", [1, 2], job_key="k")
+    job = site.client.add_batch("work", [3], job_key="k")
+
+    assert job is not None
+    assert job.decoded_payload() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("items", [[], "text", b"bytes"])
+def test_a_batch_needs_items(site: Site, items: Any) -> None:
+    with pytest.raises(InvalidJobError, match="at least one item"):
+        site.client.add_batch("work", items)
+
+
+# -- many ----------------------------------------------------------------------------------------------------------
+
+
+def test_more_jobs_than_one_statement_takes_are_added(site: Site) -> None:
+    ids = site.client.add_many(JobSpec(task="work", payload={"n": n}) for n in range(12_000))
+
+    assert len(set(ids)) == 12_000
+    assert site.run("select count(*) from _private_jobs") == [{"count": 12_000}]
+    assert site.client.add_many([]) == []
+
+
+def a_bulk_that_breaks_after(count: int, **options: Any) -> list[JobSpec]:
+    """The last job cannot be stored, and only the database knows: its run_at is past the end of the calendar."""
+    good = [JobSpec(task="work", **{name: value(n) for name, value in options.items()}) for n in range(count)]
+    return [*good, JobSpec(task="work", run_at=timedelta.max, **{name: value(0) for name, value in options.items()})]
+
+
+@pytest.mark.parametrize(
+    ("count", "options"),
+    [
+        pytest.param(3, {}, id="in one statement"),
+        pytest.param(5_001, {}, id="in statements of some thousands"),
+        pytest.param(3, {"job_key": lambda n: "the same key"}, id="parted by keys"),
+        pytest.param(
+            3, {"job_key": lambda n: f"k{n}", "job_key_mode": lambda n: JobKeyMode.UNSAFE_DEDUPE}, id="one at a time"
+        ),
+    ],
+)
+@pytest.mark.parametrize("by_caller", [False, True], ids=["own connection", "caller's connection"])
+def test_many_jobs_are_added_all_or_none(
+    site: Site, count: int, options: dict[str, Callable[[int], Any]], by_caller: bool
+) -> None:
+    with psycopg.connect(site.url, autocommit=True) as conn, pytest.raises(Exception, match="out of range"):
+        site.client.add_many(a_bulk_that_breaks_after(count, **options), conn=conn if by_caller else None)
+
+    assert site.jobs() == []
+
+
+# -- the caller's own transaction ----------------------------------------------------------------------------------
+
+
+def test_a_job_belongs_to_the_callers_transaction(site: Site) -> None:
+    with psycopg.connect(site.url) as conn:
+        site.client.add("work", conn=conn)
+        site.client.add_many([JobSpec(task="work"), JobSpec(task="work", job_key="k")], conn=conn)
+        assert site.jobs() == []
+        conn.rollback()
+        assert site.jobs() == []
+        site.client.add("work", job_key="kept", conn=conn)
+        site.client.remove("never there", conn=conn)
+        conn.commit()
+
+    assert [job["key"] for job in site.jobs()] == ["kept"]
+
+
+def test_a_refused_bulk_leaves_the_callers_transaction_usable(site: Site) -> None:
+    with psycopg.connect(site.url) as conn:
+        site.client.add("work", job_key="first", conn=conn)
+        with pytest.raises(Exception, match="out of range"):
+            site.client.add_many(a_bulk_that_breaks_after(2, job_key=lambda n: f"k{n}"), conn=conn)
+        site.client.add("work", job_key="second", conn=conn)
+        conn.commit()
+
+    assert [job["key"] for job in site.jobs()] == ["first", "second"]
+
+
+def test_a_connection_with_rows_of_another_kind_will_do(site: Site) -> None:
+    with psycopg.connect(site.url, row_factory=dict_row) as conn:
+        job = site.client.add("work", {"n": 1}, conn=conn)  # type: ignore[arg-type] # what is tested
+        assert job is not None
+        assert site.client.add_many([JobSpec(task="work")], conn=conn)  # type: ignore[arg-type]
+        removed = site.client.remove("no such key", conn=conn)  # type: ignore[arg-type]
+        row = conn.execute("select 1 as one").fetchone()
+
+    assert removed is None
+    assert row == {"one": 1}
+    assert len(site.jobs()) == 2
+
+
+# -- look and tend -------------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_found_tended_and_removed(site: Site) -> None:
+    one, two, three, four = (site.add(payload={"n": n}, job_key=f"k{n}", queue_name="q") for n in range(4))
+    client = site.client
+
+    assert client.get(one) == client.get(job_key="k0")
+    assert [job.id for job in client.fail([two], "by hand")] == [two]
+    assert site.job(two)["last_error"] == "by hand"
+    assert [job.priority for job in client.reschedule([three], priority=-3, attempts=2, max_attempts=9)] == [-3]
+    assert [job.id for job in client.complete([one, 10**9])] == [one]
+    removed = client.remove("k3")
+    assert removed is not None
+    assert (removed.job.id, removed.was_running) == (four, False)
+    assert [job["id"] for job in site.jobs()] == [two, three]
+
+
+def test_unlocking_takes_the_locks_of_the_named_pools(site: Site) -> None:
+    site.fill(2, queue="'q' || n")
+    site.run("update _private_jobs set locked_at = now(), locked_by = 'pool-' || id")
+    site.run("update _private_job_queues set locked_at = now(), locked_by = 'dead'")
+    ids = [job["id"] for job in site.jobs()]
+    site.client.unlock([f"pool-{ids[0]}", "dead"])
+
+    assert site.held() == [ids[1]]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "1", True, 2**63, None])
+def test_what_is_no_id_is_refused(site: Site, wrong: Any) -> None:
+    for act in (site.client.complete, site.client.fail, site.client.reschedule):
+        with pytest.raises(InvalidJobError, match="not the id of a job"):
+            act([wrong])
+
+
+# -- the way to the database ---------------------------------------------------------------------------------------
+
+
+def test_a_database_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATABASE_URL", "PGDATABASE", "PGHOST", "PGSERVICE"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(NoConnectionError, match="--connection embedded:"):
+        Client()
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        pytest.param("postgres://u:hunter2@127.0.0.1:1/d", DatabaseUnavailableError, id="nobody there"),
+        pytest.param("postgres://u:hunter2@no.such.host.invalid/d", DatabaseUnavailableError, id="no such host"),
+    ],
+)
+def test_an_unreachable_database_is_told_without_the_password(url: str, kind: type[Exception]) -> None:
+    with Client(url) as client, pytest.raises(kind) as told:
+        client.add("work")
+
+    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in repr(client._database)
+
+
+def test_a_database_that_does_not_exist_is_told(site: Site) -> None:
+    url = psycopg.conninfo.make_conninfo(site.url, dbname="gw_no_such_database")
+    with Client(url) as client, pytest.raises(AuthenticationError, match="does not exist"):
+        client.add("work")
+
+
+def test_a_missing_schema_is_told_with_the_command(site: Site) -> None:
+    with Client(site.url, schema='odd "schema" 100%') as client, pytest.raises(SchemaMissingError, match="gw migrate"):
+        client.add("work")
+
+
+def test_any_schema_name_works(own_site: Site) -> None:
+    with Client(own_site.url, schema='odd "schema" 100%') as client:
+        client.migrate()
+        job = client.add("work", {"n": 1}, job_key="k")
+        assert client.add_many([JobSpec(task="work")])
+        assert job is not None
+        assert client.get(job.id) == job
+        assert own_site.jobs() == []
+
+
+def test_a_client_with_one_connection_uses_one(site: Site) -> None:
+    with Client(site.url, max_connections=1) as client:
+        for _ in range(3):
+            client.add("work")
+        assert len(site.connections("gw")) == 1

@@ -1,0 +1,294 @@
+"""What user code hears, and where it may step in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from core_support import Heard, Ledger, Site, ms
+from support import wait_until
+
+from gw_core import Client
+from gw_core.domain.errors import InvalidJobError, JobRefusedError
+from gw_core.domain.events import (
+    Events,
+    JobAdded,
+    JobCompleted,
+    JobStarted,
+    JobSucceeded,
+    LocksReset,
+    MaintenanceFailed,
+    PoolClaimed,
+    PoolNotified,
+    PoolStarted,
+    RunnerStopped,
+)
+from gw_core.domain.job import Job, JobSpec
+from gw_core.domain.plugins import Plugin, Refuse, RunTask, Skip
+
+# -- events --------------------------------------------------------------------------------------------------------
+
+
+def test_a_life_is_told_in_order(site: Site) -> None:
+    job_id = site.add(payload={"n": 1})
+    with site.running({"work": Ledger()}, concurrency=1) as running:
+        running.heard.wait_for(JobCompleted)
+        running.stop()
+
+    told = [name for name in running.heard.names() if not name.startswith("worker:")]
+    assert told == [
+        "pool:create",
+        "pool:listen:success",
+        "pool:getJobs:complete",
+        "job:start",
+        "job:success",
+        "jobs:settled",
+        "job:complete",
+        "pool:gracefulShutdown",
+        "pool:release",
+        "stop",
+    ]
+    assert {"worker:create", "worker:stop"} <= set(running.heard.names())
+    (started,) = running.heard.of(JobStarted)
+    (succeeded,) = running.heard.of(JobSucceeded)
+    assert (started.job.id, started.worker, succeeded.job) == (job_id, "gw-worker-1", started.job)
+    assert succeeded.seconds >= 0
+    assert [job.id for job in running.heard.of(PoolClaimed)[0].jobs] == [job_id]
+    assert running.heard.of(PoolStarted)[0].tasks == ("work",)
+    assert running.heard.of(RunnerStopped)[0].reason == "the test asked"
+
+
+def test_a_notification_tells_how_many_jobs_came(site: Site) -> None:
+    with site.running({"work": Ledger()}) as running:
+        running.heard.wait_for(PoolStarted)
+        wait_until(lambda: "pool:listen:success" in running.heard.names())
+        site.fill(7)
+        running.heard.wait_for(PoolNotified, lambda event: event.count == 7)
+
+
+@pytest.mark.parametrize("payload", ["", "not json", "[]", '{"count": "many"}', '{"r": 0.5}', "{"])
+def test_a_notification_that_makes_no_sense_harms_nobody(site: Site, payload: str) -> None:
+    with site.running({"work": Ledger()}) as running:
+        wait_until(lambda: "pool:listen:success" in running.heard.names())
+        site.run("select pg_notify('jobs:insert', %s), pg_notify('worker:migrate', %s)", payload, payload)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted)
+
+
+def test_listeners_that_raise_are_reported_and_harm_nobody(site: Site) -> None:
+    site.fill(3)
+    with site.running({"work": Ledger()}) as running:
+        for name in ("job:start", "job:success", "job:complete", "jobs:settled", "pool:getJobs:complete"):
+            running.runner.events.on(name, lambda event: 1 / 0)
+        site.fill(3)
+        running.heard.wait_for(JobCompleted, count=6)
+        running.stop()
+
+    assert site.held() == []
+    assert any("ZeroDivisionError" in message for message in running.log.of("error"))
+
+
+def test_a_subscription_can_be_ended_and_an_unknown_event_is_refused() -> None:
+    events = Events()
+    heard = Heard(events)
+    got: list[Any] = []
+    forget = events.on(RunnerStopped, got.append)
+
+    @events.on("stop")  # type: ignore[untyped-decorator] # it gives back what it was given
+    def listen(event: RunnerStopped) -> None:
+        got.append("decorated")
+
+    events.emit(RunnerStopped(reason="first"))
+    forget()
+    events.emit(RunnerStopped(reason="second"))
+
+    assert got == [RunnerStopped(reason="first"), "decorated", "decorated"]
+    assert len(heard.all) == 2
+    with pytest.raises(ValueError, match="no event 'job:strat'"):
+        events.on("job:strat", got.append)
+
+
+# -- plugins -------------------------------------------------------------------------------------------------------
+
+
+class Doorman(Plugin):
+    """Answers as told when a job is to be added."""
+
+    def __init__(self, answer: Callable[[JobSpec], Any]) -> None:
+        self._answer = answer
+
+    def before_add(self, spec: JobSpec) -> Any:
+        return self._answer(spec)
+
+
+def test_a_plugin_may_change_skip_refuse_or_wave_through(site: Site) -> None:
+    def answer(spec: JobSpec) -> Any:
+        match spec.task:
+            case "changed":
+                return replace(spec, payload={"changed": True}, priority=5)
+            case "skipped":
+                return Skip("not today")
+            case "refused":
+                return Refuse("the queue is closed")
+        return None
+
+    with Client(site.url, plugins=[Doorman(answer)]) as client:
+        heard = Heard(client.events)
+        changed, plain = client.add("changed"), client.add("plain", {"n": 1})
+        assert client.add("skipped") is None
+        with pytest.raises(JobRefusedError, match="the queue is closed"):
+            client.add("refused")
+        many = client.add_many([JobSpec(task="skipped"), JobSpec(task="changed")])
+        with pytest.raises(JobRefusedError):
+            client.add_many([JobSpec(task="plain"), JobSpec(task="refused")])
+
+    assert changed is not None
+    assert plain is not None
+    assert (changed.decoded_payload(), changed.priority) == ({"changed": True}, 5)
+    assert plain.decoded_payload() == {"n": 1}
+    assert [job["id"] for job in site.jobs()] == [changed.id, plain.id, *many]
+    assert [event.job_id for event in heard.of(JobAdded)] == [changed.id, plain.id, None]
+
+
+def test_json_text_outlives_a_plugin_that_changes_other_fields(site: Site) -> None:
+    with Client(site.url, plugins=[Doorman(lambda spec: replace(spec, priority=9))]) as client:
+        job = client.add_json(JobSpec(task="work"), '{"as": "written"  }')
+
+    assert job is not None
+    assert (job.payload, job.priority) == ('{"as": "written"  }', 9)
+
+
+def test_a_payload_a_plugin_puts_in_place_replaces_the_json_text(site: Site) -> None:
+    with Client(site.url, plugins=[Doorman(lambda spec: replace(spec, payload={"mine": 1}))]) as client:
+        job = client.add_json(JobSpec(task="work"), '{"theirs": 1}')
+
+    assert job is not None
+    assert job.decoded_payload() == {"mine": 1}
+
+
+class Wrapper(Plugin):
+    """Notes when it is entered and left, and does as told between."""
+
+    def __init__(self, name: str, notes: list[str], act: Callable[[Job, RunTask], object] | None = None) -> None:
+        self._name = name
+        self._notes = notes
+        self._act = act
+
+    def around_run(self, job: Job, context: Any, run: RunTask) -> object:
+        self._notes.append(f"{self._name} in")
+        try:
+            return run() if self._act is None else self._act(job, run)
+        finally:
+            self._notes.append(f"{self._name} out")
+
+
+def test_wrappers_are_entered_in_the_order_of_the_plugins(site: Site) -> None:
+    notes: list[str] = []
+    site.add(payload={"n": 1})
+    result = site.run_once(
+        {"work": lambda payload: notes.append("task") or None}, plugins=[Wrapper("a", notes), Wrapper("b", notes)]
+    )
+
+    assert notes == ["a in", "b in", "task", "b out", "a out"]
+    assert result.completed == 1
+
+
+def test_a_wrapper_may_skip_the_run_or_fail_it(site: Site) -> None:
+    done = Ledger()
+
+    def act(job: Job, run: RunTask) -> object:
+        match job.decoded_payload()["n"]:
+            case 1:
+                return Skip()
+            case 2:
+                raise ValueError("the plugin objects")
+        return run()
+
+    site.fill(3)
+    result = site.run_once({"work": done}, plugins=[Wrapper("w", [], act)])
+
+    assert (result.completed, result.failed, done.entries) == (2, 1, [3])
+    assert "the plugin objects" in site.jobs()[0]["last_error"]
+
+
+# -- forbidden flags, time -----------------------------------------------------------------------------------------
+
+
+def test_forbidden_flags_may_be_a_function_that_is_asked_again(site: Site) -> None:
+    forbidden = ["a", "b"]
+    done = Ledger()
+    site.add(payload={"n": 1}, flags=["a"])
+    site.add(payload={"n": 2}, flags=["b"])
+    with site.running({"work": done}, forbidden_flags=lambda: list(forbidden), poll_interval=ms(20)) as running:
+        site.add(payload={"n": 3}, flags=["c"])
+        running.heard.wait_for(JobCompleted)
+        forbidden.remove("b")
+        running.heard.wait_for(JobCompleted, count=2)
+
+    assert done.entries == [3, 2]
+
+
+def test_a_function_for_flags_that_raises_claims_nothing_and_ends_nothing(site: Site) -> None:
+    answers: list[Any] = [ValueError("no flags today")]
+
+    def flags() -> Any:
+        if answers:
+            raise answers[0]
+
+    site.fill(1)
+    with site.running({"work": Ledger()}, forbidden_flags=flags, poll_interval=ms(20)) as running:
+        (first, *_) = running.heard.wait_for(MaintenanceFailed, count=2)
+        assert "no flags today" in str(first.error)
+        assert running.heard.of(PoolClaimed) == []
+        answers.clear()
+        running.heard.wait_for(JobCompleted)
+
+
+def test_the_clients_clock_decides_when_asked_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gw_core.worker import claimer
+
+    class Tomorrow(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(days=1)
+
+    site.add(payload={"n": 1}, run_at=timedelta(hours=23))
+    assert site.run_once({"work": Ledger()}).completed == 0
+    monkeypatch.setattr(claimer, "datetime", Tomorrow)
+    assert site.run_once({"work": Ledger()}).completed == 0
+    assert site.run_once({"work": Ledger()}, use_client_time=True).completed == 1
+    assert Tomorrow.now(UTC) > datetime.now(UTC)
+
+
+# -- locks of long jobs --------------------------------------------------------------------------------------------
+
+
+def test_the_lock_of_a_long_job_and_of_its_queue_is_renewed(site: Site) -> None:
+    gate = site.gate()
+    site.add(queue_name="q")
+    with site.running({"work": gate}, renew_locks_every=ms(30)):
+        gate.wait_for(1)
+        site.run("update _private_jobs set locked_at = now() - interval '3 hours'")
+        site.run("update _private_job_queues set locked_at = now() - interval '3 hours'")
+        fresh = "select id from {} where locked_at > now() - interval '1 minute'"
+        wait_until(lambda: site.run(fresh.format("_private_jobs")), what="the job's lock to be renewed")
+        wait_until(lambda: site.run(fresh.format("_private_job_queues")), what="the queue's lock to be renewed")
+
+
+def test_stale_locks_are_freed_and_told(site: Site) -> None:
+    site.fill(2, queue="'q' || n")
+    site.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'dead', attempts = 1")
+    site.run("update _private_job_queues set locked_at = now() - interval '5 hours', locked_by = 'dead'")
+    with site.running({"work": Ledger()}, stale_lock_sweep=(ms(20), ms(30)), poll_interval=ms(20)) as running:
+        running.heard.wait_for(LocksReset, lambda event: (event.jobs, event.queues) == (2, 2))
+        completed = running.heard.wait_for(JobCompleted, count=2)
+
+    assert [event.job.attempts for event in completed] == [2, 2]
+
+
+def test_an_invalid_job_is_refused_before_plugins_and_database() -> None:
+    with pytest.raises(InvalidJobError):
+        JobSpec(task="")

@@ -1,0 +1,160 @@
+"""Acceptance: processes that are killed lose nothing, and keyed adds that race with claims are never lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core_support import Site
+from support import wait_until
+
+from gw_core import Client
+
+pytestmark = pytest.mark.acceptance
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+JOBS = 20_000
+KILLS = 4
+
+TASK = """
+import os, time
+def ran(payload, context):
+    time.sleep(0.001)
+    with open(os.environ["RAN"], "ab", buffering=0) as ran:
+        ran.write(b"%d\\n" % payload["n"])
+"""
+
+
+class Fleet:
+    """Worker processes as an operator starts them."""
+
+    def __init__(self, site: Site, folder: Path) -> None:
+        self._site = site
+        self._folder = folder
+        (folder / "tasks").mkdir()
+        (folder / "tasks" / "ran.py").write_text(TASK)
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "gw_cli", "run", "-c", self._site.url, "--log-level", "warning", *options]
+        process = subprocess.Popen(
+            command,
+            cwd=self._folder,
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "RAN": str(self._folder / "ran")},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.processes.append(process)
+        return process
+
+    def ran(self) -> list[int]:
+        path = self._folder / "ran"
+        return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def end(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait(10)
+
+
+@pytest.fixture
+def fleet(site: Site, tmp_path: Path) -> Iterator[Fleet]:
+    fleet = Fleet(site, tmp_path)
+    yield fleet
+    fleet.end()
+
+
+def pools_of(site: Site) -> set[str]:
+    rows = site.run("select locked_by from _private_jobs where locked_by is not null union "
+                    "select locked_by from _private_job_queues where locked_by is not null")  # fmt: skip
+    return {row["locked_by"] for row in rows}
+
+
+def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet: Fleet) -> None:
+    site.fill(JOBS, task="ran", queue="case when mod(n, 10) = 0 then 'q' || mod(n, 70) end")
+    for _ in range(3):
+        fleet.start()
+    for kill in range(KILLS):
+        enough = JOBS * (kill + 1) // (KILLS + 2)
+        wait_until(lambda enough=enough: len(fleet.ran()) > enough, deadline_seconds=30)
+        victim = fleet.processes[kill]
+        victim.send_signal(signal.SIGKILL)
+        victim.wait(10)
+        dead = [pool for pool in pools_of(site) if f"-{victim.pid}-" in pool]
+        assert dead, "the victim was killed in the middle of its work"
+        site.client.unlock(dead)
+        fleet.start()
+
+    wait_until(lambda: not site.run("select 1 as one from _private_jobs limit 1"), deadline_seconds=60, every=0.1)
+    for process in fleet.processes[KILLS:]:
+        process.send_signal(signal.SIGTERM)
+    assert all(process.wait(15) != 1 for process in fleet.processes[KILLS:])
+    assert set(fleet.ran()) == set(range(1, JOBS + 1))
+    assert site.held() == []
+
+
+def test_a_worker_told_to_stop_leaves_no_lock(site: Site, fleet: Fleet) -> None:
+    site.fill(JOBS, task="ran", queue="case when mod(n, 3) = 0 then 'q' || mod(n, 7) end")
+    process = fleet.start()
+    wait_until(lambda: len(fleet.ran()) > 100, deadline_seconds=20)
+    process.send_signal(signal.SIGTERM)
+    process.wait(15)
+
+    assert site.held() == []
+    ran, left = set(fleet.ran()), {job["payload"]["n"] for job in site.jobs()}
+    assert ran | left == set(range(1, JOBS + 1))
+    assert ran & left == set()
+
+
+def test_two_thousand_keyed_adds_racing_with_claims_lose_no_last_payload(site: Site) -> None:
+    keys, rounds, threads = 20, 12, 8
+    last_run: dict[str, int] = {}
+    lock = threading.Lock()
+
+    def work(payload: dict[str, Any]) -> None:
+        with lock:
+            last_run[payload["key"]] = max(payload["n"], last_run.get(payload["key"], -1))
+
+    empty: list[object] = []
+
+    def add(thread: int) -> None:
+        with Client(site.url, max_connections=1) as client:
+            for number in range(rounds * keys):
+                # Each key belongs to one thread, so that its last payload is known; all meet on the claims.
+                key = f"k{thread}-{number % keys}"
+                job = client.add("work", {"key": key, "n": number}, job_key=key)
+                if job is None or job.id is None or job.decoded_payload() != {"key": key, "n": number}:
+                    empty.append(job)
+
+    with site.running({"work": work}, concurrency=4), ThreadPoolExecutor(threads) as pool:
+        began = time.monotonic()
+        list(pool.map(add, range(threads)))
+        wait_until(lambda: not [job for job in site.jobs() if job["is_available"] or job["locked_by"]])
+        assert time.monotonic() - began < 60
+
+    assert empty == []
+    expected = {f"k{thread}-{key}": (rounds - 1) * keys + key for thread in range(threads) for key in range(keys)}
+    assert last_run == expected
+
+
+def test_keyed_adds_of_one_key_from_all_threads_end_with_the_last_one_run(site: Site) -> None:
+    ran: list[int] = []
+    with site.running({"work": lambda payload: ran.append(payload["n"])}, concurrency=4):
+        with ThreadPoolExecutor(8) as pool:
+            jobs = list(pool.map(lambda n: site.client.add("work", {"n": n}, job_key="k"), range(300)))
+        last = site.client.add("work", {"n": 999}, job_key="k")
+        wait_until(lambda: not [job for job in site.jobs() if job["is_available"] or job["locked_by"]])
+
+    assert all(job is not None and job.id is not None for job in (*jobs, last))
+    assert ran.count(999) == 1
+    assert set(ran) <= {*range(300), 999}
