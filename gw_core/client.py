@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -14,12 +15,15 @@ from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec, check_count, check_ids
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.plugins import Interceptors, Plugin
+from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
+from gw_core.maintenance.sweeper import Sweep
 from gw_core.postgres.adder import JobAdder
 from gw_core.postgres.connections import Connections, OneConnection
 from gw_core.postgres.crontabs import CrontabStore
 from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find_conninfo
 from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate, plan, script
 from gw_core.postgres.store import JobStore, ListedJob, RemovedJob
+from gw_core.postgres.workers import WorkerStore
 
 
 class Client:
@@ -53,7 +57,8 @@ class Client:
             if max_connections == 1
             else Connections(self._database, max_size=max_connections)
         )
-        self._adder = JobAdder(self._lender, schema, Interceptors(plugins), self.events)
+        self._interceptors = Interceptors(plugins)
+        self._adder = JobAdder(self._lender, schema, self._interceptors, self.events)
 
     @property
     def schema(self) -> str:
@@ -203,6 +208,27 @@ class Client:
                 limit=limit,
                 with_payload=with_payload,
             )
+
+    # -- workers ---------------------------------------------------------------------------------------------------
+
+    def workers(self, recovery: RecoverySettings | None = None) -> list[WorkerInfo]:
+        """Return every worker known by its heartbeat or by locks it holds; `recovery` says which count as dead."""
+        settings = recovery or RecoverySettings()
+        with self._lender.connection() as connection:
+            store = WorkerStore(connection, self.schema)
+            around = store.look_before_sweep()
+            found = store.list_workers(
+                has_rust_workers=around.has_rust_workers, resilient_flags=settings.resilient_flags
+            )
+        return [replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
+
+    def sweep(self, recovery: RecoverySettings | None = None, *, dry_run: bool = False) -> SweepReport:
+        """Give back the jobs of workers that went silent, free their queues and forget them; the plugins are asked.
+
+        With `dry_run` only say what would be done. A worker without a heartbeat is judged by its latest lock.
+        """
+        sweep = Sweep(self._lender, recovery or RecoverySettings(), events=self.events, interceptors=self._interceptors)
+        return sweep.run(dry_run=dry_run)
 
     # -- recurring tasks -------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from gw_core.domain import events as e, schedule_events as c
+from gw_core.domain.durations import format_duration
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 
 Level = Literal["error", "warning", "info", "debug"]
@@ -115,6 +116,12 @@ class JobLog:
             (e.PoolStopped, self._pool_stopped),
             (e.LocksReset, self._locks_reset),
             (e.MaintenanceFailed, self._maintenance_failed),
+            (e.RecoveryAnnounced, self._recovery_announced),
+            (e.HeartbeatFailed, self._heartbeat_failed),
+            (e.HeartbeatRestored, self._heartbeat_restored),
+            (e.HeartbeatLate, self._heartbeat_late),
+            (e.WorkersRecovered, self._workers_recovered),
+            (e.RecoveryHookFailed, self._recovery_hook_failed),
             (e.BreakingMigrationSeen, self._breaking_migration),
             (e.TasksReloaded, self._tasks_reloaded),
             (e.JobsSettled, self._jobs_settled),
@@ -170,6 +177,45 @@ class JobLog:
 
     def _maintenance_failed(self, event: e.MaintenanceFailed) -> None:
         self._core.warning(f"{event.service} failed and will be tried again: {event.error}")
+
+    # -- recovery --------------------------------------------------------------------------------------------------
+
+    def _recovery_announced(self, event: e.RecoveryAnnounced) -> None:
+        if event.recovery is None:
+            self._core.info(
+                "Recovery is off: jobs of a crashed worker stay locked for up to four hours, unless a worker with "
+                "--recover or gw sweep gives them back"
+            )
+            return
+        silence = format_duration(event.recovery.threshold)
+        delay = format_duration(event.recovery.delay)
+        self._core.info(
+            f"Recovery is on: jobs of a worker silent for {silence} are given back and may run {delay} later"
+        )
+
+    def _heartbeat_failed(self, event: e.HeartbeatFailed) -> None:
+        self._core.warning(f"No heartbeat can be written, so others may take this worker for dead: {event.error}")
+
+    def _heartbeat_restored(self, event: e.HeartbeatRestored) -> None:
+        self._core.info(f"Heartbeats are written again; tries in vain: {event.attempts}")
+
+    def _heartbeat_late(self, event: e.HeartbeatLate) -> None:
+        silence = f"This worker was silent for {event.silent_for.total_seconds():.1f} s"
+        if event.presumed_dead:
+            self._core.warning(f"{silence} and was taken for dead; its jobs were given back, their results are void")
+        else:
+            self._core.warning(f"{silence}, longer than a sweep tolerates; jobs taken from it meanwhile will be lost")
+
+    def _workers_recovered(self, event: e.WorkersRecovered) -> None:
+        names = ", ".join(event.workers)
+        self._core.warning(f"Gave back {event.jobs} jobs and freed {event.queues} queues of silent workers: {names}")
+
+    def _recovery_hook_failed(self, event: e.RecoveryHookFailed) -> None:
+        error = event.error
+        self._core.error(
+            f"A recovery hook raised {type(error).__name__} for job {event.job.id}, which goes back as usual: {error}",
+            {"error": error},
+        )
 
     def _breaking_migration(self, event: e.BreakingMigrationSeen) -> None:
         self._core.warning(

@@ -15,12 +15,14 @@ from typing import Final
 
 from gw_core.domain.crontab_item import CrontabItem
 from gw_core.domain.errors import InvalidSettingError, TaskLoadError
-from gw_core.domain.events import Events, RunnerStopped, SignalReceived
+from gw_core.domain.events import Events, RecoveryAnnounced, RunnerStopped, SignalReceived
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.settings import WorkerSettings
 from gw_core.log import JobLog, Logger
+from gw_core.maintenance.heartbeat import Heartbeat
 from gw_core.maintenance.locks import LockRenewal, StaleLocks
 from gw_core.maintenance.scheduler import ItemSource, Scheduler
+from gw_core.maintenance.sweeper import Sweep, Sweeper
 from gw_core.postgres.adder import JobAdder
 from gw_core.postgres.connections import Connections, OneConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
@@ -117,6 +119,7 @@ class Runner:
         self._watch = watch
         self._migrate = migrate
         self._services: list[Service] = []
+        self._heartbeat: Heartbeat | None = None
         self._pool: Pool | None = None
         self._ending = threading.Event()
         self._end_lock = threading.Lock()  # guards _end: the first reason counts
@@ -194,6 +197,7 @@ class Runner:
         )
         if not once:
             self._services = self._lasting_services(pool, loaded, scheduler)
+            self._begin_heartbeat(pool, registry)
         pool.start()
         for service in self._services:
             service.start()
@@ -256,6 +260,8 @@ class Runner:
                 every=settings.renew_locks_every,
             ),
         ]
+        if settings.recover:
+            services.append(self._sweeper(pool))
         if scheduler is not None:
             services.append(scheduler)
         if self._watch and isinstance(loaded, LoadedTasks):
@@ -263,6 +269,31 @@ class Runner:
 
             services.append(TaskWatcher(loaded, pool.use_and_look, self.events, on_crash=self._on_crash))
         return services
+
+    def _begin_heartbeat(self, pool: Pool, registry: TaskRegistry) -> None:
+        settings = self.settings
+        heartbeat = self._heartbeat = Heartbeat(
+            pool=pool.id,
+            connection=self._maintenance,
+            events=self.events,
+            every=settings.heartbeat_interval,
+            tolerated=settings.sweep_threshold,
+            metadata=lambda: {
+                "tasks": registry.identifiers,
+                "concurrency": settings.concurrency,
+                "recovery": settings.recover,
+            },
+            on_crash=self._on_crash,
+        )
+        # Before the first claim: whoever holds a lock is known.
+        heartbeat.beat()
+        heartbeat.start()
+        self.events.emit(RecoveryAnnounced(pool=pool.id, recovery=settings.recovery if settings.recover else None))
+
+    def _sweeper(self, pool: Pool) -> Sweeper:
+        recovery = self.settings.recovery
+        sweep = Sweep(self._maintenance, recovery, events=self.events, interceptors=self._interceptors, pool=pool.id)
+        return Sweeper(sweep, recovery, events=self.events, every=self.settings.sweep_interval, on_crash=self._on_crash)
 
     def _scheduler(self, crontab: ItemSource) -> Scheduler:
         return Scheduler(
@@ -289,12 +320,18 @@ class Runner:
         pool.stop(end.reason)
         for service in self._services:
             service.join(timedelta(seconds=1))
+        self._end_heartbeat(pool)
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))
         exit_code = end.exit_code or int(self.settings.strict and pool.failed > 0)
         return RunResult(
             completed=pool.completed, failed=pool.failed, reason=end.reason, exit_code=exit_code, signal=end.signal
         )
+
+    def _end_heartbeat(self, pool: Pool) -> None:
+        """Beat no more, now that nothing runs; what could not be written keeps the row, for a sweep to find."""
+        if self._heartbeat is not None:
+            self._heartbeat.end(in_order=pool.unsettled == 0)
 
     def _close(self) -> None:
         self._connections.close()

@@ -10,6 +10,7 @@ import msgspec
 
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Outcome
+from gw_core.domain.recovery import RecoverySettings
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +115,57 @@ class MaintenanceFailed(Event, frozen=True):
     error: Exception
 
 
+class RecoveryAnnounced(Event, frozen=True):
+    """A lasting worker has begun to give signs of life; with `recovery` it sweeps as well."""
+
+    name: ClassVar[str] = "worker:recovery:announced"
+    pool: str
+    recovery: RecoverySettings | None
+
+
+class HeartbeatFailed(Event, frozen=True):
+    """No heartbeat can be written; it is tried again. Told once until one succeeds."""
+
+    name: ClassVar[str] = "worker:heartbeat:error"
+    pool: str
+    error: Exception
+
+
+class HeartbeatRestored(Event, frozen=True):
+    """Heartbeats are written again, after `attempts` tries in vain."""
+
+    name: ClassVar[str] = "worker:heartbeat:restored"
+    pool: str
+    attempts: int
+
+
+class HeartbeatLate(Event, frozen=True):
+    """The pool was silent for longer than a sweep tolerates; with `presumed_dead` one has taken its jobs."""
+
+    name: ClassVar[str] = "worker:heartbeat:late"
+    pool: str
+    silent_for: timedelta
+    presumed_dead: bool
+
+
+class WorkersRecovered(Event, frozen=True):
+    """A sweep gave back `jobs` jobs and freed `queues` queues of silent workers; `pool` is None for one by hand."""
+
+    name: ClassVar[str] = "worker:recovery"
+    pool: str | None
+    workers: Sequence[str]
+    jobs: int
+    queues: int
+
+
+class RecoveryHookFailed(Event, frozen=True):
+    """A plugin raised when asked about a job of a silent worker; the job goes the usual way."""
+
+    name: ClassVar[str] = "worker:recovery:hookError"
+    job: Job
+    error: Exception
+
+
 class BreakingMigrationSeen(Event, frozen=True):
     """Somebody installed a migration this version does not know; the pool stops with exit code 57."""
 
@@ -211,6 +263,15 @@ class JobReturned(Event, frozen=True):
     name: ClassVar[str] = "job:returned"
     pool: str
     job: Job
+    reason: str
+
+
+class JobInterrupted(Event, frozen=True):
+    """A sweep took the job, here as it was held, from `worker`, which went silent."""
+
+    name: ClassVar[str] = "job:interrupted"
+    job: Job
+    worker: str
     reason: str
 
 

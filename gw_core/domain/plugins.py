@@ -9,6 +9,7 @@ from typing import Any, Final
 from gw_core.domain.errors import JobRefusedError
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec
+from gw_core.domain.recovery import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ AroundRun = Callable[[Job, Any, RunTask], object]
 
 
 class Plugin:
-    """Derive from this and override what you need; one object may do all three.
+    """Derive from this and override what you need; one object may do all of it.
 
     Plugins are asked in the order given. They run in the thread that adds or runs the job; what they raise is the
     adder's error, or the attempt's failure.
@@ -54,6 +55,15 @@ class Plugin:
         """
         return run()
 
+    def on_recovery(self, job: Job, dead_worker: str, reason: str) -> Decision | None:
+        """Decide what becomes of a job whose worker went silent, in the thread that sweeps.
+
+        Return `Reschedule`, `FailWithBackoff` or `SkipRecovery`; `None` and `DefaultRecovery` give the job back with
+        its attempt uncounted. The first plugin that decides otherwise wins; what one raises is reported and changes
+        nothing.
+        """
+        return None
+
 
 class Interceptors:
     """The overriding methods of all plugins, in order; empty tuples when nobody intercepts, so asking is free."""
@@ -61,6 +71,7 @@ class Interceptors:
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.before_add: Final = tuple(p.before_add for p in plugins if _overrides(p, "before_add"))
         self.around_run: Final = tuple(p.around_run for p in plugins if _overrides(p, "around_run"))
+        self.on_recovery: Final = tuple(p.on_recovery for p in plugins if _overrides(p, "on_recovery"))
 
     def admit(self, spec: JobSpec) -> JobSpec | None:
         """Return the spec to add, or None when a plugin skips it; raises `JobRefusedError`."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final
 
 from gw_core.domain.errors import InvalidSettingError
+from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
 
 ANCESTORS_STALE_LOCK: Final = timedelta(hours=4)
 """The ancestor's pools free every lock older than this, ours included; it is not for us to choose."""
@@ -52,6 +54,41 @@ class WorkerSettings:
     strict: bool = False
     """`run_once` reports failure when any job failed."""
 
+    recover: bool = False
+    """Sweep: give back the jobs of workers that went silent. The heartbeat is written in any case."""
+
+    heartbeat_interval: timedelta = timedelta(seconds=30)
+    """How often a lasting worker says that it lives."""
+
+    sweep_interval: timedelta = timedelta(seconds=60)
+    """How often silent workers are looked for."""
+
+    sweep_threshold: timedelta = timedelta(minutes=5)
+    """How long a worker with a heartbeat may be silent."""
+
+    recovery_delay: timedelta = timedelta(seconds=30)
+    """How long a recovered job waits before it may run again."""
+
+    orphans_after: timedelta = ANCESTORS_STALE_LOCK
+    """How old the latest lock of a worker without a heartbeat, such as one of Node.js, must be to be swept."""
+
+    resilient_flags: Sequence[str] = (INFRASTRUCTURE_RESILIENT,)
+    """A worker that runs a job with one of these flags may be silent for longer."""
+
+    resilient_multiplier: float = 3.0
+    """How many times longer."""
+
+    @property
+    def recovery(self) -> RecoverySettings:
+        """What a sweep needs to know."""
+        return RecoverySettings(
+            threshold=self.sweep_threshold,
+            delay=self.recovery_delay,
+            orphans_after=self.orphans_after,
+            resilient_flags=self.resilient_flags,
+            resilient_multiplier=self.resilient_multiplier,
+        )
+
     def __post_init__(self) -> None:
         _check_count("concurrency", self.concurrency, 1, 10_000)
         _check_count("claim_limit", self.claim_limit, 1, 100_000)
@@ -64,6 +101,18 @@ class WorkerSettings:
         soonest, latest = self.stale_lock_sweep
         if not timedelta(0) < soonest <= latest:
             raise InvalidSettingError(f"stale_lock_sweep must be a rising pair of spans, got {soonest} and {latest}")
+        self._check_recovery()
+
+    def _check_recovery(self) -> None:
+        for name in ("heartbeat_interval", "sweep_interval"):
+            if getattr(self, name) < timedelta(milliseconds=1):
+                raise InvalidSettingError(f"{name} must be at least one millisecond, got {getattr(self, name)}")
+        if self.recover and self.sweep_threshold < 2 * self.heartbeat_interval:
+            raise InvalidSettingError(
+                f"sweep_threshold ({self.sweep_threshold}) must be at least twice the heartbeat_interval "
+                f"({self.heartbeat_interval}), or living workers would be taken for dead"
+            )
+        _ = self.recovery  # its own rules
 
 
 def _check_count(name: str, value: int, smallest: int, largest: int) -> None:

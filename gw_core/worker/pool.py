@@ -122,6 +122,11 @@ class Pool:
         """How many attempts have failed and been settled."""
         return self._settler.failed
 
+    @property
+    def unsettled(self) -> int:
+        """How many outcomes are not written; their jobs are still locked."""
+        return self._settler.unsettled
+
     def use(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on."""
         around = self._interceptors.around_run
@@ -172,7 +177,7 @@ class Pool:
         self._settler.last_words = max(LAST_WORDS, self._grace_left(asked_at))
         self._settler.ask_to_stop()
         self._join(self._settler, asked_at)
-        self._events.emit(PoolStopped(pool=self.id, unsettled=self._settler.unsettled))
+        self._events.emit(PoolStopped(pool=self.id, unsettled=self.unsettled))
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,213 @@
+"""Who counts as dead, and what becomes of the jobs a dead worker holds: decided from spans, without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from gw_core.domain.errors import InvalidSettingError
+from gw_core.domain.job import Job, check_count
+
+RECOVERED_MESSAGE: Final = "Job recovered after worker interruption"
+"""What `last_error` says of a recovered job; the Rust port's words."""
+
+WORKER_CRASHED: Final = "WorkerCrashed"
+"""Why a job was interrupted, as recovery hooks are told; and the error of an attempt they let fail."""
+
+INFRASTRUCTURE_RESILIENT: Final = "infrastructure_resilient"
+"""The flag of jobs that expect their worker to be silent for long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverySettings:
+    """When a worker counts as dead, and how its jobs go back. Raises `InvalidSettingError` naming the setting."""
+
+    threshold: timedelta = timedelta(minutes=5)
+    """How long a worker with a heartbeat may be silent."""
+
+    delay: timedelta = timedelta(seconds=30)
+    """How long a recovered job waits before it may run again."""
+
+    orphans_after: timedelta = timedelta(hours=4)
+    """How old the latest lock of a worker without a heartbeat must be; Node.js workers have none."""
+
+    resilient_flags: Sequence[str] = (INFRASTRUCTURE_RESILIENT,)
+    """A worker that runs a job with one of these flags may be silent for longer."""
+
+    resilient_multiplier: float = 3.0
+    """How many times longer."""
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "delay", "orphans_after"):
+            span = getattr(self, name)
+            if span < timedelta(0):
+                raise InvalidSettingError(f"{name} must not be negative, got {span}")
+        if isinstance(self.resilient_flags, str):
+            raise InvalidSettingError(f"resilient_flags must be a list of names, got {self.resilient_flags!r}")
+        if not 1 <= self.resilient_multiplier <= 1_000_000:
+            raise InvalidSettingError(
+                f"resilient_multiplier must be a number from 1 to 1000000, got {self.resilient_multiplier!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """A worker process as the database knows it: by its heartbeat, by the locks it holds, or by both."""
+
+    id: str
+    host: str | None = None
+    pid: int | None = None
+    version: str | None = None
+    started_at: datetime | None = None
+    last_heartbeat_at: datetime | None = None
+    heartbeat_age: timedelta | None = None
+    """How long ago the last heartbeat was; None for a worker that has none."""
+    lock_age: timedelta | None = None
+    """How long ago it last took or renewed a lock it holds; None when it holds none."""
+    jobs: int = 0
+    """How many jobs it holds."""
+    queues: int = 0
+    """How many named queues it holds."""
+    is_resilient: bool = False
+    """Whether one of its jobs has a flag for which it may be silent for longer."""
+    is_stale: bool = False
+    """Whether it counts as dead."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_heartbeat(self) -> bool:
+        """False for a worker known by its locks alone, such as one of Node.js."""
+        return self.heartbeat_age is not None
+
+    @property
+    def silent_for(self) -> timedelta:
+        """How long ago the last sign of life was: a heartbeat, or a lock taken or renewed."""
+        signs = [age for age in (self.heartbeat_age, self.lock_age) if age is not None]
+        return max(timedelta(0), min(signs, default=timedelta(0)))
+
+
+def allowed_silence(worker: WorkerInfo, settings: RecoverySettings) -> timedelta:
+    """Return how long this worker may be silent before it counts as dead."""
+    if not worker.has_heartbeat:
+        return settings.orphans_after
+    if worker.is_resilient:
+        return settings.threshold * settings.resilient_multiplier
+    return settings.threshold
+
+
+def is_dead(worker: WorkerInfo, settings: RecoverySettings, *, possible_for: timedelta | None = None) -> bool:
+    """Tell whether a worker counts as dead; one that holds a fresh lock lives, whatever its heartbeat says.
+
+    `possible_for` is how long signs of life could be given at all: a server that was down heard nobody.
+    """
+    silence = worker.silent_for if possible_for is None else min(worker.silent_for, possible_for)
+    return silence >= allowed_silence(worker, settings)
+
+
+# -- what hooks decide ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultRecovery:
+    """Give the job back with its attempt uncounted, to run after the recovery delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reschedule:
+    """Give the job back to run at this moment, with this many attempts counted (None: this one uncounted)."""
+
+    run_at: datetime
+    attempts: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.run_at.tzinfo is None:
+            raise InvalidSettingError("run_at has no time zone; give an aware datetime")
+        check_count("attempts", self.attempts, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FailWithBackoff:
+    """Fail the attempt as if the task had raised: it stays counted, and the usual backoff applies."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkipRecovery:
+    """Leave the job locked; the next sweep asks again."""
+
+
+Decision = DefaultRecovery | Reschedule | FailWithBackoff | SkipRecovery
+RecoveryHook = Callable[[Job, str, str], Decision | None]
+"""Called with the job, the id of the dead worker and the reason; None is the default."""
+
+DEFAULT_RECOVERY: Final = DefaultRecovery()
+
+
+def decide(
+    hooks: Sequence[RecoveryHook], job: Job, dead_worker: str, on_error: Callable[[Job, Exception], None]
+) -> Decision:
+    """Ask the hooks in order and return the first answer that is not the default.
+
+    One that raises, or answers something else, is reported and counts as the default.
+    """
+    for hook in hooks:
+        try:
+            answer = hook(job, dead_worker, WORKER_CRASHED)
+            if answer is not None and not isinstance(answer, Decision):
+                raise TypeError(f"on_recovery returned {type(answer).__name__}, which is no decision")
+        except Exception as error:  # noqa: BLE001 - user code; one bad hook must not keep jobs locked
+            on_error(job, error)
+            continue
+        if answer is not None and not isinstance(answer, DefaultRecovery):
+            return answer
+    return DEFAULT_RECOVERY
+
+
+# -- what a sweep did ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepReport:
+    """What a sweep did, or with `dry_run` what it would do."""
+
+    dry_run: bool = False
+    was_busy: bool = False
+    """True when somebody else was sweeping: nothing was done, nor needed to be."""
+    workers: tuple[WorkerInfo, ...] = ()
+    """The workers that counted as dead."""
+    jobs: int = 0
+    """How many jobs were given back."""
+    queues: int = 0
+    """How many named queues were freed."""
+    skipped: int = 0
+    """How many jobs a hook left locked."""
+
+
+# -- lists of workers ----------------------------------------------------------------------------------------------
+
+
+def merged(hearts: Sequence[WorkerInfo], holders: Sequence[WorkerInfo]) -> list[WorkerInfo]:
+    """Return one entry for each worker: those with a heartbeat in their order, then holders of locks without one."""
+    held = {holder.id: holder for holder in holders}
+    living: dict[str, WorkerInfo] = {}
+    for heart in hearts:
+        # A pool may be in our table and in the Rust port's; the later sign of life counts.
+        living[heart.id] = _fresher(living[heart.id], heart) if heart.id in living else heart
+    with_locks = [_with_locks(worker, held.pop(worker.id, None)) for worker in living.values()]
+    return [*with_locks, *held.values()]
+
+
+def _fresher(known: WorkerInfo, other: WorkerInfo) -> WorkerInfo:
+    mine, theirs = known.heartbeat_age, other.heartbeat_age
+    if mine is None or theirs is None or mine <= theirs:
+        return known
+    return replace(known, heartbeat_age=theirs, last_heartbeat_at=other.last_heartbeat_at)
+
+
+def _with_locks(worker: WorkerInfo, holder: WorkerInfo | None) -> WorkerInfo:
+    if holder is None:
+        return worker
+    return replace(
+        worker, jobs=holder.jobs, queues=holder.queues, lock_age=holder.lock_age, is_resilient=holder.is_resilient
+    )

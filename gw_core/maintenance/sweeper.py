@@ -1,0 +1,192 @@
+"""Give back the jobs of workers that went silent."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.events import Events, JobInterrupted, MaintenanceFailed, RecoveryHookFailed, WorkersRecovered
+from gw_core.domain.job import Job
+from gw_core.domain.plugins import Interceptors
+from gw_core.domain.recovery import (
+    WORKER_CRASHED,
+    Decision,
+    RecoverySettings,
+    SkipRecovery,
+    SweepReport,
+    WorkerInfo,
+    allowed_silence,
+    decide,
+    is_dead,
+)
+from gw_core.postgres.connections import Lender
+from gw_core.postgres.workers import Recovered, Silent, WorkerStore, with_workers
+from gw_core.service import Service
+
+ORPHANS_EVERY: Final = timedelta(minutes=10)
+"""How often at most locks without a heartbeat are looked for: that reads the whole table of jobs."""
+
+
+class Sweep:
+    """One sweep over a schema, by a worker (`pool` is its id, which is never swept) or by hand.
+
+    What silent workers held is taken from them in one short transaction, in which hooks do not run: they are asked
+    before, about what was found then. A worker that gave a sign of life meanwhile is left alone.
+    """
+
+    def __init__(
+        self,
+        lender: Lender,
+        settings: RecoverySettings,
+        *,
+        events: Events,
+        interceptors: Interceptors,
+        pool: str | None = None,
+    ) -> None:
+        self._lender = lender
+        self._settings = settings
+        self._events = events
+        self._hooks = interceptors.on_recovery
+        self._pool = pool
+
+    def run(self, *, dry_run: bool = False, with_orphans: bool = True, since_server_start: bool = False) -> SweepReport:
+        """Sweep; `since_server_start` counts no silence from before the server started, when nobody could be heard."""
+        dead = self._dead(with_orphans, since_server_start)
+        if dry_run or not dead:
+            return SweepReport(
+                dry_run=dry_run,
+                workers=tuple(dead),
+                jobs=sum(worker.jobs for worker in dead),
+                queues=sum(worker.queues for worker in dead),
+            )
+        decisions = self._ask_hooks(dead) if self._hooks else {}
+        return self._recover({worker.id for worker in dead}, decisions, with_orphans, since_server_start)
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    def contact(self) -> None:
+        """Ask the server for an answer, any; raises the database's errors."""
+        with_workers(self._lender, WorkerStore.look_before_sweep)
+
+    def _dead(self, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
+        return with_workers(self._lender, lambda store: self._look(store, with_orphans, since_server_start))
+
+    def _look(self, store: WorkerStore, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
+        around = store.look_before_sweep()
+        possible_for = around.server_up_for if since_server_start else None
+        hearts = store.list_heartbeats(has_rust_workers=around.has_rust_workers)
+        # Locks are looked at only when there is a reason to: it reads the whole table of jobs.
+        if not with_orphans and not any(self._is_dead(heart, possible_for) for heart in hearts):
+            return []
+        workers = store.list_workers(
+            has_rust_workers=around.has_rust_workers, resilient_flags=self._settings.resilient_flags
+        )
+        return [worker for worker in workers if self._is_dead(worker, possible_for)]
+
+    def _is_dead(self, worker: WorkerInfo, possible_for: timedelta | None) -> bool:
+        return worker.id != self._pool and is_dead(worker, self._settings, possible_for=possible_for)
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def _ask_hooks(self, dead: list[WorkerInfo]) -> dict[int, Decision]:
+        jobs = with_workers(self._lender, lambda store: store.list_jobs_to_recover(self._silent(dead)))
+        return {job.id: decide(self._hooks, job, job.locked_by or "", self._tell_hook_failure) for job in jobs}
+
+    def _tell_hook_failure(self, job: Job, error: Exception) -> None:
+        self._events.emit(RecoveryHookFailed(job=job, error=error))
+
+    # -- acting ----------------------------------------------------------------------------------------------------
+
+    def _recover(
+        self, found: set[str], decisions: dict[int, Decision], with_orphans: bool, since_server_start: bool
+    ) -> SweepReport:
+        with self._lender.connection() as connection:
+            store = WorkerStore(connection, self._lender.database.schema)
+            with store.transaction():
+                if not store.try_sweep_lock():
+                    return SweepReport(was_busy=True)
+                still = [worker for worker in self._look(store, with_orphans, since_server_start) if worker.id in found]
+                recovered = self._take(store, self._silent(still), decisions)
+        held_back = sum(1 for decision in decisions.values() if isinstance(decision, SkipRecovery))
+        report = SweepReport(workers=tuple(still), jobs=len(recovered.jobs), queues=recovered.queues, skipped=held_back)
+        self._tell(report, recovered)
+        return report
+
+    def _take(self, store: WorkerStore, silent: Silent, decisions: dict[int, Decision]) -> Recovered:
+        recovered = store.recover(silent, delay=self._settings.delay, decisions=decisions)
+        store.forget_swept(silent, has_rust_workers=store.look_before_sweep().has_rust_workers)
+        return recovered
+
+    def _silent(self, workers: list[WorkerInfo]) -> Silent:
+        return {worker.id: allowed_silence(worker, self._settings) for worker in workers}
+
+    def _tell(self, report: SweepReport, recovered: Recovered) -> None:
+        for job in recovered.jobs:
+            self._events.emit(JobInterrupted(job=job, worker=job.locked_by or "", reason=WORKER_CRASHED))
+        if report.workers:
+            workers = tuple(worker.id for worker in report.workers)
+            self._events.emit(
+                WorkersRecovered(pool=self._pool, workers=workers, jobs=report.jobs, queues=report.queues)
+            )
+
+
+class Sweeper(Service):
+    """Sweeps every so often. All state belongs to the thread that calls `turn`.
+
+    After an outage that this process noticed, it waits for as long as a worker may be silent: the others could not be
+    heard either, and whoever is back first must not bury the rest.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        settings: RecoverySettings,
+        *,
+        events: Events,
+        every: timedelta,
+        clock: Callable[[], float] = time.monotonic,
+        on_crash: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        super().__init__("gw-sweep", on_crash=on_crash)
+        self._sweep = sweep
+        self._threshold = settings.threshold.total_seconds()
+        self._orphans_every = min(ORPHANS_EVERY, settings.orphans_after / 4).total_seconds()
+        self._events = events
+        self._every = every
+        self._clock = clock
+        self._last_contact: float | None = None
+        self._not_before = float("-inf")
+        self._next_orphans = float("-inf")
+        self._has_complained = False
+
+    def turn(self) -> timedelta:
+        """Sweep unless others may still be coming back; rest."""
+        try:
+            self._sweep.contact()
+            now = self._clock()
+            self._notice_outage(now)
+            if now >= self._not_before:
+                self._sweep_now(now)
+            self._has_complained = False
+        except GraphileWorkerError as error:
+            if not self._has_complained:
+                self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            self._has_complained = True
+        # Spread, so that a fleet started at once does not sweep at once.
+        return self._every * random.uniform(0.9, 1.1)
+
+    def _notice_outage(self, now: float) -> None:
+        longest = 1.2 * self._every.total_seconds() + self._threshold / 2
+        if self._last_contact is not None and now - self._last_contact > longest:
+            self._not_before = now + self._threshold
+        self._last_contact = now
+
+    def _sweep_now(self, now: float) -> None:
+        with_orphans = now >= self._next_orphans
+        self._sweep.run(with_orphans=with_orphans, since_server_start=True)
+        if with_orphans:
+            self._next_orphans = now + self._orphans_every

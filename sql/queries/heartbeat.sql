@@ -1,0 +1,28 @@
+-- Say that a pool lives; answers how many seconds it had been silent (null: nobody knew it), and whether the Rust port
+-- keeps workers here as well. The sweep of that port takes jobs from whoever its table does not know.
+-- A pool that was presumed dead finds its row gone; it starts a new one with the moment it began.
+with former as (
+  select date_part('epoch', now() - last_heartbeat_at) as silent_seconds
+    from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
+   where id = %(pool)s
+),
+beat as (
+  insert into :GRAPHILE_WORKER_SCHEMA._private_gw_workers
+    (id, started_at, last_heartbeat_at, host, pid, version, metadata)
+  values (
+    %(pool)s,
+    now() - make_interval(secs => %(alive_seconds)s::double precision),
+    now(),
+    %(host)s,
+    %(pid)s,
+    %(version)s,
+    %(metadata)s::jsonb
+  )
+  on conflict (id) do update
+    set last_heartbeat_at = excluded.last_heartbeat_at,
+        metadata = excluded.metadata
+  returning id
+)
+select (select silent_seconds from former),
+       to_regprocedure(format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null
+  from beat

@@ -1,0 +1,76 @@
+-- Give back the jobs of silent workers, each as decided for it or with its attempt uncounted; answers them as they were.
+-- A job that was removed or superseded while it ran must not come back to life. It has lost its key and its attempts,
+-- and was changed after it was added; `locked_at` is no help, for a long transaction may remove with an older `now()`,
+-- and long locks are renewed. A last attempt of a job that was rescheduled by hand looks the same and counts as used.
+-- Rows somebody else works on at this moment (its worker may be settling after all) are left to the next sweep.
+with silent as (
+  select *
+    from unnest(%(workers)s::text[], %(silent_seconds)s::double precision[]) as silent (id, seconds)
+),
+decision as (
+  select *
+    from unnest(
+           %(ids)s::bigint[],
+           %(run_ats)s::timestamptz[],
+           %(attempts)s::int[],
+           %(messages)s::text[],
+           %(backoffs)s::boolean[]
+         ) as decision (id, run_at, attempts, message, with_backoff)
+),
+held as (
+  select jobs.*
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+    join silent
+      on jobs.locked_by = silent.id
+     and jobs.locked_at <= now() - make_interval(secs => silent.seconds)
+   where jobs.id <> all(%(skipped)s::bigint[])
+   order by jobs.id
+     for update of jobs skip locked
+),
+recovered as (
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set attempts = case
+           when held.key is null and held.attempts >= held.max_attempts and held.updated_at <> held.created_at
+           then held.attempts
+           when decision.with_backoff then held.attempts
+           else coalesce(decision.attempts, greatest(0, held.attempts - 1))
+         end,
+         run_at = case
+           when decision.with_backoff
+           then greatest(now(), held.run_at) + make_interval(secs => exp(least(held.attempts, 10)))
+           else coalesce(
+             decision.run_at,
+             greatest(held.run_at, now() + make_interval(secs => %(delay_seconds)s::double precision))
+           )
+         end,
+         last_error = coalesce(decision.message, %(message)s::text),
+         locked_at = null,
+         locked_by = null
+    from held
+    left join decision on decision.id = held.id
+   where jobs.id = held.id
+  returning jobs.id
+)
+select
+  held.id,
+  tasks.identifier,
+  held.payload::text,
+  held.attempts,
+  held.max_attempts,
+  held.priority,
+  date_part('epoch', held.run_at),
+  date_part('epoch', held.created_at),
+  date_part('epoch', held.updated_at),
+  held.revision,
+  held.key,
+  held.flags::text,
+  held.job_queue_id,
+  queues.queue_name,
+  held.last_error,
+  date_part('epoch', held.locked_at),
+  held.locked_by
+from recovered
+join held on held.id = recovered.id
+join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = held.task_id
+left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = held.job_queue_id
+order by held.id

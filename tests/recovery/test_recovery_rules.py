@@ -1,0 +1,129 @@
+"""Who counts as dead, as a table; what hooks decide; what settings may be."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from recovery_support import Deciding, minutes, seconds
+
+from gw_core import (
+    DefaultRecovery,
+    FailWithBackoff,
+    InvalidSettingError,
+    Job,
+    RecoverySettings,
+    Reschedule,
+    SkipRecovery,
+    WorkerInfo,
+    WorkerSettings,
+)
+from gw_core.domain.recovery import allowed_silence, decide, is_dead, merged
+
+HOURS = minutes(60)
+
+
+def a_worker(heartbeat: timedelta | None = None, lock: timedelta | None = None, **options: Any) -> WorkerInfo:
+    return WorkerInfo(id="w", heartbeat_age=heartbeat, lock_age=lock, **options)
+
+
+@pytest.mark.parametrize(
+    ("worker", "dead"),
+    [
+        pytest.param(a_worker(seconds(299)), False, id="a heartbeat younger than the threshold"),
+        pytest.param(a_worker(minutes(5)), True, id="a heartbeat as old as the threshold"),
+        pytest.param(a_worker(minutes(6), minutes(6)), True, id="heartbeat and lock are old"),
+        pytest.param(a_worker(minutes(6), seconds(1)), False, id="it claimed a moment ago"),
+        pytest.param(a_worker(seconds(1), 5 * HOURS), False, id="a long job of a living worker"),
+        pytest.param(a_worker(minutes(14), is_resilient=True), False, id="resilient below three thresholds"),
+        pytest.param(a_worker(minutes(15), is_resilient=True), True, id="resilient at three thresholds"),
+        pytest.param(a_worker(None, minutes(239)), False, id="no heartbeat, lock below four hours"),
+        pytest.param(a_worker(None, minutes(240)), True, id="no heartbeat, lock of four hours"),
+        pytest.param(a_worker(None, minutes(100), is_resilient=True), False, id="no heartbeat, resilient"),
+        pytest.param(a_worker(seconds(-3)), False, id="a heartbeat from a clock that was set back"),
+    ],
+)
+def test_a_worker_counts_as_dead_after_its_allowed_silence(worker: WorkerInfo, dead: bool) -> None:
+    assert is_dead(worker, RecoverySettings()) is dead
+
+
+def test_no_silence_counts_from_before_the_server_could_hear() -> None:
+    silent = a_worker(minutes(60))
+
+    assert not is_dead(silent, RecoverySettings(), possible_for=minutes(4))
+    assert is_dead(silent, RecoverySettings(), possible_for=minutes(5))
+
+
+def test_the_allowed_silence_follows_the_settings() -> None:
+    settings = RecoverySettings(threshold=seconds(10), orphans_after=seconds(20), resilient_multiplier=2)
+
+    assert allowed_silence(a_worker(seconds(0)), settings) == seconds(10)
+    assert allowed_silence(a_worker(seconds(0), is_resilient=True), settings) == seconds(20)
+    assert allowed_silence(a_worker(None, seconds(0)), settings) == seconds(20)
+
+
+def test_a_worker_in_two_tables_is_one_with_its_later_heartbeat_and_its_locks() -> None:
+    older = WorkerInfo(id="w", heartbeat_age=seconds(9), host="here")
+    newer = WorkerInfo(id="w", heartbeat_age=seconds(2))
+    holder = WorkerInfo(id="w", lock_age=seconds(5), jobs=3, queues=1)
+    orphan = WorkerInfo(id="node", lock_age=seconds(1), jobs=1)
+
+    one, other = merged([older, newer], [holder, orphan])
+
+    assert (one.heartbeat_age, one.host, one.jobs, one.queues, one.silent_for) == (seconds(2), "here", 3, 1, seconds(2))
+    assert (other.id, other.has_heartbeat) == ("node", False)
+
+
+# -- hooks -------------------------------------------------------------------------------------------------------------
+
+JOB = Job(7, "work", "{}", 1, 25, 0, 0.0, 0.0, 0.0, 0)
+LATER = Reschedule(datetime(2030, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("answers", "decision"),
+    [
+        pytest.param([], DefaultRecovery(), id="nobody asked"),
+        pytest.param([None, DefaultRecovery()], DefaultRecovery(), id="both leave it"),
+        pytest.param([None, SkipRecovery(), LATER], SkipRecovery(), id="the first that decides"),
+        pytest.param([ValueError("broken"), FailWithBackoff()], FailWithBackoff(), id="one that raises does not count"),
+        pytest.param(["skip"], DefaultRecovery(), id="an answer that is none"),
+    ],
+)
+def test_the_first_hook_that_decides_otherwise_wins(answers: list[Any], decision: Any) -> None:
+    hooks = [Deciding(answer).on_recovery for answer in answers]
+
+    assert decide(hooks, JOB, "dead", lambda job, error: None) == decision
+
+
+def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
+    told: list[str] = []
+
+    for answer in (ValueError("broken"), 5):
+        decide([Deciding(answer).on_recovery], JOB, "dead", lambda job, error: told.append(f"{job.id}: {error}"))
+
+    assert told == ["7: broken", "7: on_recovery returned int, which is no decision"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: Reschedule(datetime(2030, 1, 1)), id="a moment without a zone"),
+        pytest.param(lambda: Reschedule(LATER.run_at, attempts=-1), id="negative attempts"),
+        pytest.param(lambda: RecoverySettings(threshold=seconds(-1)), id="a negative threshold"),
+        pytest.param(lambda: RecoverySettings(resilient_multiplier=0.5), id="less patience for resilient jobs"),
+        pytest.param(lambda: RecoverySettings(resilient_flags="flag"), id="flags that are a text"),
+        pytest.param(lambda: WorkerSettings(heartbeat_interval=seconds(0)), id="a heart without a rest"),
+        pytest.param(lambda: WorkerSettings(recover=True, sweep_threshold=seconds(45)), id="a threshold of one beat"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"must|zone"):
+        make()
+
+
+def test_the_threshold_matters_only_to_those_who_sweep() -> None:
+    assert not WorkerSettings(sweep_threshold=seconds(45)).recover
+    with pytest.raises(InvalidSettingError, match="twice the heartbeat_interval"):
+        WorkerSettings(recover=True, sweep_threshold=seconds(45))

@@ -1,0 +1,432 @@
+"""One sweep: what it takes from silent workers, what it leaves, and what it says."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from recovery_support import RUST_WORKERS, Deciding, Ward, minutes, seconds
+
+from gw_core import (
+    Client,
+    DefaultRecovery,
+    Event,
+    Events,
+    FailWithBackoff,
+    JobInterrupted,
+    Plugin,
+    RecoveryHookFailed,
+    RecoverySettings,
+    Reschedule,
+    SkipRecovery,
+    WorkersRecovered,
+)
+
+
+def test_a_dead_workers_jobs_go_back_with_their_attempt_uncounted_after_a_delay(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead")
+
+    report = ward.sweep()
+
+    job = ward.job(job_id)
+    assert (report.jobs, [worker.id for worker in report.workers]) == (1, ["dead"])
+    assert (job["attempts"], job["locked_by"], job["locked_at"]) == (0, None, None)
+    assert job["last_error"] == "Job recovered after worker interruption"
+    assert ward.wait_in_seconds(job_id) == pytest.approx(30, abs=2)
+    assert ward.workers() == []
+
+
+def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward: Ward) -> None:
+    ward.dead_worker()
+    soon = ward.held_by("dead")
+    later = ward.held_by("dead", run_at=timedelta(hours=1))
+
+    ward.sweep(delay=timedelta(milliseconds=60_750))
+
+    assert ward.wait_in_seconds(soon) == pytest.approx(60.75, abs=0.7)
+    assert ward.wait_in_seconds(later) == pytest.approx(3600, abs=10)
+
+
+def test_a_living_workers_jobs_are_left_alone(ward: Ward) -> None:
+    ward.a_worker("alive", silent_for=minutes(4))
+    ward.held_by("alive", queue_name="q", locked_for=minutes(300))
+
+    assert ward.sweep().workers == ()
+    assert ward.held() == ["alive", "alive"]
+    assert ward.workers() == ["alive"]
+
+
+def test_a_worker_that_claimed_a_moment_ago_lives_whatever_its_heartbeat_says(ward: Ward) -> None:
+    ward.dead_worker()
+    ward.held_by("dead", locked_for=minutes(60))
+    ward.held_by("dead", locked_for=seconds(1))
+
+    assert ward.sweep().jobs == 0
+
+
+def test_queues_of_a_dead_worker_are_freed_also_one_whose_job_is_gone(ward: Ward) -> None:
+    ward.dead_worker()
+    ward.held_by("dead", queue_name="kept")
+    gone = ward.held_by("dead", queue_name="gone")
+    ward.run("delete from _private_jobs where id = %s", gone)
+
+    report = ward.sweep()
+
+    assert (report.jobs, report.queues) == (1, 2)
+    assert ward.held() == []
+
+
+def test_a_dead_worker_that_holds_nothing_is_forgotten(ward: Ward) -> None:
+    ward.dead_worker()
+
+    assert (ward.sweep().jobs, ward.workers()) == (0, [])
+
+
+def test_a_worker_with_a_resilient_job_may_be_silent_for_three_times_as_long(ward: Ward) -> None:
+    flags = {"flags": ["infrastructure_resilient"]}
+    for worker, silence in (("patient", minutes(14)), ("gone", minutes(16))):
+        ward.a_worker(worker, silent_for=silence)
+        ward.held_by(worker, locked_for=minutes(30), **flags)
+        ward.held_by(worker, locked_for=minutes(30))
+
+    report = ward.sweep()
+
+    assert [worker.id for worker in report.workers] == ["gone"]
+    assert ward.held() == ["patient", "patient"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "dead"),
+    [
+        pytest.param('{"mine": true}', False, id="set"),
+        pytest.param('{"mine": "yes"}', False, id="set to a text"),
+        pytest.param('{"mine": false}', True, id="false"),
+        pytest.param('{"mine": null}', True, id="null"),
+        pytest.param('{"mine": 0}', True, id="zero"),
+        pytest.param('{"mine": ""}', True, id="an empty text"),
+        pytest.param('{"other": true}', True, id="another flag"),
+        pytest.param('["mine"]', True, id="no object"),
+    ],
+)
+def test_a_resilient_flag_must_be_set_to_something(ward: Ward, flags: str, dead: bool) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead")
+    ward.run("update _private_jobs set flags = %s where id = %s", flags, job_id)
+
+    assert ward.sweep(resilient_flags=["mine"]).jobs == int(dead)
+
+
+# -- without a heartbeat -------------------------------------------------------------------------------------------
+
+
+def test_a_worker_without_a_heartbeat_is_left_alone_for_four_hours(ward: Ward) -> None:
+    ward.held_by("pool-node", locked_for=minutes(239), queue_name="q")
+    ward.held_by("pool-gone", locked_for=minutes(241))
+
+    report = ward.sweep()
+
+    assert [worker.id for worker in report.workers] == ["pool-gone"]
+    assert ward.held() == ["pool-node", "pool-node"]
+
+
+def test_one_recent_lock_shows_that_a_worker_without_a_heartbeat_lives(ward: Ward) -> None:
+    ward.held_by("pool-node", locked_for=minutes(60))
+    ward.held_by("pool-node", locked_for=minutes(1))
+
+    assert ward.sweep(orphans_after=minutes(10)).jobs == 0
+    assert ward.sweep(orphans_after=seconds(30)).jobs == 2
+
+
+def test_a_queue_nobody_known_holds_is_freed(ward: Ward) -> None:
+    job_id = ward.held_by("pool-gone", queue_name="q", locked_for=minutes(300))
+    ward.run("update _private_jobs set locked_by = null, locked_at = null where id = %s", job_id)
+
+    assert (ward.sweep().queues, ward.held()) == (1, [])
+
+
+# -- jobs that must not come back ----------------------------------------------------------------------------------
+
+
+def test_a_job_removed_while_it_ran_is_unlocked_and_stays_retired(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead", job_key="k")
+    ward.client.remove("k")
+
+    ward.sweep()
+
+    job = ward.job(job_id)
+    assert (job["attempts"], job["max_attempts"], job["locked_by"]) == (25, 25, None)
+
+
+def test_a_job_superseded_while_it_ran_stays_retired_also_after_its_lock_was_renewed(ward: Ward) -> None:
+    ward.dead_worker()
+    old = ward.held_by("dead", job_key="k", locked_for=minutes(20))
+    new = ward.add(job_key="k")
+    ward.run("update _private_jobs set locked_at = now() - interval '6 minutes' where id = %s", old)
+    ward.run("update _private_jobs set updated_at = now() - interval '10 minutes' where id = %s", old)
+
+    ward.sweep()
+
+    assert new != old
+    assert ward.job(old)["attempts"] == ward.job(old)["max_attempts"]
+    assert ward.job(new)["attempts"] == 0
+
+
+def test_a_job_removed_by_a_transaction_older_than_its_claim_stays_retired(ward: Ward) -> None:
+    job_id = ward.add(job_key="k")
+    ward.run("update _private_jobs set created_at = now() - interval '1 day', updated_at = now() - interval '1 day'")
+    ward.dead_worker()
+    with psycopg.connect(ward.url) as slow:
+        slow.execute("select now()")
+        ward.run("update _private_jobs set attempts = 1, locked_by = 'dead', locked_at = now() where id = %s", job_id)
+        slow.execute("select graphile_worker.remove_job('k')")
+    (row,) = ward.run("select updated_at < locked_at as is_older from _private_jobs")
+
+    ward.sweep(threshold=seconds(0))
+
+    assert row["is_older"]
+    assert ward.job(job_id)["attempts"] == 25
+
+
+def test_the_last_attempt_of_a_job_without_a_key_is_uncounted_too(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead", max_attempts=1)
+
+    ward.sweep()
+
+    assert ward.job(job_id)["attempts"] == 0
+
+
+# -- a sweep beside others -----------------------------------------------------------------------------------------
+
+
+def test_two_sweeps_at_once_recover_each_job_once(ward: Ward) -> None:
+    ward.dead_worker()
+    for _ in range(50):
+        ward.held_by("dead")
+    start = threading.Barrier(2)
+    reports: list[Any] = []
+
+    def sweep() -> None:
+        start.wait(10)
+        reports.append(ward.sweep())
+
+    threads = [threading.Thread(target=sweep) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert sum(report.jobs for report in reports) == 50
+    assert all(job["attempts"] == 0 for job in ward.jobs())
+
+
+def test_a_sweep_beside_one_of_the_rust_port_says_so_and_does_nothing(ward: Ward) -> None:
+    ward.dead_worker()
+    ward.held_by("dead")
+
+    with ward.locking("select pg_advisory_xact_lock(1196905043, 1398228304)"):
+        report = ward.sweep()
+
+    assert (report.was_busy, report.jobs, ward.held()) == (True, 0, ["dead"])
+
+
+def test_a_job_its_worker_settles_after_all_is_left_to_the_next_sweep(ward: Ward) -> None:
+    ward.dead_worker()
+    settled, other = ward.held_by("dead"), ward.held_by("dead")
+
+    with ward.locking("select from _private_jobs where id = %s for update", settled):
+        report = ward.sweep()
+
+    assert report.jobs == 1
+    assert ward.job(other)["locked_by"] is None
+    assert ward.workers() == ["dead"]
+    assert ward.sweep().jobs == 1
+    assert ward.workers() == []
+
+
+def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward: Ward) -> None:
+    own_ward.run(RUST_WORKERS)
+    own_ward.a_worker("rust-dead", silent_for=minutes(6), table="_private_workers")
+    own_ward.a_worker("rust-alive", silent_for=minutes(4), table="_private_workers")
+    own_ward.held_by("rust-dead")
+    own_ward.held_by("rust-alive", locked_for=minutes(300))
+
+    report = own_ward.sweep()
+
+    assert [worker.id for worker in report.workers] == ["rust-dead"]
+    assert own_ward.held() == ["rust-alive"]
+    assert [row["id"] for row in own_ward.run("select id from _private_workers")] == ["rust-alive"]
+
+
+# -- dry run -------------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: Ward) -> None:
+    ward.dead_worker()
+    for number in range(3):
+        ward.held_by("dead", queue_name=f"q{number % 2}")
+    ward.held_by("pool-node")
+    ward.a_worker("alive")
+    before = ward.jobs()
+
+    told = ward.sweep(dry_run=True)
+
+    assert (ward.jobs(), ward.workers()) == (before, ["alive", "dead"])
+    done = ward.sweep()
+    assert (told.dry_run, told.jobs, told.queues) == (True, done.jobs, done.queues) == (True, 3, 2)
+    assert [worker.id for worker in told.workers] == [worker.id for worker in done.workers]
+
+
+# -- hooks and events ----------------------------------------------------------------------------------------------
+
+
+def test_a_hook_hears_the_job_the_dead_worker_and_the_reason(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead")
+    hook = Deciding(DefaultRecovery())
+
+    ward.sweep(hook)
+
+    assert hook.asked == [(job_id, "dead", "WorkerCrashed")]
+    assert ward.job(job_id)["attempts"] == 0
+
+
+def test_a_hook_may_reschedule_a_job(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead")
+    moment = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+    ward.sweep(Deciding(Reschedule(moment, attempts=3)))
+
+    job = ward.job(job_id)
+    assert (job["run_at"], job["attempts"], job["locked_by"]) == (moment, 3, None)
+
+
+def test_a_hook_cannot_bring_a_removed_job_back(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead", job_key="k")
+    ward.client.remove("k")
+
+    ward.sweep(Deciding(Reschedule(datetime(2031, 1, 1, tzinfo=UTC), attempts=0)))
+
+    assert ward.job(job_id)["attempts"] == 25
+
+
+def test_a_hook_may_fail_the_attempt(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead")
+
+    ward.sweep(Deciding(FailWithBackoff()))
+
+    job = ward.job(job_id)
+    assert (job["attempts"], job["last_error"], job["locked_by"]) == (1, "WorkerCrashed", None)
+    assert ward.wait_in_seconds(job_id) == pytest.approx(2.7, abs=1.5)
+
+
+def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: Ward) -> None:
+    ward.dead_worker()
+    ward.held_by("dead", queue_name="q")
+
+    report = ward.sweep(Deciding(SkipRecovery()))
+
+    assert (report.jobs, report.queues, report.skipped) == (0, 0, 1)
+    assert ward.held() == ["dead", "dead"]
+    assert ward.workers() == ["dead"]
+    assert ward.sweep().jobs == 1
+
+
+def test_a_hook_that_raises_is_told_and_its_job_goes_the_usual_way(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead")
+    told: list[RecoveryHookFailed] = []
+    events = Events()
+    events.on(RecoveryHookFailed, told.append)
+
+    with Client(ward.url, events=events, plugins=[Deciding(ValueError("broken"))]) as client:
+        client.sweep()
+
+    assert [(event.job.id, str(event.error)) for event in told] == [(job_id, "broken")]
+    assert ward.job(job_id)["attempts"] == 0
+
+
+def test_hooks_hold_no_locks_while_they_think(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead", queue_name="q")
+
+    class Looking(Plugin):
+        def on_recovery(self, job: Any, dead_worker: str, reason: str) -> None:
+            ward.run("set lock_timeout = '1s'")
+            ward.run("select from _private_jobs where id = %s for update", job_id)
+            ward.run("select from _private_job_queues for update")
+            assert ward.run("select pg_try_advisory_xact_lock(1196905043, 1398228304) as free")[0]["free"]
+
+    assert ward.sweep(Looking()).jobs == 1
+
+
+def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: Ward) -> None:
+    ward.dead_worker()
+    ward.held_by("dead")
+
+    class Waking(Plugin):
+        def on_recovery(self, job: Any, dead_worker: str, reason: str) -> None:
+            ward.run("update _private_gw_workers set last_heartbeat_at = now()")
+
+    report = ward.sweep(Waking())
+
+    assert (report.jobs, report.workers, ward.held()) == (0, (), ["dead"])
+
+
+def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead", queue_name="q")
+    told: list[Event] = []
+    events = Events()
+    events.on("*", told.append)
+
+    with Client(ward.url, events=events) as client:
+        client.sweep()
+
+    (interrupted,) = [event for event in told if isinstance(event, JobInterrupted)]
+    assert (interrupted.job.id, interrupted.worker, interrupted.reason) == (job_id, "dead", "WorkerCrashed")
+    assert interrupted.job.attempts == 1
+    assert told[-1] == WorkersRecovered(pool=None, workers=("dead",), jobs=1, queues=1)
+
+
+# -- looking -------------------------------------------------------------------------------------------------------
+
+
+def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(ward: Ward) -> None:
+    ward.a_worker("alive")
+    ward.dead_worker()
+    ward.held_by("dead", queue_name="q")
+    ward.held_by("pool-node", locked_for=minutes(1))
+
+    found = {worker.id: worker for worker in ward.client.workers()}
+
+    assert {name: (each.has_heartbeat, each.is_stale, each.jobs, each.queues) for name, each in found.items()} == {
+        "alive": (True, False, 0, 0),
+        "dead": (True, True, 1, 1),
+        "pool-node": (False, False, 1, 0),
+    }
+    assert found["dead"].silent_for == pytest.approx(minutes(10), abs=seconds(5))
+    assert ward.client.workers(RecoverySettings(orphans_after=seconds(30)))[-1].is_stale
+
+
+def test_a_schema_of_any_name_is_swept(empty_database_url: str) -> None:
+    schema = 'odd "schema" 100%'
+    with Client(empty_database_url, schema=schema) as client:
+        client.migrate()
+        client.add("work")
+        with psycopg.connect(empty_database_url, autocommit=True) as hands:
+            hands.execute(
+                """update "odd ""schema"" 100%"._private_jobs"""
+                """ set locked_by = 'x', locked_at = now() - interval '5 hours'"""
+            )
+
+        assert client.sweep().jobs == 1
+        assert client.workers() == []
