@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.job import Job as Job, JobSpec as JobSpec
     from gw_core.domain.job_key import JobKeyMode as JobKeyMode
+    from gw_core.domain.job_report import PlannedAttempt as PlannedAttempt, Reason as Reason, Standing as Standing
     from gw_core.domain.job_state import JobFilter as JobFilter, JobState as JobState
     from gw_core.domain.outcome import (
         Completed as Completed,
@@ -102,6 +103,17 @@ if TYPE_CHECKING:
         Snooze as Snooze,
     )
     from gw_core.domain.plugins import Plugin as Plugin, Refuse as Refuse, Skip as Skip
+    from gw_core.domain.queue_report import (
+        Count as Count,
+        FoundJob as FoundJob,
+        JobPage as JobPage,
+        JobReport as JobReport,
+        PageMark as PageMark,
+        Quality as Quality,
+        QueueReport as QueueReport,
+        QueueStatistics as QueueStatistics,
+        TaskReport as TaskReport,
+    )
     from gw_core.domain.recovery import (
         DefaultRecovery as DefaultRecovery,
         FailWithBackoff as FailWithBackoff,
@@ -149,7 +161,8 @@ if TYPE_CHECKING:
         MigrationReport as MigrationReport,
         MigrationStep as MigrationStep,
     )
-    from gw_core.postgres.store import ListedJob as ListedJob, RemovedJob as RemovedJob
+    from gw_core.postgres.reports import Reports as Reports
+    from gw_core.postgres.store import RemovedJob as RemovedJob
     from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
     from gw_core.worker.context import JobContext as JobContext, StopSignal as StopSignal
     from gw_core.worker.executables import ExecutableError as ExecutableError
@@ -247,6 +260,11 @@ _HOMES = {
         "JobSpec",
     ),
     "gw_core.domain.job_key": ("JobKeyMode",),
+    "gw_core.domain.job_report": (
+        "PlannedAttempt",
+        "Reason",
+        "Standing",
+    ),
     "gw_core.domain.job_state": (
         "JobFilter",
         "JobState",
@@ -273,6 +291,17 @@ _HOMES = {
         "SkipRecovery",
         "SweepReport",
         "WorkerInfo",
+    ),
+    "gw_core.domain.queue_report": (
+        "Count",
+        "FoundJob",
+        "JobPage",
+        "JobReport",
+        "PageMark",
+        "Quality",
+        "QueueReport",
+        "QueueStatistics",
+        "TaskReport",
     ),
     "gw_core.domain.schedule": (
         "Schedule",
@@ -316,10 +345,8 @@ _HOMES = {
         "MigrationReport",
         "MigrationStep",
     ),
-    "gw_core.postgres.store": (
-        "ListedJob",
-        "RemovedJob",
-    ),
+    "gw_core.postgres.reports": ("Reports",),
+    "gw_core.postgres.store": ("RemovedJob",),
     "gw_core.runner": (
         "RunResult",
         "Runner",

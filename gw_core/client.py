@@ -14,7 +14,9 @@ from gw_core.domain.crontab_item import KnownCrontab
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec, check_count, check_ids
 from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.job_state import JobFilter
 from gw_core.domain.plugins import Interceptors, Plugin
+from gw_core.domain.queue_report import JobPage, PageMark
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
 from gw_core.maintenance.sweeper import Sweep
 from gw_core.postgres.adder import JobAdder
@@ -22,7 +24,8 @@ from gw_core.postgres.connections import Connections, OneConnection
 from gw_core.postgres.crontabs import CrontabStore
 from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find_conninfo
 from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate, plan, script
-from gw_core.postgres.store import JobStore, ListedJob, RemovedJob
+from gw_core.postgres.reports import PATIENCE, Reports
+from gw_core.postgres.store import JobStore, RemovedJob
 from gw_core.postgres.workers import WorkerStore
 
 
@@ -59,6 +62,8 @@ class Client:
         )
         self._interceptors = Interceptors(plugins)
         self._adder = JobAdder(self._lender, schema, self._interceptors, self.events)
+        self.reports = Reports(self._lender, schema)
+        """Looks at the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
 
     @property
     def schema(self) -> str:
@@ -188,26 +193,21 @@ class Client:
 
     def list_jobs(
         self,
+        wanted: JobFilter | None = None,
         *,
-        state: str | None = None,
-        task: str | None = None,
-        queue: str | None = None,
-        key: str | None = None,
-        after_id: int = 0,
+        after: PageMark | str | int | None = None,
         limit: int = 50,
         with_payload: bool = False,
-    ) -> list[ListedJob]:
-        """Return jobs with their states in order of their ids, those after `after_id`; payloads only when asked for."""
-        with self._store() as store:
-            return store.list_jobs(
-                state=state,
-                task=task,
-                queue_name=queue,
-                job_key=key,
-                after_id=after_id,
-                limit=limit,
-                with_payload=with_payload,
-            )
+        patience: timedelta = PATIENCE,
+    ) -> JobPage:
+        """Return the jobs that match, up to `limit`, and where the next page begins; payloads only when asked for.
+
+        They come in order of their ids or, when a waiting state is asked for, in the order in which they will run.
+        A search that no index serves ends after `patience`; the page says how far it came.
+        """
+        return self.reports.list_jobs(
+            wanted or JobFilter(), after=after, limit=limit, with_payload=with_payload, patience=patience
+        )
 
     # -- workers ---------------------------------------------------------------------------------------------------
 

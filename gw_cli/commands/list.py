@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import diagnostics, options, output
-from gw_cli.arguments import one_of, positive_number
+from gw_cli import acting, diagnostics, options, output
+from gw_cli.arguments import one_of, positive_number, whole_number
 from gw_cli.frame import command, new_app
 from gw_cli.session import configured, open_client
 from gw_cli.shapes import COLUMNS, KEYS, for_table, job_record
 
-STATES = ("ready", "scheduled", "running", "backoff", "failed")
+if TYPE_CHECKING:
+    from gw_core import JobPage
+
 MOST = 100_000
+WITHIN = "120ms"
 
 app = new_app()
 
 
 @command(app, "list")
 def list_jobs(
-    state: Annotated[
-        str | None, typer.Option("--state", metavar="STATE", help=f"Only jobs that are {', '.join(STATES)}.")
-    ] = None,
-    task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only jobs of this task.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q", metavar="NAME", help="Only jobs of this queue.")] = None,
-    key: Annotated[
-        str | None, typer.Option("--job-key", "-k", metavar="KEY", help="Only the job with this key.")
+    ids: acting.Ids = None,
+    key: acting.Key = None,
+    state: acting.State = None,
+    task: acting.Task = None,
+    queue: acting.Queue = None,
+    worker: acting.Worker = None,
+    flag: acting.Flag = None,
+    error: acting.Error = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="MARK", help="Go on after this id, or after the mark a list ended with."),
     ] = None,
     limit: Annotated[
-        str, typer.Option("--limit", "-n", metavar="N", help=f"How many at most, up to {MOST}.", show_default=True)
+        str, typer.Option("--limit", "-n", metavar="N", help=f"How many at most, up to {MOST}. [default: 50]")
     ] = "50",
+    within: Annotated[
+        str,
+        typer.Option("--within", metavar="SPAN", help=f"How long to search where no index helps. [default: {WITHIN}]"),
+    ] = WITHIN,
     payload: Annotated[bool, typer.Option("--payload", help="Show the payloads as well.")] = False,
     as_json: options.Json = False,
     connection: options.Connection = None,
@@ -40,17 +51,40 @@ def list_jobs(
 ) -> None:
     """List jobs.
 
-    The oldest first.
+    Those that meet every condition, the oldest first; with --state ready, scheduled or backoff, in the order in which
+    they will run. On a large table a search may end early and says so, with the --after to go on from.
     """
-    one_of("--state", state, STATES)
-    most = positive_number("--limit", limit, MOST)
+    from gw_core import JobFilter, JobState, parse_duration
+
+    wanted = JobFilter(
+        ids=[number for number in (whole_number("ID", text) for text in ids) if number is not None] if ids else None,
+        key=key,
+        state=JobState.of(one_of("--state", state, acting.STATES)),
+        task=task,
+        queue=queue,
+        worker=worker,
+        flag=flag,
+        error=error,
+    )
+    most, patience = positive_number("--limit", limit, MOST), parse_duration(within)
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
-        found = client.list_jobs(state=state, task=task, queue=queue, key=key, limit=most, with_payload=payload)
-    rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in found]
+        page = client.list_jobs(wanted, after=after, limit=most, with_payload=payload, patience=patience)
+    rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in page.jobs]
     keys = (*KEYS, "payload") if payload else KEYS
     output.records(rows, keys=keys, columns=COLUMNS, as_json=as_json)
-    if not rows:
-        diagnostics.note("No jobs match.")
-    elif len(rows) == most:
-        diagnostics.note(f"There may be more than these {most}; ask for more with --limit.")
+    _tell(page)
+
+
+def _tell(page: JobPage) -> None:
+    """Say what the list does not show."""
+    if page.after is None:
+        if not page.jobs:
+            diagnostics.note("No jobs match.")
+    elif page.full:
+        diagnostics.note(f"There may be more than these {len(page.jobs)}; go on with --after {page.after}")
+    else:
+        diagnostics.note(
+            f"The search looked at {page.looked_at:,} jobs and found {len(page.jobs)}; there are more to look at: "
+            f"go on with --after {page.after} or search longer with --within 10s"
+        )

@@ -1,0 +1,90 @@
+"""`gw queues`: list named queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import diagnostics, options, output
+from gw_cli.arguments import positive_number
+from gw_cli.frame import command, new_app
+from gw_cli.looking import count_text
+from gw_cli.session import configured, open_client
+from gw_cli.text import quoted
+
+if TYPE_CHECKING:
+    from gw_core import QueueReport
+
+MOST: Final = 1_000
+KEYS: Final = (
+    "queue",
+    "held_by",
+    "held_at",
+    "waiting",
+    "waiting_quality",
+    "due",
+    "due_quality",
+    "head_id",
+    "head_task",
+    "head_run_at",
+)
+COLUMNS: Final = (
+    output.Column("queue", "QUEUE", shrinks=True),
+    output.Column("waiting_shown", "WAITING", right=True),
+    output.Column("due_shown", "DUE", right=True, rank=6),
+    output.Column("held_by", "HELD BY", shrinks=True, rank=8),
+    output.Column("held_at", "SINCE", rank=5),
+    output.Column("head_id", "NEXT", right=True, rank=4),
+    output.Column("head_task", "TASK", shrinks=True, rank=3),
+    output.Column("head_run_at", "RUN AT", rank=2),
+)
+
+app = new_app()
+
+
+@command(app, "queues")
+def queues(
+    held: Annotated[bool, typer.Option("--held", help="Only queues that somebody holds.")] = False,
+    after: Annotated[str, typer.Option("--after", metavar="NAME", help="Go on after this queue.")] = "",
+    limit: Annotated[
+        str, typer.Option("--limit", "-n", metavar="N", help=f"How many at most, up to {MOST}. [default: 50]")
+    ] = "50",
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """List named queues.
+
+    In order of their names: how many jobs wait, who holds the queue and since when, and which job is next. A number
+    with a + is where counting stopped.
+    """
+    most = positive_number("--limit", limit, MOST)
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_client(configuration) as client:
+        found = client.reports.queues(after=after, limit=most, only_held=held)
+    output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
+    if not found:
+        diagnostics.note("No queues match.")
+    elif len(found) == most:
+        diagnostics.note(f"There may be more than these {most}; go on with --after {quoted(found[-1].name)}")
+
+
+def record_of(found: QueueReport) -> dict[str, object]:
+    """Return a queue under the keys we promise, and what a table shows in other words."""
+    return {
+        "queue": found.name,
+        "held_by": found.held_by,
+        "held_at": found.held_at,
+        "waiting": found.waiting.value,
+        "waiting_quality": found.waiting.quality.value,
+        "waiting_shown": count_text(found.waiting),
+        "due": found.due.value,
+        "due_quality": found.due.quality.value,
+        "due_shown": count_text(found.due),
+        "head_id": found.head_id,
+        "head_task": found.head_task,
+        "head_run_at": found.head_run_at,
+    }

@@ -1,0 +1,135 @@
+"""`gw show`: show everything about one job."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import options, output
+from gw_cli.arguments import whole_number
+from gw_cli.exit_codes import NothingMatchedError
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+from gw_cli.shapes import KEYS as JOB_KEYS, job_record
+from gw_cli.text import indented, quoted, visible
+from gw_core import InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core import JobReport, PlannedAttempt
+
+KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "attempts_to_come")
+REASON_KEYS: Final = ("standing", "sentence", "inferred")
+ATTEMPT_KEYS: Final = ("number", "at", "inferred")
+INFERRED: Final = " (inferred)"
+FIRST_ATTEMPTS: Final = 5
+
+app = new_app()
+
+
+@command(app, "show")
+def show(
+    job_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="The job, by its id.", show_default=False)
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--job-key", "--key", "-k", metavar="KEY", help="The job with this key.")
+    ] = None,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """Show everything about one job.
+
+    With its payload, why it is not running, and when it will be tried again if it keeps failing. What the database does
+    not say but suggests is marked as inferred.
+    """
+    number = whole_number("ID", job_id)
+    if (number is None) == (key is None):
+        raise InvalidInputError("name one job: give its ID, or its key with --job-key")
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_client(configuration) as client:
+        report = client.reports.job(number, job_key=key)
+    if report is None:
+        missing = f"there is no job {number}" if key is None else f"no job has the key {quoted(key)}"
+        raise NothingMatchedError(f"{missing}; a job that was completed is gone")
+    _write(report, as_json=as_json)
+
+
+def record_of(report: JobReport) -> dict[str, object]:
+    """Return a report under the keys we promise."""
+    return {
+        **job_record(report.job, report.state, with_payload=True),
+        "at": report.at,
+        "failed_at": report.failed_at,
+        "reasons": [
+            {"standing": str(each.standing), "sentence": each.sentence, "inferred": each.inferred}
+            for each in report.reasons
+        ],
+        "attempts_to_come": [
+            {"number": each.number, "at": each.at, "inferred": each.inferred} for each in report.attempts
+        ],
+    }
+
+
+def _write(report: JobReport, *, as_json: bool) -> None:
+    record = record_of(report)
+    if as_json:
+        output.line(output.to_json(record))
+    elif output.is_terminal(sys.stdout):
+        for name, value in _lines(report, record):
+            output.line(f"{name:<14}{value}".rstrip())
+    else:
+        rows = [{"name": name, "value": value} for name, value in _fields(report, record)]
+        output.records(rows, keys=("name", "value"), columns=(), as_json=False)
+
+
+def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield names and values for a pipe, one line for each reason and attempt."""
+    for key in KEYS:
+        if key not in ("reasons", "attempts_to_come"):
+            yield key, record[key]
+    for reason in report.reasons:
+        yield "reason", _marked(f"{reason.standing}: {reason.sentence}", inferred=reason.inferred)
+    for attempt in report.attempts:
+        yield "attempt", _attempt(attempt)
+
+
+def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield titles and texts that are fit for a terminal."""
+    for key in JOB_KEYS:
+        text = output.cell(record[key])
+        if text and key != "last_error":
+            yield key, visible(text)
+    if report.failed_at is not None:
+        yield "failed_at", f"{output.cell(report.failed_at)}{INFERRED}"
+    if report.job.last_error:
+        yield "last_error", indented(report.job.last_error)
+    yield "payload", indented(report.job.payload)
+    for number, reason in enumerate(report.reasons):
+        yield "why" if number == 0 else "", visible(_marked(reason.sentence, inferred=reason.inferred))
+    for number, line in enumerate(_schedule(report)):
+        yield "if it fails" if number == 0 else "", line
+
+
+def _schedule(report: JobReport) -> Iterator[str]:
+    """Yield the first attempts to come, and the last."""
+    for attempt in report.attempts[:FIRST_ATTEMPTS]:
+        yield f"attempt {_attempt(attempt)}"
+    rest = report.attempts[FIRST_ATTEMPTS:]
+    if len(rest) > 1:
+        yield f"… {len(rest) - 1} more …"
+    if rest:
+        yield f"attempt {_attempt(rest[-1])}"
+
+
+def _attempt(attempt: PlannedAttempt) -> str:
+    return _marked(f"{attempt.number} at {output.cell(attempt.at)}", inferred=attempt.inferred)
+
+
+def _marked(text: str, *, inferred: bool) -> str:
+    return f"{text}{INFERRED}" if inferred else text

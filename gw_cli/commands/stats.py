@@ -1,0 +1,131 @@
+"""`gw stats`: count the jobs by state."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from gw_cli import options, output
+from gw_cli.frame import command, new_app
+from gw_cli.looking import count_record, count_text
+from gw_cli.session import configured, open_client
+from gw_core import InvalidInputError
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from gw_core import QueueStatistics
+
+KEYS: Final = ("at", "total", "states", "first_due_at", "next_due_at", "queues", "held_queues", "table_bytes", "tasks")
+COUNT_KEYS: Final = ("count", "quality")
+TASK_KEYS: Final = ("task", "states")
+
+PIPE_KEYS: Final = ("state", "count", "quality")
+COLUMNS: Final = (output.Column("task", "TASK", shrinks=True), output.Column("state", "STATE"))
+NUMBERS: Final = (output.Column("shown", "JOBS", right=True),)
+CLEAR: Final = "\x1b[H\x1b[J"
+SHORTEST_INTERVAL: Final = 0.2
+
+app = new_app()
+
+
+@command(app, "stats")
+def stats(
+    exact: Annotated[bool, typer.Option("--exact", help="Count a large table too, which reads all of it.")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Count each task on its own as well.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on until interrupted.")] = False,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="SPAN", help="How often with --watch. [default: 2s]")
+    ] = "2s",
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """Count the jobs by state.
+
+    A large table is sampled: such numbers are marked ~, and ~N? when they stand for so few that they may be far off.
+    """
+    rest = _interval(interval)
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_client(configuration) as client:
+        while True:
+            found = client.reports.statistics(exact=exact)
+            if watch and output.is_terminal(sys.stdout) and not as_json:
+                output.script(CLEAR)
+            _write(found, with_tasks=tasks, as_json=as_json)
+            output.flush()
+            if not watch:
+                return
+            Event().wait(rest.total_seconds())
+
+
+def _interval(text: str) -> timedelta:
+    from gw_core import parse_duration
+
+    span = parse_duration(text)
+    if span.total_seconds() < SHORTEST_INTERVAL:
+        raise InvalidInputError(f"--interval: looking more often than every {SHORTEST_INTERVAL}s disturbs the workers")
+    return span
+
+
+def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:
+    """Return statistics under the keys we promise."""
+    record: dict[str, object] = {
+        "at": found.at,
+        "total": count_record(found.total),
+        "states": _states(found.states),
+        "first_due_at": found.first_due_at,
+        "next_due_at": found.next_due_at,
+        "queues": found.queues,
+        "held_queues": found.held_queues,
+        "table_bytes": found.table_bytes,
+    }
+    if with_tasks:
+        record["tasks"] = [{"task": name, "states": _states(counts)} for name, counts in found.tasks.items()]
+    return record
+
+
+def _states(counts: Mapping[Any, Any]) -> dict[str, object]:
+    return {str(state): count_record(count) for state, count in counts.items()}
+
+
+def _write(found: QueueStatistics, *, with_tasks: bool, as_json: bool) -> None:
+    if as_json:
+        output.line(output.to_json(record_of(found, with_tasks=with_tasks)))
+        return
+    rows = [*(_row(None, state, count) for state, count in found.states.items()), _row(None, "total", found.total)]
+    if with_tasks:
+        rows += [_row(task, state, count) for task, each in found.tasks.items() for state, count in each.items()]
+    keys = ("task", *PIPE_KEYS) if with_tasks else PIPE_KEYS
+    output.records(rows, keys=keys, columns=(*COLUMNS, *NUMBERS), as_json=False)
+    if output.is_terminal(sys.stdout):
+        for line in _sentences(found):
+            output.line(line)
+
+
+def _row(task: str | None, state: Any, count: Any) -> dict[str, object]:
+    return {"task": task, "state": str(state), "shown": count_text(count), **count_record(count)}
+
+
+def _sentences(found: QueueStatistics) -> list[str]:
+    first, upcoming = (output.cell(each) or "none" for each in (found.first_due_at, found.next_due_at))
+    return [
+        "",
+        f"Due for longest: {first}   next to be due: {upcoming}",
+        f"Queues: {found.queues:,}, held: {found.held_queues:,}   table with indexes: {_size(found.table_bytes)}",
+    ]
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

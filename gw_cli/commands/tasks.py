@@ -1,0 +1,66 @@
+"""`gw tasks`: list the tasks the database knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import diagnostics, options, output
+from gw_cli.frame import command, new_app
+from gw_cli.looking import count_text
+from gw_cli.session import configured, open_client
+
+if TYPE_CHECKING:
+    from gw_core import TaskReport
+
+STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
+KEYS: Final = ("task", *STATES, "quality", "known_by")
+COLUMNS: Final = (
+    output.Column("task", "TASK", shrinks=True),
+    *(output.Column(f"{state}_shown", state.upper(), right=True, rank=5) for state in STATES),
+    output.Column("workers", "KNOWN BY", shrinks=True, rank=4),
+)
+
+app = new_app()
+
+
+@command(app, "tasks")
+def tasks(
+    exact: Annotated[bool, typer.Option("--exact", help="Count a large table too, which reads all of it.")] = False,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """List the tasks the database knows.
+
+    With their jobs by state, estimated for a large table, and the live workers that know them, as far as workers write
+    heartbeats.
+    """
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_client(configuration) as client:
+        found = client.reports.tasks(exact=exact)
+    output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
+    if not found:
+        diagnostics.note("The database knows no task yet.")
+
+
+def record_of(found: TaskReport) -> dict[str, object]:
+    """Return a task under the keys we promise, and what a table shows in other words."""
+    counts = {state.value: count for state, count in found.jobs.items()}
+    return {
+        "task": found.name,
+        **{state: counts[state].value for state in STATES},
+        **{f"{state}_shown": count_text(counts[state]) for state in STATES},
+        "quality": "exact" if all(each.quality.value == "exact" for each in counts.values()) else "estimate",
+        "known_by": None if found.known_by is None else list(found.known_by),
+        "workers": _workers(found.known_by),
+    }
+
+
+def _workers(known_by: tuple[str, ...] | None) -> str | None:
+    if known_by is None:
+        return None
+    return "nobody" if not known_by else ",".join(known_by)
