@@ -83,6 +83,7 @@ class JobStore:
     def __init__(self, connection: Connection, schema: str) -> None:
         self.connection = connection
         self.schema = schema
+        self.walked_to: int | None = None
 
     @contextmanager
     def transaction(self, *, needed: bool = True) -> Iterator[None]:
@@ -156,7 +157,8 @@ class JobStore:
         """Lock up to `limit` runnable jobs for `pool` and return them in the order they should start.
 
         Of one named queue come at most `per_queue`, to be run one after the other: the pool holds the queue.
-        `walk_from` is the queue id from which free queues are looked for when those of the first jobs are all held.
+        `walk_from` is the queue id from which free queues are looked for when those of the first jobs are all held;
+        `walked_to` then says how far that came, None when all have been looked at.
         """
         try:
             cursor = self.connection.cursor(binary=True)
@@ -177,6 +179,7 @@ class JobStore:
             rows = cursor.fetchall()
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
+        self.walked_to = rows.pop()[12] if rows and rows[-1][0] is None else None
         if len(rows) > 1:
             rows.sort(key=_ORDER)
         return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]

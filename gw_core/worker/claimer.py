@@ -152,10 +152,13 @@ class Claimer(Service):
         self._next_poll = now + self._poll_every
         jobs = self._claim(store, limit)
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
-        self._may_find = len(jobs) >= limit or any(job.queue_id is not None for job in jobs)
+        # And when very many queues are held, the next claim goes on where this one stopped looking.
+        self._may_find = (
+            len(jobs) >= limit or store.walked_to is not None or any(job.queue_id is not None for job in jobs)
+        )
         if jobs:
             self._hand_over(jobs)
-        elif self._on_drained is not None and self._is_drained(store):
+        elif self._on_drained is not None and not self._may_find and self._is_drained(store):
             self._on_drained()
         return AT_ONCE if self._may_find or self._nudged else self._until_poll(now)
 
@@ -170,6 +173,7 @@ class Claimer(Service):
             per_queue=1 if mean is None else max(1, min(limit, self._in_window(mean))),
             forbidden_flags=flags,
             now=self._client_time(),
+            walk_from=0 if store.walked_to is None else store.walked_to + 1,
         )
         self._ledger.enter(jobs)
         self._claim_in_doubt = False

@@ -7,7 +7,8 @@
 -- What a claim costs must not grow with what it cannot take:
 -- * Jobs of later are stepped over by asking for each priority that occurs (`levels`), instead of reading past them.
 -- * Jobs of held queues are read up to the first `reach` queued jobs (`near`). When those are used up, `walk` steps from
---   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`).
+--   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A walk that
+--   got tired is answered as a last row without an id, with the queue where the next claim can go on.
 -- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.
 -- Both kinds together are cut to the limit (`taken`): a pool must not take what it has no thread for, nor a less urgent
 -- job because it is of the other kind. What was locked beyond that is free again when the statement ends.
@@ -200,27 +201,35 @@ locked_queues as (
      set locked_at = now(),
          locked_by = %(pool)s
    where queues.id = any(array(select distinct job_queue_id from taken))
+),
+claimed as (
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set attempts = jobs.attempts + 1,
+         locked_at = now(),
+         locked_by = %(pool)s
+   where jobs.id = any(array(select id from taken))
+  returning
+    jobs.id,
+    jobs.task_id,
+    jobs.payload::text as payload,
+    jobs.attempts,
+    jobs.max_attempts,
+    jobs.priority,
+    date_part('epoch', jobs.run_at) as run_at,
+    date_part('epoch', jobs.created_at) as created_at,
+    date_part('epoch', jobs.updated_at) as updated_at,
+    jobs.revision,
+    jobs.key,
+    jobs.flags::text as flags,
+    jobs.job_queue_id,
+    (select queues.queue_name
+       from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+      where queues.id = jobs.job_queue_id) as queue_name,
+    jobs.last_error
 )
-update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   set attempts = jobs.attempts + 1,
-       locked_at = now(),
-       locked_by = %(pool)s
- where jobs.id = any(array(select id from taken))
-returning
-  jobs.id,
-  jobs.task_id,
-  jobs.payload::text,
-  jobs.attempts,
-  jobs.max_attempts,
-  jobs.priority,
-  date_part('epoch', jobs.run_at),
-  date_part('epoch', jobs.created_at),
-  date_part('epoch', jobs.updated_at),
-  jobs.revision,
-  jobs.key,
-  jobs.flags::text,
-  jobs.job_queue_id,
-  (select queues.queue_name
-     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-    where queues.id = jobs.job_queue_id),
-  jobs.last_error
+select * from claimed
+union all
+select null, null, null, null, null, null, null, null, null, null, null, null, walk.queue_id, null, null
+  from walk
+ where walk.steps >= %(reach)s
+   and walk.queue_id is not null

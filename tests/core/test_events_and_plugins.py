@@ -189,7 +189,7 @@ def test_wrappers_are_entered_in_the_order_of_the_plugins(site: Site) -> None:
     notes: list[str] = []
     site.add(payload={"n": 1})
     result = site.run_once(
-        {"work": lambda payload: notes.append("task") or None}, plugins=[Wrapper("a", notes), Wrapper("b", notes)]
+        {"work": lambda payload: notes.extend(["task"])}, plugins=[Wrapper("a", notes), Wrapper("b", notes)]
     )
 
     assert notes == ["a in", "b in", "task", "b out", "a out"]

@@ -241,3 +241,25 @@ def test_the_delay_of_a_failure_counts_by_the_clock_given(queue: Queue) -> None:
 
     assert queue.claim(now=queue.now() + timedelta(minutes=9)) == []
     assert queue.claim_ids(now=queue.now() + timedelta(minutes=11)) == [job.id]
+
+
+def test_a_walk_past_very_many_held_queues_goes_on_where_it_stopped(queue: Queue) -> None:
+    queue.store.register_tasks(["mail"])
+    queue.run(
+        "insert into _private_job_queues (queue_name, locked_at) "
+        "select 'held' || n, now() from generate_series(1, 350) as n"
+    )
+    queue.run(
+        "insert into _private_jobs (job_queue_id, task_id) "
+        "select queues.id, tasks.id from _private_job_queues as queues, _private_tasks as tasks"
+    )
+    free = queue.add(queue_name="free", priority=9)
+
+    claims, walk_from = 1, 0
+    while not (found := queue.claim_ids(limit=10, walk_from=walk_from)):
+        assert queue.store.walked_to is not None, "a queue was overlooked"
+        claims, walk_from = claims + 1, queue.store.walked_to + 1
+
+    assert (found, claims) == ([free], 4)
+    assert queue.claim(limit=10, walk_from=walk_from) == []
+    assert queue.store.walked_to is None
