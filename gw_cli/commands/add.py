@@ -1,18 +1,21 @@
-"""`gw add`: add a job."""
+"""`gw add`: add a job, or those of a file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gw_cli import options, output
-from gw_cli.arguments import moment, payload_text, whole_number
+from gw_cli.arguments import moment, one_of, payload_text, whole_number
+from gw_cli.exit_codes import ExitCode
 from gw_cli.frame import command, new_app
 from gw_cli.session import configured, open_client
 from gw_cli.shapes import job_record
 
 if TYPE_CHECKING:
+    from gw_cli.configuration import Configuration
     from gw_core import Job
 
 app = new_app()
@@ -20,7 +23,9 @@ app = new_app()
 
 @command(app, "add")
 def add(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="The task that is to run, such as reports/weekly.")],
+    task: Annotated[
+        str | None, typer.Argument(metavar="TASK", help="The task that is to run, such as reports/weekly.")
+    ] = None,
     payload: Annotated[
         str | None, typer.Option("--payload", "-p", metavar="JSON", help="What the task gets; - reads stdin.")
     ] = None,
@@ -50,18 +55,46 @@ def add(
     flag: Annotated[
         list[str] | None, typer.Option("--flag", metavar="FLAG", help="Mark the job; may be repeated.")
     ] = None,
+    from_file: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FILE", help="Add the jobs of a file, JSON lines or CSV; - reads stdin."),
+    ] = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="What the file is: jsonl or csv. [default: by its name]"),
+    ] = None,
+    on_error: Annotated[
+        str, typer.Option("--on-error", metavar="WHAT", help="At a line that is no job: stop, or skip it.")
+    ] = "stop",
     as_json: options.Json = False,
     connection: options.Connection = None,
     schema: options.Schema = None,
     pg_bin: options.PgBin = None,
     config: options.Config = None,
-) -> None:
-    """Add a job.
+) -> int:
+    """Add a job, or with --from those of a file.
 
-    Prints its id; on a terminal, a sentence.
+    Prints its id; on a terminal, a sentence. The lines of a file go in batches, each all or nothing; what they leave
+    out is taken from the other options.
     """
     from gw_core import InvalidInputError, JobKeyMode, JobSpec
 
+    if from_file is not None:
+        if not payload is payload_file is job_key is None:
+            raise InvalidInputError("payloads and keys stand on the lines of the file; leave the options out")
+        defaults = {
+            "task": task,
+            "queue_name": queue,
+            "run_at": moment("--run-at", run_at),
+            "max_attempts": whole_number("--max-attempts", max_attempts),
+            "priority": whole_number("--priority", priority),
+            "flags": tuple(flag) if flag else None,
+        }
+        JobSpec(**{"task": "any", **_given(defaults)})  # a wrong option is not the fault of every line
+        configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+        return _add_from(configuration, from_file, file_format, on_error, _given(defaults), as_json=as_json)
+    if task is None:
+        raise InvalidInputError("missing argument 'TASK', or --from FILE; see gw add --help")
     if job_key_mode is not None and job_key is None:
         raise InvalidInputError("--job-key-mode was given without a key; give --job-key as well")
     spec = JobSpec(
@@ -81,6 +114,31 @@ def add(
     if job is None:
         raise InvalidInputError("the job was not added: a plugin skipped it")
     _answer(job, untouched=spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE and job.revision > 0, as_json=as_json)
+    return ExitCode.OK
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _add_from(
+    configuration: Configuration,
+    path: str,
+    file_format: str | None,
+    on_error: str,
+    defaults: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> ExitCode:
+    from gw_cli import importing, job_files  # late: one job needs neither threads nor CSV
+
+    one_of("--on-error", on_error, importing.ON_ERROR)
+    one_of("--format", file_format, ("jsonl", "csv"))
+    as_csv = file_format == "csv" or (file_format is None and path.lower().endswith(".csv"))
+    with job_files.opened(path) as source, open_client(configuration) as client:
+        return importing.add_from(
+            client, source, as_csv=as_csv, defaults=defaults, skip=on_error == "skip", as_json=as_json
+        )
 
 
 def _answer(job: Job, *, untouched: bool, as_json: bool) -> None:

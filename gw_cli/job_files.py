@@ -1,0 +1,201 @@
+"""Read jobs from files: JSON lines or CSV, a line at a time, each fault with the number of its line."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from gw_cli.arguments import STDIN, checked_json, moment, whole_number
+from gw_cli.text import visible
+from gw_core import InvalidInputError, JobKeyMode, JobSpec
+
+LONGEST_LINE: Final = 64 * 1024 * 1024
+"""A line longer than this is refused, so that a file of another kind does not end up in memory whole."""
+
+NUL: Final = b"\\u0000"
+NAMES: Final = ("task", "payload", "queue", "run_at", "max_attempts", "key", "key_mode", "priority", "flags")
+"""What a line may say, in the words of `gw list --json`."""
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A line of JSON; the payload stays the text it is."""
+
+    task: str | None = None
+    payload: msgspec.Raw = msgspec.Raw()  # empty when the line has none; msgspec knows no union with it
+    queue: str | None = None
+    run_at: str | None = None
+    max_attempts: int | None = None
+    key: str | None = None
+    key_mode: str | None = None
+    priority: int | None = None
+    flags: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A line that is no job, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedJob:
+    """A job and the line it stands on."""
+
+    line: int
+    spec: JobSpec
+
+
+Entry = NumberedJob | Fault
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """Open the file, or stdin for `-`."""
+    if path == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(path).expanduser().open("rb")
+    except OSError as error:
+        raise InvalidInputError(f"the file '{visible(path)}' cannot be read: {error.strerror}") from error
+    with file:
+        yield file
+
+
+def read(source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any]) -> Iterator[Entry]:
+    """Yield what the lines say; `defaults` are the fields of `JobSpec` that a line may leave out."""
+    entries = _csv(source) if as_csv else _json_lines(source)
+    for number, line in entries:
+        if isinstance(line, str):
+            yield Fault(number, line)
+            continue
+        try:
+            yield NumberedJob(number, _spec(line, defaults))
+        except InvalidInputError as error:
+            yield Fault(number, str(error))
+
+
+def _spec(line: _Line, defaults: Mapping[str, Any]) -> JobSpec:
+    fields = dict(defaults)
+    if line.task is not None:
+        fields["task"] = line.task
+    if "task" not in fields:
+        raise InvalidInputError("it names no task; give one on the line, or one for all lines as TASK")
+    if len(payload := memoryview(line.payload)):
+        _check_nul(payload.tobytes())
+        fields["payload"] = line.payload
+    if line.queue is not None:
+        fields["queue_name"] = line.queue
+    if line.run_at is not None:
+        fields["run_at"] = moment("run_at", line.run_at)
+    if line.max_attempts is not None:
+        fields["max_attempts"] = line.max_attempts
+    if line.key is not None:
+        fields["job_key"] = line.key
+    if line.key_mode is not None:
+        fields["job_key_mode"] = JobKeyMode.of(line.key_mode)
+    if line.priority is not None:
+        fields["priority"] = line.priority
+    if line.flags is not None:
+        fields["flags"] = line.flags
+    return JobSpec(**fields)
+
+
+def _check_nul(payload: bytes) -> None:
+    # Two backslashes are a backslash, and what follows them is plain text.
+    if NUL in payload and NUL in payload.replace(b"\\\\", b""):
+        raise InvalidInputError("the payload contains \\u0000, which PostgreSQL cannot hold in a text; remove it")
+
+
+# -- JSON lines ------------------------------------------------------------------------------------------------------
+
+
+def _json_lines(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
+    decode = msgspec.json.Decoder(_Line).decode
+    number = 0
+    while text := source.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(text) > LONGEST_LINE:
+            raise InvalidInputError(f"line {number} is longer than {LONGEST_LINE} bytes; is this a file of jobs?")
+        if number == 1:
+            text = text.removeprefix(b"\xef\xbb\xbf")
+        if text.isspace() or not text:
+            continue
+        try:
+            yield number, decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            yield number, f"it is no job as JSON: {_gist(error)}"
+
+
+def _gist(error: Exception) -> str:
+    text = str(error)
+    if text.startswith("Object contains unknown field"):
+        return f"{text[:1].lower()}{text[1:]}; it may have {', '.join(NAMES)}"
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+# -- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def _csv(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
+    csv.field_size_limit(LONGEST_LINE)
+    reader = csv.reader(_decoded(source), strict=True)
+    heads = _heads(next(reader, None))
+    number = reader.line_num + 1
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            yield number, f"it is no line of CSV: {error}"
+            number = reader.line_num + 1
+            continue
+        if row is None:
+            return
+        if row:
+            yield number, _from_cells(heads, row)
+        number = reader.line_num + 1
+
+
+def _decoded(source: BinaryIO) -> Iterator[str]:
+    for number, line in enumerate(iter(lambda: source.readline(LONGEST_LINE + 1), b""), 1):
+        if len(line) > LONGEST_LINE:
+            raise InvalidInputError(f"line {number} is longer than {LONGEST_LINE} bytes; is this a file of jobs?")
+        try:
+            yield (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode()
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(f"line {number} is not UTF-8: byte {error.start + 1} does not fit") from None
+
+
+def _heads(row: list[str] | None) -> list[str]:
+    heads = [each.strip() for each in row or ()]
+    wrong = [each for each in heads if each not in NAMES]
+    if not heads or wrong or len(set(heads)) < len(heads):
+        named = f", not '{visible(wrong[0])}'" if wrong else ""
+        raise InvalidInputError(f"line 1 must name the columns, each once, from {', '.join(NAMES)}{named}")
+    return heads
+
+
+def _from_cells(heads: list[str], row: list[str]) -> _Line | str:
+    if len(row) != len(heads):
+        return f"it has {len(row)} cells, and line 1 names {len(heads)} columns"
+    cells: dict[str, Any] = {head: cell for head, cell in zip(heads, row, strict=True) if cell}
+    try:
+        if "payload" in cells:
+            cells["payload"] = msgspec.Raw(checked_json(cells["payload"], "the payload"))
+        for name in ("max_attempts", "priority"):
+            if name in cells:
+                cells[name] = whole_number(name, cells[name])
+    except InvalidInputError as error:
+        return str(error)
+    if "flags" in cells:
+        cells["flags"] = [each for each in cells["flags"].split(",") if each]
+    return _Line(**cells)
