@@ -77,6 +77,12 @@ class NodeWorker:
             done = self._cli(url, schema, "--once", *arguments, folder=folder)
         return done.stdout + done.stderr
 
+    def clean_up(self, url: str, tasks: Mapping[str, str], *what: str, schema: str = "graphile_worker") -> str:
+        """Run `--cleanup` as a worker that knows `tasks`; return the output."""
+        with _folder_with(tasks) as folder:
+            done = self._cli(url, schema, "--cleanup", ",".join(what), folder=folder)
+        return done.stdout + done.stderr
+
     @contextmanager
     def running(
         self,
@@ -84,9 +90,15 @@ class NodeWorker:
         tasks: Mapping[str, str],
         *arguments: str,
         schema: str = "graphile_worker",
+        preset: Mapping[str, Any] | None = None,
     ) -> Iterator[RunningWorker]:
-        """A worker that runs until the block ends; it is listening when the block begins."""
+        """A worker that runs until the block ends; it is connected when the block begins.
+
+        `preset` has the options that the command line lacks, such as `localQueue`.
+        """
         with _folder_with(tasks) as folder:
+            if preset is not None:
+                (folder / "graphile.config.js").write_text(f"module.exports = {json.dumps({'worker': preset})};\n")
             command = self._command(url, schema, *arguments)
             worker = RunningWorker(command, folder)
             try:
@@ -101,7 +113,7 @@ class NodeWorker:
         done = subprocess.run(
             [str(self.node), "--no-warnings", "--input-type=module", "-"],
             input=RUNNER.replace("%s", body),
-            env={**_environment(), "GW_INTEROP": json.dumps(given)},
+            env={**environment(), "GW_INTEROP": json.dumps(given)},
             text=True,
             capture_output=True,
             timeout=60,
@@ -120,7 +132,7 @@ class NodeWorker:
         done = subprocess.run(
             self._command(url, schema, *arguments),
             cwd=folder or tempfile.gettempdir(),
-            env=_environment(),
+            env=environment(),
             text=True,
             capture_output=True,
             timeout=100,
@@ -138,7 +150,7 @@ class RunningWorker:
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self.process = subprocess.Popen(
-            command, cwd=folder, env=_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command, cwd=folder, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, name="node-output")
@@ -149,8 +161,8 @@ class RunningWorker:
         """Everything the worker has written."""
         return "".join(self._lines)
 
-    def wait_until_ready(self) -> None:
-        wait_until(lambda: READY in self.output or self.process.poll() is not None, deadline_seconds=30, what=READY)
+    def wait_until_ready(self, words: str = READY) -> None:
+        wait_until(lambda: words in self.output or self.process.poll() is not None, deadline_seconds=30, what=words)
         assert self.process.poll() is None, self.output
 
     def wait_until_ended(self, *, deadline_seconds: float = 30) -> int:
@@ -236,12 +248,12 @@ def _cache_folder() -> Path:
     return folder
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """The environment without what would lead the worker to another database."""
     return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PG", "GRAPHILE_")) and name not in ("DATABASE_URL", "NODE_OPTIONS")
+        if not name.startswith(("PG", "GRAPHILE_", "GW_")) and name not in ("DATABASE_URL", "NODE_OPTIONS")
     }
 
 

@@ -1,0 +1,215 @@
+"""Node.js and we run jobs at the same time on one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from both_sides import BATCHES, NOTES, Kind, Site, by_node, side_by_side, site as opened
+from node_worker import NEWEST, OLDEST_WITH_BATCHES, RunningWorker
+from queue_schema import Row
+
+from gw_core import JobSpec
+
+pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
+
+KINDS = [Kind(OLDEST_WITH_BATCHES), Kind(NEWEST), Kind(NEWEST, BATCHES)]
+ANY_KIND = pytest.mark.parametrize("kind", KINDS, ids=str)
+
+A_MINUTE = "60000"
+AT_ONCE_SECONDS = 10.0
+"""Far below the poll interval, with room for a busy machine."""
+
+
+@pytest.fixture
+def site(database_url: str) -> Iterator[Site]:
+    with opened(database_url) as site:
+        yield site
+
+
+# -- heard of at once, however it was added --------------------------------------------------------------------------
+
+Add = Callable[[Site, Kind, list[str]], object]
+WAYS: dict[str, Add] = {
+    "the client": lambda site, kind, tasks: [site.client.add(task) for task in tasks],
+    "the client, many": lambda site, kind, tasks: site.client.add_many([JobSpec(task=task) for task in tasks]),
+    "the program": lambda site, kind, tasks: [site.gw("add", task) for task in tasks],
+    "SQL": lambda site, kind, tasks: [site.schema.add_job(task) for task in tasks],
+    "SQL, many": lambda site, kind, tasks: site.schema.add_jobs(*({"identifier": task} for task in tasks)),
+    "a trigger": lambda site, kind, tasks: site.run("insert into public.orders select unnest(%s::text[])", tasks),
+    "Node": lambda site, kind, tasks: by_node(
+        site, kind.node, "for (const task of input.tasks) await utils.addJob(task, {});", tasks=tasks
+    ),
+    "Node, many": lambda site, kind, tasks: by_node(
+        site, kind.node, "await utils.addJobs(input.tasks.map((identifier) => ({ identifier })));", tasks=tasks
+    ),
+}
+A_TRIGGER = """
+create table public.orders (task text);
+create function public.on_order() returns trigger language plpgsql as $$
+begin
+  perform graphile_worker.add_job(new.task);
+  return new;
+end;
+$$;
+create trigger on_order after insert on public.orders for each row execute function public.on_order();
+"""
+
+
+@ANY_KIND
+def test_a_job_added_in_any_way_is_picked_up_at_once_by_either_side(site: Site, kind: Kind) -> None:
+    site.schema.connection.execute(A_TRIGGER.encode())
+    with side_by_side(
+        site, kind, node={"in_node": NOTES["node"]}, python={"in_python": NOTES["python"]}, poll=A_MINUTE
+    ) as workers:
+        for number, (way, add) in enumerate(WAYS.items(), start=1):
+            add(site, kind, ["in_node", "in_python"])
+            site.wait_for(2 * number)
+            site.wait_until_settled()
+            late = site.ledger("begun - added_at > make_interval(secs => %s)", AT_ONCE_SECONDS)
+            assert late == [], way
+
+    entries = site.ledger()
+    assert len(entries) == 2 * len(WAYS)
+    assert {(entry["task"], entry["side"]) for entry in entries} == {("in_node", "node"), ("in_python", "python")}
+    assert_all_went_well(kind, *workers)
+
+
+# -- both at once ------------------------------------------------------------------------------------------------------
+
+# In ordered queues every job is for both; in torn ones some are only for one side.
+# The task `unknown` stands at the head of the first ordered queue, where it must hold up nobody.
+A_LOT = """
+select count(*) from graphile_worker.add_jobs(array(
+  select (identifier, json_build_object('n', n), queue, now() - interval '1 hour' + n * interval '1 ms',
+          null, null, n %% 5, null)::graphile_worker.job_spec
+    from (
+           select 'unknown' as identifier, 'ordered-0' as queue, 0 as n from generate_series(1, 5)
+           union all
+           select 'shared', null, n from generate_series(1, 900) as n
+           union all
+           select (array['for_node', 'for_python'])[1 + n %% 2], null, n from generate_series(1, 200) as n
+           union all
+           select 'shared', 'ordered-' || n %% 24, n from generate_series(1, 720) as n
+           union all
+           select (array['shared', 'for_node', 'for_python'])[1 + n %% 3], 'torn-' || n %% 8, n
+             from generate_series(1, 200) as n
+         ) as wanted
+))
+"""
+TO_RUN = 900 + 200 + 720 + 200
+
+
+@ANY_KIND
+def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_in_order(site: Site, kind: Kind) -> None:
+    with side_by_side(
+        site,
+        kind,
+        node={"shared": NOTES["node"], "for_node": NOTES["node"]},
+        python={"shared": NOTES["python"], "for_python": NOTES["python"]},
+        poll="100",
+    ) as workers:
+        with site.schema.connection.transaction():
+            site.run(A_LOT)
+            untouched = rows_of(site, "unknown")
+        site.wait_for(TO_RUN)
+        site.wait_until_settled(left=[row["id"] for row in untouched])
+
+    assert len(site.ledger()) == TO_RUN
+    assert site.run("select job_id from public.ledger group by job_id having count(*) > 1") == []
+    assert overlaps(site) == []
+    assert out_of_order(site) == []
+    assert sides_of(site, "for_node") == {"node"}
+    assert sides_of(site, "for_python") == {"python"}
+    assert sides_of(site, "shared") == {"node", "python"}
+    assert rows_of(site, "unknown") == untouched
+    assert site.locks() == []
+    assert_all_went_well(kind, *workers)
+
+
+def rows_of(site: Site, task: str) -> list[Row]:
+    return site.run(
+        "select jobs.* from :S._private_jobs as jobs join :S._private_tasks as tasks on tasks.id = jobs.task_id"
+        " where tasks.identifier = %s order by jobs.id",
+        task,
+    )
+
+
+def sides_of(site: Site, task: str) -> set[object]:
+    return {entry["side"] for entry in site.ledger("task = %s", task)}
+
+
+def overlaps(site: Site) -> list[Row]:
+    """Jobs that began before their predecessor in the queue had ended."""
+    return site.run(
+        "select * from (select *, lag(ended) over (partition by queue order by begun) as predecessor_ended"
+        " from public.ledger where queue is not null) as entries where predecessor_ended > begun"
+    )
+
+
+def out_of_order(site: Site) -> list[Row]:
+    return site.run(
+        "select * from (select *, row_number() over (partition by queue order by begun) as was,"
+        " row_number() over (partition by queue order by priority, run_at, job_id) as should_be"
+        " from public.ledger where queue like 'ordered-%%') as entries where was <> should_be"
+    )
+
+
+# -- each with what it knows -------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(site: Site) -> None:
+    for queue in (None, "q"):
+        for task in ("for_node", "for_python"):
+            site.schema.add_job(task, queue_name=queue)
+    theirs = rows_of(site, "for_node")
+
+    site.gw_run_once({"for_python": NOTES["python"]})
+    assert site.schema.jobs() == theirs
+
+    site.schema.add_job("for_python", queue_name="q")
+    ours = rows_of(site, "for_python")
+    Kind(NEWEST).node.run_once(site.url, {"for_node": NOTES["node"]})
+    assert site.schema.jobs() == ours
+    assert len(site.ledger("ended is not null")) == 4
+
+
+# -- whoever installs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [OLDEST_WITH_BATCHES, NEWEST])
+def test_node_installs_and_we_run(empty_database_url: str, version: str) -> None:
+    node = Kind(version).node
+    node.install_schema(empty_database_url)
+    with opened(empty_database_url) as site:
+        by_node(site, node, 'await utils.addJob("note", {}, { queueName: "q" }); await utils.addJob("note", {});')
+
+        said = site.gw_run_once({"note": NOTES["python"]})
+
+        assert [entry["side"] for entry in site.ledger("ended is not null")] == ["python", "python"]
+        assert site.schema.jobs() == []
+        assert "WARN" not in said
+
+
+@pytest.mark.parametrize("version", [OLDEST_WITH_BATCHES, NEWEST])
+def test_we_install_and_node_runs(empty_database_url: str, version: str) -> None:
+    with opened(empty_database_url) as site:
+        site.gw("migrate")
+        site.gw("add", "note", "--queue", "q")
+        site.client.add("note")
+
+        Kind(version).node.run_once(site.url, {"note": NOTES["node"]})
+
+        assert [entry["side"] for entry in site.ledger("ended is not null")] == ["node", "node"]
+        assert site.schema.jobs() == []
+
+
+# -- what they say -----------------------------------------------------------------------------------------------------
+
+
+def assert_all_went_well(kind: Kind, theirs: RunningWorker, ours: RunningWorker) -> None:
+    """Neither warned of anything, apart from 0.17 of the revision that it does not know."""
+    warnings = [line for line in theirs.output.splitlines() if "WARN" in line]
+    assert len(warnings) == (1 if kind.version == OLDEST_WITH_BATCHES else 0), theirs.output
+    assert "ERROR" not in theirs.output
+    assert not any(word in ours.output for word in ("WARN", "ERROR", "Traceback")), ours.output
