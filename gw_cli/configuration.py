@@ -131,6 +131,15 @@ def _count(smallest: int, largest: int) -> Callable[[object], int]:
     return read
 
 
+def _factor(raw: object) -> float:
+    known = float(raw) if isinstance(raw, int | float) and not isinstance(raw, bool) else None
+    if isinstance(raw, str) and re.fullmatch(r"[0-9]{1,7}([.][0-9]{1,6})?", raw):
+        known = float(raw)
+    if known is None or not 1 <= known <= 1_000_000:
+        raise ValueError("give a number from 1 to 1000000")
+    return known
+
+
 def _switch(raw: object) -> bool:
     if isinstance(raw, bool):
         return raw
@@ -289,6 +298,69 @@ GRACE_PERIOD: Final = Setting[timedelta](
     default=_CORE.grace_period,
     write=format_duration,
 )
+RECOVER: Final = Setting[bool](
+    name="recover",
+    help="Give back the jobs of workers that went silent.",
+    read=_switch,
+    default=_CORE.recover,
+    write=_written_switch,
+)
+HEARTBEAT_INTERVAL: Final = Setting[timedelta](
+    name="heartbeat-interval",
+    metavar="SPAN",
+    help="How often a worker says that it lives; always, also without --recover.",
+    read=_at_least(timedelta(milliseconds=1), _duration),
+    default=_CORE.heartbeat_interval,
+    write=format_duration,
+)
+SWEEP_INTERVAL: Final = Setting[timedelta](
+    name="sweep-interval",
+    metavar="SPAN",
+    help="How often --recover looks for silent workers.",
+    read=_at_least(timedelta(milliseconds=1), _duration),
+    default=_CORE.sweep_interval,
+    write=format_duration,
+)
+SWEEP_THRESHOLD: Final = Setting[timedelta](
+    name="sweep-threshold",
+    metavar="SPAN",
+    help="How long a worker may be silent before it counts as dead.",
+    read=_duration,
+    default=_CORE.sweep_threshold,
+    write=format_duration,
+)
+RECOVERY_DELAY: Final = Setting[timedelta](
+    name="recovery-delay",
+    metavar="SPAN",
+    help="How long a job that was taken from a dead worker waits before it may run again.",
+    read=_duration,
+    default=_CORE.recovery_delay,
+    write=format_duration,
+)
+ORPHANS_AFTER: Final = Setting[timedelta](
+    name="orphans-after",
+    metavar="SPAN",
+    help="How old the latest lock of a worker without a heartbeat, such as one of Node.js, must be to be taken away.",
+    read=_duration,
+    default=_CORE.orphans_after,
+    write=format_duration,
+)
+RESILIENT_FLAG: Final = Setting[tuple[str, ...]](
+    name="resilient-flag",
+    metavar="FLAG",
+    help="A worker that runs a job with this flag may be silent for longer; may be repeated.",
+    read=_names,
+    default=tuple(_CORE.resilient_flags),
+    write=_written_names,
+)
+RESILIENT_MULTIPLIER: Final = Setting[float](
+    name="resilient-multiplier",
+    metavar="N",
+    help="How many times longer it may be silent.",
+    read=_factor,
+    default=_CORE.resilient_multiplier,
+    write=lambda value: f"{value:g}",
+)
 LISTEN: Final = Setting[bool](
     name="listen",
     help="Hear of new jobs at once; off, they are found by polling alone.",
@@ -375,6 +447,14 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     POLL_INTERVAL,
     LOOK_AHEAD,
     GRACE_PERIOD,
+    RECOVER,
+    HEARTBEAT_INTERVAL,
+    SWEEP_INTERVAL,
+    SWEEP_THRESHOLD,
+    RECOVERY_DELAY,
+    ORPHANS_AFTER,
+    RESILIENT_FLAG,
+    RESILIENT_MULTIPLIER,
     LISTEN,
     CLIENT_TIME,
     STRICT,

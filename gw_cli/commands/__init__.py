@@ -16,6 +16,8 @@ ENTRIES: Final = (
     Entry("tasks", "Looking", "List the tasks the database knows."),
     Entry("remove", "Jobs", "Remove the job with a key."),
     Entry("cron", "Jobs", "Look at recurring tasks."),
+    Entry("workers", "Workers", "List the workers that run, and those that went silent."),
+    Entry("sweep", "Workers", "Give back the jobs of workers that went silent."),
     Entry("migrate", "Setting up", "Install the schema, or bring it up to date."),
     Entry("config", "Setting up", "Look at the configuration."),
 )

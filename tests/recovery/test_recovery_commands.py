@@ -1,0 +1,96 @@
+"""`gw sweep` and `gw workers`, as processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.cli_support import Ended, Shell
+from recovery_support import Ward, minutes
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def shell(tmp_path: Path, ward: Ward) -> Shell:
+    return Shell(tmp_path, database=ward.url)
+
+
+def told(ended: Ended) -> Any:
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)
+
+
+def test_sweep_gives_back_and_says_what(shell: Shell, ward: Ward) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead", queue_name="q")
+
+    ended = shell.gw("sweep", "--recovery-delay", "90s")
+
+    assert (ended.code, ended.err) == (0, "Gave back 1 job and freed 1 queue.\n")
+    assert ended.out.splitlines()[1].startswith("dead\tstale\t")
+    assert ward.wait_in_seconds(job_id) == pytest.approx(90, abs=5)
+    assert shell.gw("sweep").err == "No worker counts as dead.\n"
+
+
+def test_sweep_tells_a_dry_run_in_json_and_changes_nothing(shell: Shell, ward: Ward) -> None:
+    ward.dead_worker()
+    ward.held_by("dead")
+
+    report = told(shell.gw("sweep", "--dry-run", "--json"))
+
+    assert (report["dry_run"], report["jobs"], [worker["id"] for worker in report["workers"]]) == (True, 1, ["dead"])
+    assert list(report) == ["dry_run", "was_busy", "jobs", "queues", "skipped", "workers"]
+    assert ward.held() == ["dead"]
+
+
+def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward: Ward) -> None:
+    ward.held_by("pool-node", locked_for=minutes(20))
+
+    assert told(shell.gw("sweep", "--json"))["jobs"] == 0
+    assert told(shell.gw("sweep", "--json", "--sweep-threshold", "0s"))["jobs"] == 0
+    assert told(shell.gw("sweep", "--json", "--orphans-after", "15m"))["jobs"] == 1
+
+
+def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell, ward: Ward) -> None:
+    for name in ("first", "second"):
+        ward.a_worker(name, silent_for=minutes(2))
+        ward.held_by(name, locked_for=minutes(30), flags=["mine"] if name == "second" else [])
+    shell.write("gw.toml", 'sweep-threshold = "1m"\nresilient-flag = ["mine"]\nresilient-multiplier = 2.5\n')
+
+    assert [each["id"] for each in told(shell.gw("sweep", "--json"))["workers"]] == ["first"]
+    assert told(shell.gw("sweep", "--json", GW_RESILIENT_MULTIPLIER="1.5"))["jobs"] == 1
+
+
+def test_workers_are_listed(shell: Shell, ward: Ward) -> None:
+    ward.dead_worker()
+    ward.a_worker("alive")
+    ward.held_by("pool-node", locked_for=minutes(20))
+
+    found = told(shell.gw("workers", "--json"))
+
+    assert {each["id"]: each["state"] for each in found} == {
+        "dead": "stale",
+        "alive": "running",
+        "pool-node": "no heartbeat",
+    }
+    assert [each["jobs"] for each in found if each["id"] == "pool-node"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("sweep", "--sweep-threshold", "5"), "--sweep-threshold '5': write a span", id="no unit"),
+        pytest.param(("sweep", "--resilient-multiplier", "0.5"), "give a number from 1", id="a small multiplier"),
+        pytest.param(("run", "--recover", "--sweep-threshold", "40s"), "twice the heartbeat_interval", id="too short"),
+    ],
+)
+def test_wrong_spans_are_refused(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+    shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
+
+    ended = shell.gw(*arguments)
+
+    assert ended.code == 2
+    assert words in ended.err
