@@ -36,6 +36,9 @@ from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import AT_ONCE, Settler, patience
 from gw_core.worker.worker import Worker
 
+MOST_UNSETTLED: Final = 20_000
+"""Outcomes that may wait for the database before no more jobs are claimed: they fill memory and hold their jobs."""
+
 ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None] | None
 
 LOOK_UP_TASKS_AGAIN_AFTER: Final = 60.0
@@ -199,6 +202,8 @@ class Claimer(Service):
 
     def _appetite(self) -> int:
         """Return how many jobs to claim now: for idle threads, and ahead as far as the window reaches."""
+        if self._settler.unsettled >= MOST_UNSETTLED:
+            return 0
         idle, waiting = self._handoff.idle, self._handoff.waiting
         ahead = self._ahead()
         if not idle and waiting > ahead // 2:

@@ -315,3 +315,23 @@ def test_a_row_somebody_keeps_locked_does_not_hold_up_other_results(site: Site) 
         running.heard.wait_for(JobCompleted, count=8)
 
     assert running.heard.of(JobLost) == []
+
+
+def test_results_that_cannot_be_written_do_not_pile_up_without_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gw_core.worker import claimer
+
+    def away() -> Any:
+        raise DatabaseUnavailableError("the database cannot be reached, for the settler alone")
+
+    monkeypatch.setattr(claimer, "MOST_UNSETTLED", 40)
+    done = Ledger()
+    with site.running({"work": done}, poll_interval=ms(20), claim_limit=10, concurrency=2) as running:
+        settler = running.runner._pool._settler  # type: ignore[union-attr]
+        store = settler._store
+        settler._store = away  # type: ignore[method-assign]
+        site.fill(500)
+        wait_until(lambda: len(done.entries) >= 40)
+        running._waiting.join(0.3)
+        assert len(done.entries) <= 40 + 10 + 2 * 10
+        settler._store = store  # type: ignore[method-assign]
+        running.heard.wait_for(JobCompleted, count=500)
