@@ -67,6 +67,10 @@ class TransientDatabaseError(DatabaseError):
     """A deadlock, serialization failure or timeout: the same statement may succeed when repeated."""
 
 
+class DeadlockError(TransientDatabaseError):
+    """The server undid the transaction because it could not go on beside another; nothing of it was stored."""
+
+
 class LockTimeoutError(TransientDatabaseError):
     """A row or table stayed locked by somebody else for longer than the statement may wait."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Final
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
+from gw_core.domain.errors import DeadlockError
 from gw_core.domain.events import Events, JobAdded
 from gw_core.domain.job import Job, JobSpec, check_payload_text
 from gw_core.domain.plugins import Interceptors
@@ -15,6 +17,11 @@ from gw_core.postgres.store import JobStore
 
 BULK: Final = 5_000
 """Jobs in one statement of a bulk: past this a statement gains nothing and only grows in memory."""
+
+MOST_TRIES: Final = 10
+"""How often an add is tried that the server undoes because of a deadlock."""
+
+T = TypeVar("T")
 
 
 class JobAdder:
@@ -37,9 +44,9 @@ class JobAdder:
             return None
         if payload is not None:
             check_payload_text(payload)
-        with self._store(conn) as store:
-            # A plugin may have changed other fields; only a payload it put in place of ours replaces the text.
-            job = store.add(admitted, payload if admitted.payload is spec.payload else None)
+        # A plugin may have changed other fields; only a payload it put in place of ours replaces the text.
+        text = payload if admitted.payload is spec.payload else None
+        job = self._stored(conn, lambda store: store.add(admitted, text))
         if self._events.wants(JobAdded):
             self._events.emit(JobAdded(spec=admitted, job_id=job.id))
         return job
@@ -51,21 +58,31 @@ class JobAdder:
             return []
         # Keys may part a bulk into several statements, as its size does.
         is_parted = len(admitted) > BULK or any(spec.job_key is not None for spec in admitted)
-        with self._store(conn) as store, store.transaction(needed=is_parted):
-            ids = [
-                number
-                for start in range(0, len(admitted), BULK)
-                for number in store.add_many(admitted[start : start + BULK])
-            ]
+
+        def add(store: JobStore) -> list[int]:
+            parts = (admitted[start : start + BULK] for start in range(0, len(admitted), BULK))
+            with store.transaction(needed=is_parted):
+                return [number for part in parts for number in store.add_many(part)]
+
+        ids = self._stored(conn, add)
         if self._events.wants(JobAdded):
             for spec in admitted:
                 self._events.emit(JobAdded(spec=spec, job_id=None))
         return ids
 
-    @contextmanager
-    def _store(self, conn: Connection | None) -> Iterator[JobStore]:
+    def _stored(self, conn: Connection | None, add: Callable[[JobStore], T]) -> T:
+        """Run `add`, in the caller's transaction or, repeating it after a deadlock, in one of our own.
+
+        Adds of the same new keys in opposite orders wait for each other, and the server undoes one of them.
+        """
         if conn is not None:
-            yield JobStore(conn, self._schema)
-            return
-        with self._lender.connection() as connection:
-            yield JobStore(connection, self._schema)
+            return add(JobStore(conn, self._schema))
+        for tries in range(1, MOST_TRIES + 1):
+            try:
+                with self._lender.connection() as connection:
+                    return add(JobStore(connection, self._schema))
+            except DeadlockError:
+                if tries == MOST_TRIES:
+                    raise
+                time.sleep(random.uniform(0.01, 0.05) * tries)
+        raise AssertionError  # the last try has returned or raised

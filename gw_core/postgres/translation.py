@@ -13,6 +13,7 @@ from gw_core.domain.errors import (
     AuthenticationError,
     DatabaseError,
     DatabaseUnavailableError,
+    DeadlockError,
     InvalidJobError,
     LockTimeoutError,
     PermissionDeniedError,
@@ -50,6 +51,8 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
         return _without_state(error)
     if state[:2] in _UNAVAILABLE_CLASSES and not isinstance(error, pg.QueryCanceled):
         return DatabaseUnavailableError(f"the database is not available: {sentence(error)}")
+    if isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
+        return DeadlockError(f"the server undid the statement for another's sake: {sentence(error)}")
     if isinstance(error, pg.LockNotAvailable):
         return LockTimeoutError(f"somebody else keeps rows or tables of the queue locked: {sentence(error)}")
     if state[:2] in _TRANSIENT_CLASSES or isinstance(error, pg.QueryCanceled):
