@@ -39,6 +39,7 @@ def test_in_the_callers_own_transaction_a_deadlock_is_the_callers(database_url: 
         psycopg.connect(database_url) as theirs,
         ThreadPoolExecutor(1) as pool,
     ):
+        queue.add("mail")  # whoever adds the first job of a task makes others wait who do too
         queue.add("mail", job_key="a", conn=ours)
         queue.add("mail", job_key="b", conn=theirs)
         other = pool.submit(queue.add, "mail", job_key="a", conn=theirs)
