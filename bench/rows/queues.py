@@ -30,9 +30,9 @@ def rows(bench: Bench) -> Sequence[Row]:
 
 
 def _queues(bench: Bench, queues: int) -> Row:
-    ours = Jobs(count=bench.sizes.queued, queues=queues)
-    few = bench.sizes.queued_node
-    theirs = Jobs(count=few if queues <= few else bench.sizes.queued, queues=queues)
+    # No queue stays without a job, or there would be fewer than the title says.
+    ours = Jobs(count=max(bench.sizes.queued, queues), queues=queues)
+    theirs = Jobs(count=max(bench.sizes.queued_node, queues), queues=queues)
     in_time = How(limit_seconds=bench.sizes.limit_seconds, watched=True)
     return Row(
         name=f"queues-{queues}",
@@ -47,7 +47,7 @@ def _queues(bench: Bench, queues: int) -> Row:
 
 
 def _without_statistics(bench: Bench, queues: int) -> Row:
-    jobs = Jobs(count=bench.sizes.queued, queues=queues)
+    jobs = Jobs(count=max(bench.sizes.queued, queues), queues=queues)
     how = How(analyze=False, prepare=_keep_statistics_missing, limit_seconds=4 * bench.sizes.limit_seconds)
     return Row(
         name=f"queues-{queues}-unanalyzed",
