@@ -112,7 +112,7 @@ class Site:
     def wait_until_settled(self, left: Sequence[int] = ()) -> None:
         """Wait until no job is left but these."""
         wait_until(
-            lambda: self.run("select from :S._private_jobs where id <> all(%s) limit 1", list(left)) == [],
+            lambda: self.run("select 1 from :S._private_jobs where id <> all(%s) limit 1", list(left)) == [],
             deadline_seconds=DEADLINE,
             what="every job to be settled",
         )
