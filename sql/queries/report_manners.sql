@@ -12,4 +12,5 @@ select
   set_config('enable_bitmapscan', 'off', true),
   set_config('max_parallel_workers_per_gather', '0', true),
   set_config('jit', 'off', true),
+  set_config('plan_cache_mode', 'force_custom_plan', true),
   set_config('datestyle', 'ISO', true)

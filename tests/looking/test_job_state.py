@@ -1,0 +1,257 @@
+"""The states of jobs, filters, and what is said of one job: pure rules."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gw_core import InvalidInputError, Job, JobFilter, JobState, PageMark, Quality, Standing, retry_delay
+from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
+from gw_core.domain.job_state import state_of
+from gw_core.domain.queue_report import FEWEST_HITS, projected
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def a_job(*, run_at: datetime = NOW, locked_at: datetime | None = None, **fields: Any) -> Job:
+    long_ago = (NOW - 100 * HOUR).timestamp()
+    given: dict[str, Any] = {"attempts": 0, "max_attempts": 25, "updated_at_epoch": long_ago, **fields}
+    return Job(
+        id=7,
+        task_identifier="mail",
+        payload="{}",
+        priority=0,
+        run_at_epoch=run_at.timestamp(),
+        created_at_epoch=long_ago,
+        revision=0,
+        locked_at_epoch=None if locked_at is None else locked_at.timestamp(),
+        **given,
+    )
+
+
+RUNNING = a_job(locked_at=NOW - HOUR, locked_by="pool-1", attempts=2)
+
+
+def standings(job: Job, **around: Any) -> list[Standing]:
+    found = reasons(job, state_of(job, NOW), Surroundings(now=NOW, **around))
+    return [reason.standing for reason in found]
+
+
+def a_heart(
+    worker: str = "pool-1", *, tasks: frozenset[str] | None = frozenset({"mail"}), ago: timedelta = HOUR * 0
+) -> Heart:
+    return Heart(worker=worker, last_heartbeat_at=NOW - ago, tasks=tasks)
+
+
+# -- states ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("job", "state"),
+    [
+        pytest.param(a_job(), "ready", id="due this moment"),
+        pytest.param(a_job(run_at=NOW + HOUR), "scheduled", id="of later"),
+        pytest.param(RUNNING, "running", id="held"),
+        pytest.param(a_job(run_at=NOW + HOUR, attempts=1, last_error="x"), "backoff", id="failed once"),
+        pytest.param(a_job(run_at=NOW + HOUR, attempts=1), "scheduled", id="begun and given back"),
+        pytest.param(a_job(attempts=1, last_error="x"), "ready", id="failed and due again"),
+        pytest.param(a_job(attempts=25, last_error="x"), "failed", id="out of attempts"),
+        pytest.param(a_job(attempts=25, locked_at=NOW), "running", id="in its last attempt"),
+    ],
+)
+def test_a_job_is_in_one_state(job: Job, state: str) -> None:
+    assert state_of(job, NOW) is JobState(state)
+
+
+# -- filters -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        pytest.param({"state": "gone"}, "ready, scheduled, running", id="no state"),
+        pytest.param({"task": ""}, "task to look for is empty", id="an empty name"),
+        pytest.param({"error": "x" * 1001}, "longer than 1000", id="a long text"),
+        pytest.param({"worker": "a\x00"}, "cannot store", id="a NUL"),
+        pytest.param({"ids": [0]}, "not the id of a job", id="no id"),
+        pytest.param({"ids": range(1, 100_002)}, "at most 100000", id="too many ids"),
+    ],
+)
+def test_a_filter_no_job_can_meet_is_refused(conditions: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        JobFilter(**conditions)
+
+
+def test_a_filter_without_conditions_is_everything() -> None:
+    assert JobFilter().is_everything
+    assert not JobFilter(ids=[]).is_everything
+    assert JobFilter(ids=[3, 1, 3]).ids == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        pytest.param({}, True, id="everything"),
+        pytest.param({"state": "running"}, True, id="its state"),
+        pytest.param({"state": "ready"}, False, id="another state"),
+        pytest.param({"worker": "pool-1", "task": "mail"}, True, id="two that are met"),
+        pytest.param({"worker": "pool-1", "task": "pay"}, False, id="one of two"),
+        pytest.param({"ids": [7]}, True, id="its id"),
+        pytest.param({"ids": []}, False, id="no id"),
+        pytest.param({"flag": "slow"}, False, id="a flag it lacks"),
+        pytest.param({"error": "x"}, False, id="an error it lacks"),
+    ],
+)
+def test_a_filter_matches_what_meets_every_condition(conditions: dict[str, Any], expected: bool) -> None:
+    assert JobFilter(**conditions).matches(RUNNING, JobState.RUNNING) is expected
+
+
+# -- marks and numbers -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0",
+        "9223372036854775807",
+        "turn/-2/2026-01-31_12:00:00.123456/50226,36",
+        "turn/0/-infinity/0,0",
+        "turn/0/0044-03-15_12:00:00_BC/1,1",
+        "queue/5/infinity/12",
+    ],
+)
+def test_a_mark_reads_back_as_it_was_written(text: str) -> None:
+    assert str(PageMark.of(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "x", "9223372036854775808", "turn/0/now/1,1", "queue/1/infinity/1;2", "turn"]
+)
+def test_what_is_no_mark_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="mark an earlier page ended with"):
+        PageMark.of(text)
+
+
+def test_a_count_says_how_good_it_is() -> None:
+    assert (projected(5, 1.0).value, projected(5, 1.0).quality) == (5, Quality.EXACT)
+    assert (projected(500, 0.1).value, projected(500, 0.1).quality) == (5000, Quality.ESTIMATE)
+    assert projected(FEWEST_HITS - 1, 0.1).quality is Quality.ROUGH
+
+
+# -- the attempts to come ----------------------------------------------------------------------------------------------
+
+
+def test_a_waiting_job_is_tried_at_its_moment_and_then_after_each_backoff() -> None:
+    job = a_job(run_at=NOW + HOUR, attempts=1, max_attempts=4, last_error="x")
+
+    planned = retry_schedule(job, JobState.BACKOFF, NOW)
+
+    assert [(each.number, each.inferred) for each in planned] == [(2, False), (3, True), (4, True)]
+    assert planned[0].at == NOW + HOUR
+    assert planned[1].at - planned[0].at == retry_delay(2)
+    assert planned[2].at - planned[1].at == retry_delay(3)
+
+
+def test_a_ready_job_is_tried_from_now_on_which_is_inferred() -> None:
+    planned = retry_schedule(a_job(run_at=NOW - HOUR), JobState.READY, NOW)
+
+    assert (planned[0].number, planned[0].at, planned[0].inferred) == (1, NOW, True)
+    assert planned[-1].number == 25
+
+
+def test_a_running_job_is_tried_again_after_the_backoff_of_this_attempt() -> None:
+    planned = retry_schedule(RUNNING, JobState.RUNNING, NOW)
+
+    assert (planned[0].number, planned[0].at, planned[0].inferred) == (3, NOW + retry_delay(2), True)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(a_job(attempts=25), id="failed for good"),
+        pytest.param(a_job(attempts=25, locked_at=NOW, locked_by="p"), id="in its last attempt"),
+    ],
+)
+def test_a_job_without_attempts_left_is_not_tried(job: Job) -> None:
+    assert retry_schedule(job, state_of(job, NOW), NOW) == ()
+
+
+def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
+    forever = a_job(run_at=datetime.max.replace(tzinfo=UTC) - HOUR)
+
+    assert 0 < len(retry_schedule(forever, JobState.SCHEDULED, NOW)) < 25
+    assert len(retry_schedule(a_job(max_attempts=32767), JobState.READY, NOW)) == 100
+
+
+def test_when_a_job_failed_is_inferred_from_its_backoff() -> None:
+    job = a_job(run_at=NOW + HOUR, attempts=3, last_error="x")
+
+    assert failed_at(job, JobState.BACKOFF) == NOW + HOUR - retry_delay(3)
+    assert failed_at(a_job(), JobState.READY) is None
+    assert failed_at(a_job(run_at=NOW - 100 * HOUR, attempts=25, last_error="x"), JobState.FAILED) is None
+
+
+# -- why it is not running ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("job", "around", "expected"),
+    [
+        pytest.param(a_job(), {"hearts": [a_heart()]}, ["claimable"], id="nothing keeps it"),
+        pytest.param(a_job(), {}, ["no_heartbeat"], id="nobody writes heartbeats"),
+        pytest.param(a_job(), {"hearts": [a_heart(ago=HOUR)]}, ["no_heartbeat"], id="every heart stopped"),
+        pytest.param(a_job(), {"hearts": [a_heart(tasks=frozenset())]}, ["task_unknown"], id="nobody knows the task"),
+        pytest.param(
+            a_job(),
+            {"hearts": [a_heart(tasks=frozenset()), a_heart("b", tasks=None)]},
+            ["claimable"],
+            id="a worker that does not tell may know the task",
+        ),
+        pytest.param(
+            a_job(queue_name="q", queue_id=1),
+            {"hearts": [a_heart()], "queue_held_by": "pool-2", "queue_held_at": NOW - HOUR, "ahead": 3},
+            ["queue_held", "behind_others"],
+            id="its queue is held and others come first",
+        ),
+        pytest.param(a_job(flags='{"slow": true}'), {"hearts": [a_heart()]}, ["flagged"], id="it has a flag"),
+        pytest.param(a_job(run_at=NOW + HOUR), {"hearts": [a_heart()]}, ["scheduled"], id="of later"),
+        pytest.param(
+            a_job(run_at=NOW + HOUR, attempts=1, last_error="x"),
+            {"hearts": [a_heart(tasks=frozenset())]},
+            ["backoff", "task_unknown"],
+            id="waits for its next attempt, which nobody will make",
+        ),
+        pytest.param(a_job(attempts=25), {}, ["failed"], id="failed for good"),
+        pytest.param(RUNNING, {"hearts": [a_heart()]}, ["running"], id="runs"),
+        pytest.param(RUNNING, {"hearts": [a_heart(ago=HOUR)]}, ["running", "worker_silent"], id="its worker is silent"),
+        pytest.param(
+            a_job(locked_at=NOW - 5 * HOUR, locked_by="pool-1", attempts=2),
+            {},
+            ["running", "lock_stale"],
+            id="its lock is stale",
+        ),
+        pytest.param(
+            a_job(locked_at=NOW - HOUR, locked_by="p", attempts=25, updated_at_epoch=NOW.timestamp()),
+            {},
+            ["running", "retired"],
+            id="removed while it runs",
+        ),
+    ],
+)
+def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: list[str]) -> None:
+    assert standings(job, **around) == expected
+
+
+def test_a_reason_names_who_and_how_long() -> None:
+    job = a_job(queue_name="letters", queue_id=1)
+    around = Surroundings(
+        now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), hearts=[a_heart()]
+    )
+
+    (reason,) = reasons(job, JobState.READY, around)
+
+    assert reason.sentence == "its queue letters is held by pool-2, for 1h30m"
+    assert not reason.inferred
