@@ -5,13 +5,14 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 # Two processes at least, or the tests that wait for something would hold up those that compute.
 PYTEST_ARGS ?= -n auto --maxprocesses 4
 
-.PHONY: help demo test check format venv
+.PHONY: help demo test check format venv bench
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
 	@echo 'make test     run every check and every test'
 	@echo 'make check    formatting, lint, types, imports'
 	@echo 'make format   put the code into shape'
+	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
 	@echo 'make venv     only make $(VENV)'
 
 demo:
@@ -33,3 +34,6 @@ format: venv
 
 venv:
 	@sh .ci/venv $(VENV) dev
+
+bench: venv
+	$(PYTHON_IN_VENV) -m bench $(BENCH_ARGS)
