@@ -125,7 +125,7 @@ class Care:
     def survey(self, jobs: JobFilter) -> Survey:
         """Count the jobs a filter means, and change nothing."""
         with self._connection() as connection:
-            found = _rows(connection, query("survey_jobs", self.schema), _conditions(jobs))[0]
+            found = rows(connection, query("survey_jobs", self.schema), _conditions(jobs))[0]
         count, highest, running, locked, unfailed = found
         return Survey(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
 
@@ -179,9 +179,9 @@ class Care:
         """Take every lock from workers known to be dead, tell the others, and return what was freed."""
         with self._transaction() as connection:
             names = {"worker_ids": list(worker_ids)}
-            _rows(connection, query("hold_locked_jobs", self.schema), names)
+            rows(connection, query("hold_locked_jobs", self.schema), names)
             freed = self._locks(connection, worker_ids)
-            _rows(connection, query("force_unlock_workers", self.schema), names)
+            rows(connection, query("force_unlock_workers", self.schema), names)
             self._announce(connection, sum(each.jobs + each.queues for each in freed))
         return freed
 
@@ -207,7 +207,7 @@ class Care:
         bounds = {"after": after, "through": through, "limit": self.batch}
         values = {**_conditions(jobs), **bounds, **({} if ids is None else {"ids": list(ids)})}
         with self._transaction() as connection:
-            held = [_Held(*row) for row in _rows(connection, query("hold_jobs", self.schema), values)]
+            held = [_Held(*row) for row in rows(connection, query("hold_jobs", self.schema), values)]
             done, reasons = act(connection, held)
         skipped = [
             Skipped(each.id, each.task, reasons.get(each.id, SkipReason.LOCKED), each.locked_by)
@@ -241,8 +241,8 @@ class Care:
     def _run(self, connection: Connection, name: str, jobs: Sequence[_Held], **values: Any) -> set[int]:
         if not jobs:
             return set()
-        rows = _rows(connection, query(name, self.schema), {"ids": [each.id for each in jobs], **values})
-        return {row[0] for row in rows}
+        found = rows(connection, query(name, self.schema), {"ids": [each.id for each in jobs], **values})
+        return {row[0] for row in found}
 
     def _announced(
         self, connection: Connection, result: tuple[set[int], dict[int, SkipReason]]
@@ -252,23 +252,14 @@ class Care:
 
     def _announce(self, connection: Connection, count: int) -> None:
         if count:
-            _rows(connection, query("announce_jobs", self.schema), {"count": count})
+            rows(connection, query("announce_jobs", self.schema), {"count": count})
 
     def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[Locks]:
-        beats = self._beats(connection)
-        rows = _rows(connection, query("survey_locks", self.schema), {"worker_ids": list(worker_ids)})
+        beats = {heart.worker_id: heart.age for heart in hearts(connection, self.schema)}
+        found = rows(connection, query("survey_locks", self.schema), {"worker_ids": list(worker_ids)})
         return [
-            Locks(worker_id=name, jobs=jobs, queues=queues, last_beat=beats.get(name)) for name, jobs, queues in rows
+            Locks(worker_id=name, jobs=jobs, queues=queues, last_beat=beats.get(name)) for name, jobs, queues in found
         ]
-
-    def _beats(self, connection: Connection) -> dict[str, timedelta]:
-        """Return how long ago each worker's heart beat; nothing where our own line is not installed."""
-        return {name: timedelta(seconds=age) for name, age, _ in self._hearts(connection)}
-
-    def _hearts(self, connection: Connection) -> list[tuple[Any, ...]]:
-        if WORKERS_STEP not in check(connection, self.schema).own_present:
-            return []
-        return _rows(connection, query("find_last_beats", self.schema), {})
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
@@ -287,7 +278,25 @@ def _conditions(jobs: JobFilter) -> dict[str, Any]:
     return {**asdict(jobs), "ids": None if jobs.ids is None else list(jobs.ids)}
 
 
-def _rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:
+@dataclass(frozen=True, slots=True)
+class Heart:
+    """A worker that said it lives: how long ago, and which tasks it knows."""
+
+    worker_id: str
+    age: timedelta
+    tasks: Sequence[str]
+
+
+def hearts(connection: Connection, schema: str) -> list[Heart]:
+    """Return the workers whose hearts ever beat and that did not take their leave; none without our own line."""
+    if WORKERS_STEP not in check(connection, schema).own_present:
+        return []
+    found = rows(connection, query("find_last_beats", schema), {})
+    return [Heart(name, timedelta(seconds=age), tasks) for name, age, tasks in found]
+
+
+def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement of an operator's and return its rows."""
     with connection.cursor(row_factory=tuple_row) as cursor:
         # Never prepared: a plan for any values would walk the table where one for these takes an index.
         return cursor.execute(statement, values, prepare=False).fetchall()

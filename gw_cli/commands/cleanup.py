@@ -1,0 +1,110 @@
+"""`gw cleanup`: clear away what nobody needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import acting, configuration as c, diagnostics, options, output
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+from gw_cli.text import quoted
+from gw_core import InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core import Cleaner
+
+WHAT: Final = ("failed-jobs", "unused-tasks", "unused-queues")
+ANCESTORS: Final = {
+    "DELETE_PERMAFAILED_JOBS": "failed-jobs",
+    "GC_TASK_IDENTIFIERS": "unused-tasks",
+    "GC_JOB_QUEUES": "unused-queues",
+}
+KEYS: Final = ("what", "count", "dry_run")
+COLUMNS: Final = (output.Column("what", "WHAT"), output.Column("count", "COUNT", right=True))
+
+app = new_app()
+
+
+@command(app, "cleanup")
+def cleanup(
+    what: Annotated[
+        list[str], typer.Argument(metavar="WHAT...", help=f"{', '.join(WHAT)}; the names of the Node.js worker too.")
+    ],
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="TASK", help="Keep this task's identifier; may be repeated."),
+    ] = None,
+    tasks: options.Tasks = None,
+    registry: options.App = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
+    yes: acting.Yes = False,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> None:
+    """Clear away jobs that failed for good, unused task identifiers and unused queues.
+
+    Identifiers of the tasks found here, of --keep and of workers whose heart beats are kept. Other workers remember the
+    ids of their tasks and would not find jobs of one that was deleted: restart them, or name their tasks with --keep.
+    """
+    chosen = _chosen(what)
+    configuration = configured(config, connection=connection, schema=schema, tasks=tasks, app=registry, pg_bin=pg_bin)
+    kept = {*(keep or ()), *(_local_tasks(configuration) if "unused-tasks" in chosen else ())}
+    with open_client(configuration) as client:
+        if "failed-jobs" in chosen and not (dry_run or yes):
+            _ask(client.cleaner)
+        rows = [_clear(client.cleaner, each, sorted(kept), dry_run=dry_run) for each in chosen]
+    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+
+
+def _chosen(what: Sequence[str]) -> list[str]:
+    """Return what was named in the order in which it is done; commas separate as well."""
+    named = [ANCESTORS.get(each.strip(), each.strip()) for text in what for each in text.split(",")]
+    for each in named:
+        if each not in WHAT:
+            raise InvalidInputError(f"{quoted(each)} is nothing to clear away; give {', '.join(WHAT)}")
+    return [each for each in WHAT if each in named]
+
+
+def _local_tasks(configuration: c.Configuration) -> Sequence[str]:
+    """Return the identifiers of the tasks that a worker started here would have."""
+    from gw_core import load_app, load_folder
+
+    if configuration[c.APP]:
+        return load_app(str(configuration[c.APP])).identifiers
+    folder = configuration[c.TASKS]
+    return load_folder(folder).registry.identifiers if folder.is_dir() else ()
+
+
+def _ask(cleaner: Cleaner) -> None:
+    from gw_core import Litter
+
+    count = cleaner.count(Litter.FAILED_JOBS)
+    if count:
+        acting.confirm(
+            f"Delete {acting.counted(count)} that failed for good?", f"{acting.counted(count)} would be deleted"
+        )
+
+
+def _clear(cleaner: Cleaner, what: str, keep: Sequence[str], *, dry_run: bool) -> dict[str, object]:
+    from gw_core import Litter
+
+    litter = Litter(what)
+    if dry_run:
+        return {"what": what, "count": cleaner.count(litter, keep), "dry_run": True}
+    count = 0
+    with acting.interruptions() as interrupted:
+        try:
+            for deleted in cleaner.clear(litter, keep):
+                count += deleted
+                if interrupted():
+                    raise KeyboardInterrupt
+        except BaseException:
+            diagnostics.note(f"Deleted {count} of {what} before this ended; the others are as they were.")
+            raise
+    return {"what": what, "count": count, "dry_run": False}

@@ -1,0 +1,108 @@
+"""Clear away what nobody needs any more: jobs that failed for good, unused queues and unused task identifiers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from gw_core.domain.errors import TransientDatabaseError
+from gw_core.postgres.care import BATCH, hearts, rows
+from gw_core.postgres.connections import Lender
+from gw_core.postgres.database import Connection
+from gw_core.postgres.statements import query
+from gw_core.postgres.translation import translated
+
+PATIENCE: Final = "250ms"
+"""How long to wait for a table's lock: whoever comes after us waits behind us, so it must be short."""
+
+TRIES: Final = 20
+PAUSE_SECONDS: Final = 0.25
+
+LIVE: Final = timedelta(minutes=10)
+"""A worker whose heart beat within this time may still use what it knows."""
+
+
+class Litter(StrEnum):
+    """What can be cleared away, in the order it is done: a deleted job may have been the last of its queue."""
+
+    FAILED_JOBS = "failed-jobs"
+    UNUSED_TASKS = "unused-tasks"
+    UNUSED_QUEUES = "unused-queues"
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """Clears away in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
+
+    lender: Lender
+    schema: str
+    batch: int = BATCH
+
+    def count(self, litter: Litter, keep: Collection[str] = ()) -> int:
+        """Return how much of it there is, and change nothing; task identifiers in `keep` do not count."""
+        with self._connection() as connection:
+            if litter is Litter.FAILED_JOBS:
+                return int(rows(connection, query("cleanup_count_failed_jobs", self.schema), {})[0][0])
+            if litter is Litter.UNUSED_QUEUES:
+                return len(rows(connection, query("cleanup_find_queues", self.schema), {}))
+            values = {"keep": sorted(self._kept(connection, keep))}
+            return len(rows(connection, query("cleanup_find_tasks", self.schema), values))
+
+    def clear(self, litter: Litter, keep: Collection[str] = ()) -> Iterator[int]:
+        """Delete it, and yield after each batch how much that was.
+
+        A task identifier stays when it is in `keep`, or when a worker whose heart beats knows it: workers remember the
+        ids of their tasks, and would never again find jobs of one that was deleted. Workers without a heart, such as
+        Node.js ones, cannot be asked: name their tasks in `keep`.
+        """
+        if litter is Litter.FAILED_JOBS:
+            return self._clear_failed_jobs()
+        return self._clear_unused("queues" if litter is Litter.UNUSED_QUEUES else "tasks", keep)
+
+    def _clear_failed_jobs(self) -> Iterator[int]:
+        after: int | None = 0
+        while after is not None:
+            values = {"after": after, "limit": self.batch}
+            with self._connection() as connection:
+                after, count = rows(connection, query("cleanup_failed_jobs", self.schema), values)[0]
+            if count:
+                yield count
+
+    def _clear_unused(self, what: str, keep: Collection[str]) -> Iterator[int]:
+        with self._connection() as connection:
+            # The horizon comes first: a job added between the two statements is later than it, and found below.
+            highest, since = rows(connection, query("cleanup_horizon", self.schema), {})[0]
+            values: dict[str, Any] = {"keep": sorted(self._kept(connection, keep))}
+            ids = [row[0] for row in rows(connection, query(f"cleanup_find_{what}", self.schema), values)]
+        for start in range(0, len(ids), self.batch):
+            some = {"ids": ids[start : start + self.batch], "highest_id": highest, "since": since}
+            yield self._delete_unused(what, some, keep)
+
+    def _delete_unused(self, what: str, values: dict[str, Any], keep: Collection[str]) -> int:
+        for _ in range(TRIES):
+            try:
+                with self._connection() as connection, connection.transaction():
+                    connection.execute("select set_config('lock_timeout', %s, true)", (PATIENCE,))
+                    connection.execute(query(f"cleanup_lock_{what}", self.schema))
+                    # Asked again under the lock: a worker that started meanwhile has said which tasks it knows.
+                    kept = {"keep": sorted(self._kept(connection, keep))}
+                    return len(rows(connection, query(f"cleanup_delete_{what}", self.schema), {**values, **kept}))
+            except TransientDatabaseError:
+                time.sleep(PAUSE_SECONDS)
+        raise TransientDatabaseError(
+            f"the {what} were in use by open transactions all the time, so nothing more was deleted; try again later"
+        )
+
+    def _kept(self, connection: Connection, keep: Collection[str]) -> set[str]:
+        live: list[Sequence[str]] = [heart.tasks for heart in hearts(connection, self.schema) if heart.age < LIVE]
+        return {*keep, *(task for tasks in live for task in tasks)}
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with self.lender.connection() as connection, translated(self.schema):
+            yield connection
