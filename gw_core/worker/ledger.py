@@ -19,7 +19,7 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[int, Job] = {}
-        self._being_written: dict[int, int | None] = {}
+        self._being_written: list[Sequence[Outcome]] = []
         self._held_of_queue: Counter[int] = Counter()
 
     def __len__(self) -> int:
@@ -55,17 +55,16 @@ class Ledger:
                     void.append(outcome)
                     continue
                 del self._jobs[job.id]
-                self._being_written[job.id] = job.queue_id
                 valid.append(outcome)
                 if job.queue_id is not None and self._drop(job.queue_id):
                     freed.append(job.queue_id)
+            self._being_written.append(valid)
         return valid, void, freed
 
-    def forget(self, outcomes: Iterable[Outcome]) -> None:
-        """Note that these outcomes, which were struck out, are written."""
+    def forget(self, struck: Sequence[Outcome]) -> None:
+        """Note that the outcomes of one `strike`, this very list, are written."""
         with self._lock:
-            for outcome in outcomes:
-                self._being_written.pop(outcome.job.id, None)
+            self._being_written = [each for each in self._being_written if each is not struck]
 
     def holds(self, job: Job) -> bool:
         """True while this very run is the noted one."""
@@ -79,13 +78,16 @@ class Ledger:
     def ids(self) -> list[int]:
         """Return the ids of all jobs that are ours in the database: held, or with an outcome not yet written."""
         with self._lock:
-            return sorted({*self._jobs, *self._being_written})
+            return sorted({*self._jobs, *(each.job.id for each in self._all_being_written())})
 
     def queue_ids(self) -> list[int]:
         """Return the queues of those jobs."""
         with self._lock:
-            being_freed = {queue_id for queue_id in self._being_written.values() if queue_id is not None}
-            return sorted({*self._held_of_queue, *being_freed})
+            being_freed = {each.job.queue_id for each in self._all_being_written()}
+            return sorted({*self._held_of_queue, *(each for each in being_freed if each is not None)})
+
+    def _all_being_written(self) -> list[Outcome]:
+        return [each for struck in self._being_written for each in struck]
 
     def _drop(self, queue_id: int | None) -> bool:
         """Count one job less of this queue; True when it was the last."""

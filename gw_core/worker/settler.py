@@ -138,8 +138,7 @@ class Settler(Service):
             return self._set_aside(error)
         except GraphileWorkerError as error:
             return self._try_later(error)
-        self._ledger.forget(self._unwritten[0].outcomes)
-        self._unwritten.popleft()
+        self._ledger.forget(self._unwritten.popleft().struck)
         if self._tries:
             self._tell_restored()
         self._on_settled()
@@ -219,8 +218,8 @@ class Settler(Service):
             raise
         lost = {id(outcome) for outcome in batch.lost}
         kept = [each for each in batch.outcomes if id(each) not in lost] if lost else batch.outcomes
-        self.completed += sum(type(each) is Completed for each in kept)
-        self.failed += sum(type(each) is Failed for each in kept)
+        self.completed += sum(type(each) is Completed for each in kept) if lost else len(batch.completed)
+        self.failed += sum(type(each) is Failed for each in kept) if lost else len(batch.failed)
         if batch.freed_queues:
             self._on_queues_freed()
         self._tell(batch, kept)
@@ -275,6 +274,8 @@ class _Batch:
         self.completed: list[Completed] = []
         self.failed: list[Failed] = []
         self.returned: list[Returned] = []
+        self.struck: Sequence[Outcome] = outcomes
+        """What the ledger knows this batch by; when it is parted, the part that is written last keeps it."""
         self.freed_queues = freed_queues
         self.lost: list[Outcome] = []
         self._sort(outcomes)
@@ -329,6 +330,7 @@ class _Batch:
         waiting = {each.job.queue_id for each in moved}
         other = _Batch(moved, [queue for queue in self.freed_queues if queue in waiting])
         other.may_be_written = self.may_be_written
+        other.struck, self.struck = self.struck, ()
         self.freed_queues = [queue for queue in self.freed_queues if queue not in waiting]
         self._sort(kept)
         if not self.due_ids():  # no statement is left here that would free them

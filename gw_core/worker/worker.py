@@ -126,22 +126,26 @@ class Worker:
         self._underway.append(context)
         if events.wants(JobStarted):
             events.emit(JobStarted(worker=self.name, job=job))
-        outcome = self._execute(job, task, context)
+        try:
+            outcome: Outcome = execute(job, task, context)
+        except BaseException as error:  # noqa: BLE001 - an exception can be as broken as its task
+            outcome = self._failure(job, error)
         self.busy_since = 0.0
         if type(outcome) is Completed:
             if events.wants(JobSucceeded):
                 events.emit(JobSucceeded(worker=self.name, job=job, seconds=outcome.seconds))
         elif type(outcome) is Failed:
             self._tell_failure(outcome)
-        if self.interrupt() is not None:
-            self._report(outcome)
-
-    def _execute(self, job: Job, task: Task, context: JobContext) -> Outcome:
         try:
-            return execute(job, task, context)
-        except BaseException as error:  # noqa: BLE001 - an exception can be as broken as its task; a job must not hang on it
-            message = f"{type(error).__name__} while the task's own error was read"
-            return Failed(job, time.perf_counter() - self.busy_since, error, message)
+            self._underway.pop()
+        except IndexError:  # interrupted: the job has been given back
+            return
+        self._report(outcome)
+
+    def _failure(self, job: Job, error: BaseException) -> Failed:
+        """Return the outcome when not even the task's own error could be read: a job must not hang on it."""
+        message = f"{type(error).__name__} while the task's own error was read"
+        return Failed(job, time.perf_counter() - self.busy_since, error, message)
 
     def _tell_failure(self, outcome: Failed) -> None:
         job, error = outcome.job, outcome.error
