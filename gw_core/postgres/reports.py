@@ -43,6 +43,12 @@ FIRST_REACH: Final = 1_000
 MOST_REACH: Final = 100_000
 """How many jobs one statement of a search looks at."""
 
+FRUITFUL: Final = 10
+"""A stretch in which one of so many jobs matches brings enough to go on at leisure."""
+
+LEAST_LEFT: Final = 0.02
+"""Seconds a stretch is given at least."""
+
 ROWS_AT_ONCE: Final = 1_000
 SAMPLED_PAGES: Final = 3_000
 """A table no larger is counted; of a larger one so many pages are sampled, which takes some 60 ms."""
@@ -63,6 +69,7 @@ class _Names:
     queue_id: int | None
     has_queue_index: bool
     has_hearts: bool
+    has_rust_hearts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,24 +138,27 @@ class Reports:
     def _search(
         self, wanted: JobFilter, names: _Names, mark: PageMark, limit: int, patience: timedelta
     ) -> tuple[list[int], JobPage]:
-        """Look at stretches of the table, each as long as the time left allows."""
-        began = monotonic()
+        """Look at stretches of the table, each as long as the time left allows.
+
+        Only time that brings little counts as searching: who asked for many jobs, and gets them, waits for them.
+        """
         ids: list[int] = []
-        looked_at, reach = 0, FIRST_REACH
+        looked_at, reach, left = 0, max(FIRST_REACH, min(limit, MOST_REACH)), patience.total_seconds()
         while True:
-            since = monotonic()
+            began = monotonic()
             stretch = self._stretch(wanted, names, mark, reach=reach, limit=limit - len(ids))
+            took = monotonic() - began
             looked_at += stretch.looked_at
             ids += stretch.ids
             if len(ids) >= limit:
                 return ids, JobPage(after=stretch.last, looked_at=looked_at, full=True)
             if stretch.looked_at < reach or stretch.end is None:
                 return ids, JobPage(looked_at=looked_at)
-            mark, now = stretch.end, monotonic()
-            left = patience.total_seconds() - (now - began)
-            if left <= 0:
-                return ids, JobPage(after=mark, looked_at=looked_at)
-            reach = _next_reach(reach, took=now - since, left=left)
+            if len(stretch.ids) * FRUITFUL < stretch.looked_at:
+                left -= took
+                if left <= 0:
+                    return ids, JobPage(after=stretch.end, looked_at=looked_at)
+            mark, reach = stretch.end, _next_reach(reach, took=took, left=max(left, LEAST_LEFT))
 
     def _stretch(self, wanted: JobFilter, names: _Names, mark: PageMark, *, reach: int, limit: int) -> _Stretch:
         values: dict[str, Any] = {
@@ -286,17 +296,20 @@ class Reports:
         return _Names(*self._rows("report_names", values)[0])
 
     def _hearts(self, names: _Names) -> list[Heart]:
-        if not names.has_hearts:
-            return []
+        rust_hearts = self._rows("report_rust_hearts") if names.has_rust_hearts else []
+        hearts = self._rows("report_hearts") if names.has_hearts else []
+        # Our pools are in both tables, and only in ours with their tasks.
+        by_worker = {row[0]: row for row in (*rust_hearts, *hearts)}
         return [
-            Heart(worker=row[0], last_heartbeat_at=_moment(row[1]), tasks=None if row[2] is None else frozenset(row[2]))
-            for row in self._rows("report_hearts")
+            Heart(worker=worker, last_heartbeat_at=_moment(at), tasks=None if tasks is None else frozenset(tasks))
+            for worker, at, tasks in by_worker.values()
         ]
 
     @property
     def _tables(self) -> dict[str, str]:
         schema = quoted(self._schema)
-        return {"jobs_table": f"{schema}._private_jobs", "workers_table": f"{schema}._private_gw_workers"}
+        names = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
+        return {f"{key}_table": f"{schema}.{name}" for key, name in names.items()}
 
     def _rows(
         self, name: str, values: Mapping[str, Any] | None = None, *, timeout: timedelta = STATEMENT_TIMEOUT

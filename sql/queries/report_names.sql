@@ -1,5 +1,5 @@
 -- The numbers of a task and a queue, whether the waiting jobs of one queue have an index, and whether pools write
--- heartbeats into this schema.
+-- heartbeats into this schema, ours and those of the Rust port.
 select
   (select tasks.id from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.identifier = %(task)s::text),
   (select queues.id
@@ -16,4 +16,5 @@ select
        and firsts.attname = 'job_queue_id'
        and pg_catalog.pg_get_expr(indexes.indpred, indexes.indrelid) like '%%is_available%%'
   ),
-  to_regclass(%(workers_table)s::text) is not null
+  to_regclass(%(workers_table)s::text) is not null,
+  to_regclass(%(rust_workers_table)s::text) is not null

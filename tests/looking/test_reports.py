@@ -174,6 +174,14 @@ def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None
     assert all_pages(either.reports, wanted, limit=5, patience=NO_TIME) == [rare]
 
 
+def test_whoever_asks_for_many_jobs_and_gets_them_is_not_cut_short(queue: Queue) -> None:
+    queue.many(3 * bounds.FIRST_REACH, "attempts", "case when i % 5 = 0 then 25 else 0 end")
+
+    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), limit=1000, patience=NO_TIME)
+
+    assert (len(page.jobs), page.after) == (600, None)
+
+
 @pytest.mark.parametrize(
     ("conditions", "after"),
     [
@@ -235,6 +243,22 @@ def test_a_task_no_live_worker_knows_is_told(queue: Queue) -> None:
 
     assert report is not None
     assert [each.standing for each in report.reasons] == [Standing.TASK_UNKNOWN]
+
+
+def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue) -> None:
+    queue.run("create table _private_workers (id text, started_at timestamptz, last_heartbeat_at timestamptz)")
+    queue.run("insert into _private_workers values ('pool-9', now(), now())")
+    queue.heart("pool-9", tasks=["pay"])
+    job_id = queue.ready()
+
+    ours_alone = queue.reports.job(job_id)
+    queue.run("insert into _private_workers values ('rusty', now(), now())")
+    with_theirs = queue.reports.job(job_id)
+
+    assert ours_alone is not None
+    assert with_theirs is not None
+    assert [each.standing for each in ours_alone.reasons] == [Standing.TASK_UNKNOWN]
+    assert [each.standing for each in with_theirs.reasons] == [Standing.CLAIMABLE]
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------
