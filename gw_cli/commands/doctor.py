@@ -1,0 +1,65 @@
+"""`gw doctor`: say what is wrong with the queue, and what mends it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from gw_cli import diagnostics, options, output
+from gw_cli.exit_codes import ExitCode
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_client
+from gw_cli.text import visible
+
+if TYPE_CHECKING:
+    from gw_core import Finding
+
+KEYS: Final = ("check", "verdict", "finding", "remedy")
+MARKS: Final = {"ok": "  ok  ", "note": " note ", "wrong": "WRONG "}
+
+app = new_app()
+
+
+@command(app, "doctor")
+def doctor(
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    prepared_statements: options.PreparedStatements = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> int:
+    """Say what is wrong with the queue, and what mends it.
+
+    Looks at the server, the schema, rights, indexes, locks, workers, vacuum and ids, and changes nothing. Exits with 7
+    when something is wrong.
+    """
+    from gw_core import is_healthy
+
+    configuration = configured(
+        config, connection=connection, schema=schema, prepared_statements=prepared_statements, pg_bin=pg_bin
+    )
+    with open_client(configuration) as client:
+        findings = client.doctor.findings()
+    if not as_json and output.is_terminal(sys.stdout):
+        _show_page(findings)
+    else:
+        output.records([_record(each) for each in findings], keys=KEYS, columns=(), as_json=as_json)
+    if is_healthy(findings):
+        return ExitCode.OK
+    wrong = sum(each.verdict == "wrong" for each in findings)
+    diagnostics.note(f"{wrong} {'thing needs' if wrong == 1 else 'things need'} your hand.")
+    return ExitCode.UNHEALTHY
+
+
+def _record(each: Finding) -> dict[str, object]:
+    return {"check": each.check, "verdict": str(each.verdict), "finding": each.words, "remedy": each.remedy}
+
+
+def _show_page(findings: Sequence[Finding]) -> None:
+    widest = max(len(each.check) for each in findings)
+    for each in findings:
+        output.line(f"{MARKS[each.verdict]} {each.check.ljust(widest)}  {visible(each.words)}")
+        if each.remedy is not None:
+            output.line(f"{' ' * (len(MARKS['ok']) + widest + 3)}→ {visible(each.remedy)}")

@@ -1,0 +1,181 @@
+"""Examine a queue: gather the facts a diagnosis needs, and feel the pulse of one in a millisecond."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from gw_core.domain.diagnosis import (
+    NEEDED_INDEXES,
+    SILENT,
+    Facts,
+    Finding,
+    Holder,
+    TableCare,
+    TableRights,
+    diagnose,
+)
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.postgres.care import Heart, hearts, rows
+from gw_core.postgres.connections import Lender
+from gw_core.postgres.database import Connection
+from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatus, check
+from gw_core.postgres.statements import query
+from gw_core.postgres.translation import translated
+
+LONGEST_LOOK: Final = "10s"
+"""How long one question may take; on a large table somebody may lack patience for more."""
+
+_Look = Callable[[Connection, Facts], Facts]
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    """Looks at the whole queue and changes nothing; `client.doctor` is one. Safe from any thread."""
+
+    lender: Lender
+    schema: str
+
+    def pulse(self) -> timedelta:
+        """Ask the queue's table something cheap, and return how long the answer took.
+
+        Raises what the database raises: an error is the diagnosis.
+        """
+        with self._connection() as connection:
+            began = time.perf_counter()
+            rows(connection, query("feel_pulse", self.schema), {})
+            return timedelta(seconds=time.perf_counter() - began)
+
+    def findings(self) -> list[Finding]:
+        """Return a finding for everything looked at; raises only what keeps us from connecting."""
+        return diagnose(self.examine())
+
+    def examine(self) -> Facts:
+        """Gather the facts; what the role may not see, or what takes too long, is named as unseen."""
+        with self._connection() as connection:
+            state = check(connection, self.schema)
+            facts = self._server(connection, state)
+            if state.revision is None:
+                return facts
+            looks: tuple[tuple[str, _Look], ...] = (
+                ("rights", self._rights),
+                ("indexes", self._indexes),
+                ("workers", self._workers),
+                ("locks", self._locks),
+                ("backlog", self._backlog),
+                ("vacuum", self._tables),
+                ("transactions", self._transactions),
+                ("ids", self._sequences),
+            )
+            for name, look in looks:
+                facts = self._guarded(connection, facts, name, look)
+        return facts
+
+    def _guarded(self, connection: Connection, facts: Facts, name: str, look: _Look) -> Facts:
+        try:
+            with translated(self.schema), connection.transaction():
+                connection.execute("select set_config('statement_timeout', %s, true)", (LONGEST_LOOK,))
+                connection.execute("select set_config('lock_timeout', %s, true)", (LONGEST_LOOK,))
+                return look(connection, facts)
+        except DatabaseUnavailableError:
+            raise
+        except DatabaseError as error:
+            return replace(facts, unseen=(*facts.unseen, (name, str(error))))
+
+    def _server(self, connection: Connection, state: SchemaState) -> Facts:
+        before = time.time()
+        version, _, clock, pid, role, read_only, autovacuum = rows(
+            connection, query("examine_server", self.schema), {}
+        )[0]
+        after = time.time()
+        problem = state.problem()
+        return Facts(
+            schema=self.schema,
+            server=version,
+            revision=state.revision,
+            schema_behind=state.status is SchemaStatus.BEHIND,
+            schema_problem=None if problem is None else str(problem),
+            schema_warnings=state.warnings(),
+            role=role,
+            read_only=read_only,
+            clock_skew=timedelta(seconds=clock - (before + after) / 2),
+            uncertainty=timedelta(seconds=(after - before) / 2),
+            # A pooler invents the process number it tells its clients, for it serves them from many processes.
+            through_pooler=connection.info.backend_pid != pid,
+            prepared_statements=connection.prepare_threshold is not None,
+            autovacuum=autovacuum,
+            has_heartbeats=WORKERS_STEP in state.own_present,
+        )
+
+    def _rights(self, connection: Connection, facts: Facts) -> Facts:
+        found = self._ask(connection, "examine_rights")
+        rights = [TableRights(name=name, everything=may, rows_hidden=hidden) for name, may, hidden in found]
+        return replace(facts, rights=rights)
+
+    def _indexes(self, connection: Connection, facts: Facts) -> Facts:
+        known = dict(self._ask(connection, "examine_indexes"))
+        invalid = [name for name, is_valid in known.items() if not is_valid]
+        return replace(
+            facts, invalid_indexes=invalid, missing_indexes=[name for name in NEEDED_INDEXES if name not in known]
+        )
+
+    def _workers(self, connection: Connection, facts: Facts) -> Facts:
+        known = hearts(connection, self.schema)
+        silent = [heart.worker_id for heart in known if heart.age > SILENT]
+        return replace(facts, silent_workers=silent, live_workers=len(known) - len(silent))
+
+    def _locks(self, connection: Connection, facts: Facts) -> Facts:
+        beats = {heart.worker_id: heart.age for heart in self._hearts(connection, facts)}
+        holders = [
+            Holder(
+                worker_id=name or "",
+                jobs=jobs,
+                queues=queues,
+                oldest=timedelta(seconds=seconds),
+                last_beat=beats.get(name),
+            )
+            for name, jobs, queues, seconds in self._ask(connection, "examine_locks")
+        ]
+        return replace(facts, holders=holders)
+
+    def _hearts(self, connection: Connection, facts: Facts) -> Sequence[Heart]:
+        """Return the hearts, unless looking at them was in vain before."""
+        return () if any(name == "workers" for name, _ in facts.unseen) else hearts(connection, self.schema)
+
+    def _backlog(self, connection: Connection, facts: Facts) -> Facts:
+        found = self._ask(connection, "examine_backlog")
+        return replace(facts, backlog=timedelta(seconds=found[0][0]) if found else None)
+
+    def _tables(self, connection: Connection, facts: Facts) -> Facts:
+        tables = [
+            TableCare(
+                name=name,
+                live_rows=live,
+                dead_rows=dead,
+                last_vacuum=None if seconds is None else timedelta(seconds=seconds),
+                autovacuum=autovacuum,
+            )
+            for name, live, dead, seconds, autovacuum in self._ask(connection, "examine_tables")
+        ]
+        return replace(facts, tables=tables)
+
+    def _transactions(self, connection: Connection, facts: Facts) -> Facts:
+        found = self._ask(connection, "examine_transactions")
+        oldest = (found[0][0], timedelta(seconds=found[0][1])) if found else None
+        return replace(facts, oldest_transaction=oldest)
+
+    def _sequences(self, connection: Connection, facts: Facts) -> Facts:
+        found = self._ask(connection, "examine_sequences")
+        return replace(facts, fullest_sequence=max(found, key=lambda row: row[1], default=None))
+
+    def _ask(self, connection: Connection, name: str) -> list[Any]:
+        return rows(connection, query(name, self.schema), {"schema": self.schema})
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with self.lender.connection() as connection, translated(self.schema):
+            yield connection

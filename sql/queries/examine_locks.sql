@@ -1,0 +1,16 @@
+-- Who holds jobs and queues, how many, and since when at the earliest.
+select held.locked_by,
+       count(*) filter (where held.is_job),
+       count(*) filter (where not held.is_job),
+       date_part('epoch', now() - min(held.locked_at))
+  from (
+         select jobs.locked_by, jobs.locked_at, true as is_job
+           from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+          where jobs.locked_at is not null
+         union all
+         select queues.locked_by, queues.locked_at, false
+           from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+          where queues.locked_at is not null
+       ) as held
+ group by held.locked_by
+ order by min(held.locked_at)

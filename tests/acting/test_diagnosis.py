@@ -1,0 +1,153 @@
+"""What a diagnosis makes of facts: pure, a row for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gw_core.domain.diagnosis import Facts, Finding, Holder, TableCare, TableRights, Verdict, diagnose, is_healthy
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+SOUND = Facts(
+    schema="graphile_worker",
+    server="15.1",
+    revision=20,
+    schema_behind=False,
+    schema_problem=None,
+    role="app",
+    read_only=False,
+    clock_skew=timedelta(milliseconds=30),
+    uncertainty=timedelta(milliseconds=1),
+    through_pooler=False,
+    prepared_statements=True,
+    autovacuum=True,
+    has_heartbeats=True,
+    live_workers=2,
+)
+
+
+def holder(**options: Any) -> Holder:
+    return Holder(**{"worker_id": "w", "jobs": 1, "queues": 0, "oldest": MINUTE, "last_beat": None, **options})
+
+
+def table(**options: Any) -> TableCare:
+    common = {"name": "_private_jobs", "live_rows": 10, "dead_rows": 0, "last_vacuum": HOUR, "autovacuum": True}
+    return TableCare(**{**common, **options})
+
+
+def of(check: str, **facts: Any) -> Finding:
+    return next(each for each in diagnose(replace(SOUND, **facts)) if each.check == check)
+
+
+def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
+    findings = diagnose(SOUND)
+
+    assert is_healthy(findings)
+    assert {each.verdict for each in findings} == {Verdict.OK}
+    assert len({each.check for each in findings}) == len(findings) == 13
+
+
+@pytest.mark.parametrize(
+    ("check", "facts", "words", "remedy"),
+    [
+        pytest.param("server", {"read_only": True}, "takes no writes", "primary", id="a standby"),
+        pytest.param("clock", {"clock_skew": HOUR}, "1h ahead of", "NTP", id="a clock that is ahead"),
+        pytest.param("clock", {"clock_skew": -HOUR}, "behind", "NTP", id="a clock that is behind"),
+        pytest.param("schema", {"schema_problem": "too new"}, "too new", "as it says", id="a schema we cannot use"),
+        pytest.param(
+            "row security",
+            {"rights": [TableRights(name="t", everything=True, rows_hidden=True)]},
+            "without any error",
+            'alter role "app" bypassrls',
+            id="hidden rows",
+        ),
+        pytest.param(
+            "rights",
+            {"rights": [TableRights(name="t", everything=False, rows_hidden=False)]},
+            "may not read and write t",
+            "grant",
+            id="a right that is lacking",
+        ),
+        pytest.param(
+            "indexes", {"invalid_indexes": ["i"]}, "i is invalid", 'reindex index "graphile_worker"."i"', id="invalid"
+        ),
+        pytest.param(
+            "indexes",
+            {"missing_indexes": ["jobs_main_index"]},
+            "is missing",
+            "create index concurrently",
+            id="an index missing",
+        ),
+        pytest.param("locks", {"holders": [holder(oldest=5 * HOUR)]}, "has no heart", "gw unlock w", id="a stale lock"),
+        pytest.param(
+            "locks", {"holders": [holder(last_beat=HOUR)]}, "still for 1h", "gw unlock w", id="a lock of the dead"
+        ),
+        pytest.param(
+            "locks",
+            {"holders": [holder(worker_id="a; rm", last_beat=HOUR)], "schema": "my queue"},
+            "a; rm",
+            "gw unlock 'a; rm' --schema 'my queue'",
+            id="names a shell would take apart",
+        ),
+        pytest.param("backlog", {"backlog": HOUR}, "due for 1h", "gw queues", id="a backlog"),
+        pytest.param("backlog", {"backlog": HOUR, "live_workers": 0}, "no worker", "gw run", id="nobody works"),
+        pytest.param("vacuum", {"autovacuum": False}, "off on this server", "alter system", id="no autovacuum"),
+        pytest.param("vacuum", {"tables": [table(autovacuum=False)]}, "off for", "reset", id="none for a table"),
+        pytest.param(
+            "vacuum", {"tables": [table(dead_rows=200_000)]}, "200000 dead rows", "vacuum analyze", id="dead rows"
+        ),
+        pytest.param(
+            "transactions", {"oldest_transaction": ("process 7", HOUR)}, "process 7", "terminate", id="old transaction"
+        ),
+        pytest.param("ids", {"fullest_sequence": ("t", 0.9)}, "90% of the ids of t", "restart", id="ids used up"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_mends_it(check: str, facts: dict[str, Any], words: str, remedy: str) -> None:
+    finding = of(check, **facts)
+
+    assert finding.verdict is Verdict.WRONG
+    assert words in finding.words
+    assert remedy in str(finding.remedy)
+
+
+@pytest.mark.parametrize(
+    ("check", "facts", "words"),
+    [
+        pytest.param("pooler", {"through_pooler": True}, "prepared statements may fail", id="a pooler"),
+        pytest.param("schema", {"schema_behind": True, "schema_problem": "behind"}, "behind", id="an older schema"),
+        pytest.param("upstream", {"schema_warnings": ["newer"]}, "newer", id="a newer schema"),
+        pytest.param("workers", {"has_heartbeats": False}, "no table for heartbeats", id="no heartbeats"),
+        pytest.param("workers", {"silent_workers": list("abcd")}, "a, b, c and 1 more", id="workers that went"),
+        pytest.param("locks", {"unseen": [("locks", "it took too long")]}, "it took too long", id="not looked at"),
+    ],
+)
+def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, Any], words: str) -> None:
+    finding = of(check, **facts)
+
+    assert finding.verdict is Verdict.NOTE
+    assert words in finding.words
+    assert is_healthy(diagnose(replace(SOUND, **facts)))
+
+
+@pytest.mark.parametrize(
+    ("check", "facts"),
+    [
+        pytest.param("clock", {"clock_skew": 3 * MINUTE, "uncertainty": 3 * MINUTE}, id="a skew the network explains"),
+        pytest.param("locks", {"holders": [holder(oldest=5 * HOUR, last_beat=MINUTE)]}, id="a long job of the living"),
+        pytest.param("locks", {"holders": [holder(oldest=3 * HOUR)]}, id="a job of a worker without a heart"),
+        pytest.param("vacuum", {"tables": [table(live_rows=10**6, dead_rows=10**6)]}, id="many rows, dead or alive"),
+        pytest.param("transactions", {"oldest_transaction": ("p", MINUTE)}, id="a young transaction"),
+    ],
+)
+def test_what_is_usual_is_sound(check: str, facts: dict[str, Any]) -> None:
+    assert of(check, **facts).verdict is Verdict.OK
+
+
+def test_without_a_schema_nothing_more_is_said() -> None:
+    findings = diagnose(replace(SOUND, revision=None, schema_problem="no queue"))
+
+    assert [each.check for each in findings] == ["server", "clock", "pooler", "schema"]
