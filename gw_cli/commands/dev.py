@@ -1,0 +1,66 @@
+"""`gw dev`: run jobs while the tasks are being written."""
+
+from __future__ import annotations
+
+from gw_cli import configuration as c, diagnostics, options
+from gw_cli.commands import run as running
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured
+from gw_core import InvalidInputError
+
+EMBEDDED = "embedded:"
+
+app = new_app()
+
+
+@command(app, "dev")
+def dev(
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    tasks: options.Tasks = None,
+    registry: options.App = None,
+    jobs: options.Jobs = None,
+    crontab: options.Crontab = None,
+    log_level: options.LogLevel = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> int:
+    """Run jobs while you write tasks: a database of its own, files read again when they change.
+
+    Where no database is named, PostgreSQL runs in .gw/postgres and ends with the last program that uses it.
+    """
+    configuration = configured(
+        config, connection=connection, schema=schema, tasks=tasks, app=registry, crontab=crontab, pg_bin=pg_bin
+    )
+    if configuration[c.APP] is None and not configuration[c.TASKS].is_dir():
+        raise InvalidInputError(
+            f"there is no folder {str(configuration[c.TASKS])!r} with tasks; make one with: gw init"
+        )
+    if configuration[c.CONNECTION] is None:
+        connection = EMBEDDED
+        diagnostics.note(
+            "No database was named, so PostgreSQL runs in .gw/postgres; from other terminals use --connection embedded:"
+        )
+    return running.run(
+        connection=connection,
+        schema=schema,
+        tasks=tasks,
+        registry=registry,
+        watch=configuration[c.APP] is None and _can_watch(),
+        jobs=jobs,
+        crontab=crontab,
+        log_level=log_level,
+        log_format="text",
+        pg_bin=pg_bin,
+        config=config,
+    )
+
+
+def _can_watch() -> bool:
+    """Tell whether files can be watched; without that everything else still works."""
+    from importlib.util import find_spec
+
+    if find_spec("watchfiles") is not None:
+        return True
+    diagnostics.note("Changed files are not read again; for that: pip install 'graphile-worker[watch]'")
+    return False

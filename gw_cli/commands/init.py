@@ -1,0 +1,82 @@
+"""`gw init`: make what a first run needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from gw_cli import diagnostics, options, output
+from gw_cli.frame import command, new_app
+from gw_cli.text import visible
+from gw_core import InvalidInputError
+
+TASK: Final = '''\
+"""The task `hello`: what runs the jobs added with `gw add hello`."""
+
+
+def hello(payload, context):
+    """Greet somebody; raising here makes the job fail and be tried again later."""
+    context.logger.info(f"Hello, {payload.get('name', 'you')}")
+'''
+CRONTAB: Final = """\
+# Recurring tasks: minute hour day month weekday task ?options {payload}; all times are UTC.
+# This one would greet every morning at eight:
+# 0 8 * * * hello ?id=good-morning {name: "early bird"}
+"""
+CONFIG: Final = """\
+# Settings of gw; `gw config show` lists all of them and tells where each value comes from.
+
+# The database. `embedded:` is a PostgreSQL that gw runs for you in .gw/postgres; so is what `gw dev` uses by itself.
+# Keep a connection with a password in the environment as DATABASE_URL, and not in this file.
+{connection}
+# How many jobs run at the same time.
+# jobs = 10
+"""
+NAMED: Final = 'connection = "embedded:"\n'
+UNNAMED: Final = '# connection = "embedded:"\n'
+KEYS: Final = ("path", "result")
+COLUMNS: Final = (output.Column("result", "RESULT"), output.Column("path", "PATH", shrinks=True))
+
+app = new_app()
+
+
+@command(app, "init")
+def init(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where; without it, the current folder.")] = ".",
+    embedded: Annotated[
+        bool, typer.Option("--embedded", help="Let the configuration name embedded: as the database.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Make a folder for tasks, an example, a crontab and a configuration.
+
+    A file that is there already is kept as it is.
+    """
+    root = Path(folder).expanduser()
+    files = {
+        "tasks/hello.py": TASK,
+        "crontab": CRONTAB,
+        "gw.toml": CONFIG.format(connection=NAMED if embedded else UNNAMED),
+        # What `gw dev` makes is nothing to be committed.
+        ".gw/.gitignore": "*\n",
+    }
+    rows = [{"path": str(root / name), "result": _make(root / name, text)} for name, text in files.items()]
+    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    diagnostics.note('Next: gw dev, and in another terminal: gw add hello --payload \'{"name": "world"}\'')
+
+
+def _make(path: Path, text: str) -> str:
+    """Write a new file, or keep the one that is there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        if path.parent.is_dir():
+            return "kept"
+        raise InvalidInputError(f"'{visible(str(path.parent))}' is there and is no folder; give another one") from None
+    except OSError as error:
+        raise InvalidInputError(f"'{visible(str(path))}' cannot be made: {error.strerror}") from error
+    return "made"
