@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job import Job, check_ids
+from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
 from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
 from gw_core.domain.job_state import WAITING, JobFilter, JobState
 from gw_core.domain.queue_report import (
@@ -42,6 +42,18 @@ LOCK_TIMEOUT: Final = timedelta(seconds=1)
 FIRST_REACH: Final = 1_000
 MOST_REACH: Final = 100_000
 """How many jobs one statement of a search looks at."""
+
+FIRST_PLACE: Final = "(0,0)"
+"""Before the place of any row."""
+
+FIRST_MOMENT: Final = "4714-11-24 00:00:00 BC"
+"""Where PostgreSQL's calendar begins."""
+
+MOST_EQUALS: Final = 10_000
+"""So many jobs of one priority and moment are walked past to find the place where a page ended."""
+
+FEWEST_PAGES: Final = 200
+JOBS_ON_A_PAGE: Final = 20
 
 FRUITFUL: Final = 10
 """A stretch in which one of so many jobs matches brings enough to go on at leisure."""
@@ -74,7 +86,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """What one statement of a search found, in order, where it ended, and where its last find was."""
+    """What one statement of a search found, in order, where to go on, if anywhere, and where its last find was."""
 
     looked_at: int
     ids: Sequence[int]
@@ -152,7 +164,7 @@ class Reports:
             ids += stretch.ids
             if len(ids) >= limit:
                 return ids, JobPage(after=stretch.last, looked_at=looked_at, full=True)
-            if stretch.looked_at < reach or stretch.end is None:
+            if stretch.end is None:
                 return ids, JobPage(looked_at=looked_at)
             if len(stretch.ids) * FRUITFUL < stretch.looked_at:
                 left -= took
@@ -171,18 +183,46 @@ class Reports:
             "limit": limit,
         }
         if mark.order == "id":
-            values |= {"after_id": int(mark.place[0]), "worker": wanted.worker}
-            ((looked_at, end, ids),) = self._rows("report_page_by_id", values)
-            marks = [None if each is None else PageMark.after_id(each) for each in (end, ids[-1] if ids else None)]
-            return _Stretch(looked_at, ids, *marks)
+            return self._stretch_by_id(values, mark, wanted.worker)
         if wanted.state not in WAITING or (mark.order == "queue") > (names.queue_id is not None):
             raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
         priority, run_at, place = mark.place
         values |= {"after_priority": int(priority), "after_run_at": run_at, "after_place": place}
-        ((looked_at, ids, last, end_place),) = self._rows(f"report_page_by_{mark.order}", values)
+        if mark.order == "turn" and place != FIRST_PLACE:
+            among = self._rows("report_equals", {**values, **self._tables, "most": MOST_EQUALS})
+            if among[0][0]:
+                return self._stretch_of_equals(values, mark, *among[0][1:])
+        return self._stretch_by_turn(f"report_page_by_{mark.order}", values, mark)
+
+    def _stretch_by_id(self, values: dict[str, Any], mark: PageMark, worker: str | None) -> _Stretch:
+        values |= {"after_id": int(mark.place[0]), "worker": worker}
+        ((looked_at, end, ids),) = self._rows("report_page_by_id", values)
         return _Stretch(
-            looked_at, ids, *[None if each is None else PageMark(mark.order, tuple(each)) for each in (end_place, last)]
+            looked_at=looked_at,
+            ids=ids,
+            end=PageMark.after_id(end) if looked_at == values["reach"] else None,
+            last=PageMark.after_id(ids[-1]) if ids else None,
         )
+
+    def _stretch_by_turn(self, name: str, values: dict[str, Any], mark: PageMark) -> _Stretch:
+        ((looked_at, ids, last, end),) = self._rows(name, values)
+        return _Stretch(
+            looked_at=looked_at,
+            ids=ids,
+            end=PageMark(mark.order, tuple(end)) if looked_at == values["reach"] else None,
+            last=PageMark(mark.order, tuple(last)) if last else None,
+        )
+
+    def _stretch_of_equals(self, values: dict[str, Any], mark: PageMark, pages: int, next_moment: str) -> _Stretch:
+        """Look at jobs that have their priority and moment in common with very many others, page by page."""
+        priority, run_at, place = mark.place
+        bound = int(place.strip("()").split(",")[0]) + max(FEWEST_PAGES, values["reach"] // JOBS_ON_A_PAGE)
+        stretch = self._stretch_by_turn("report_page_of_equals", {**values, "before_place": f"({bound},0)"}, mark)
+        if stretch.end is not None:
+            return stretch
+        if bound < pages:
+            return replace(stretch, end=PageMark("turn", (priority, run_at, f"({bound},0)")))
+        return replace(stretch, end=_after_equals(int(priority), run_at, next_moment))
 
     def _filled(self, found: tuple[list[int], JobPage], wanted: JobFilter, with_payload: bool) -> JobPage:
         """Put the jobs into a page in the order found; one whose state has changed since is left out."""
@@ -344,7 +384,16 @@ def _beginning(wanted: JobFilter, names: _Names) -> PageMark:
         return PageMark.after_id(0)
     if names.queue_id is not None and names.has_queue_index:
         return PageMark("queue", ("-32768", "-infinity", "0"))
-    return PageMark("turn", ("-32768", "-infinity", "(0,0)"))
+    return PageMark("turn", ("-32768", "-infinity", FIRST_PLACE))
+
+
+def _after_equals(priority: int, run_at: str, next_moment: str) -> PageMark | None:
+    """Return where to go on when all jobs of a moment have been seen; nothing can be added to an infinity."""
+    if run_at == "-infinity":
+        return PageMark("turn", (str(priority), FIRST_MOMENT, FIRST_PLACE))
+    if run_at != "infinity":
+        return PageMark("turn", (str(priority), next_moment, FIRST_PLACE))
+    return PageMark("turn", (str(priority + 1), "-infinity", FIRST_PLACE)) if priority < SMALLINT_MAX else None
 
 
 def _of_order(mark: PageMark, order: str) -> PageMark:

@@ -125,6 +125,25 @@ def test_pages_hold_every_match_once(either: Queue, conditions: dict[str, Any]) 
     assert len(set(expected)) == len(expected) > 20
 
 
+@pytest.mark.parametrize("state", ["ready", "scheduled"])
+def test_pages_of_very_many_equal_jobs_hold_every_match_once(
+    either: Queue, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    moments = "(array['-infinity', 'yesterday', 'tomorrow', 'infinity'])[1 + i % 4]::timestamptz"
+    either.many(400, "priority, run_at, payload", f"i % 2, {moments}, json_build_object('long', repeat('x', 700))")
+    wanted = JobFilter(state=JobState(state), task="mail")
+    expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
+    monkeypatch.setattr(bounds, "FIRST_REACH", 9)
+    monkeypatch.setattr(bounds, "MOST_EQUALS", 5)
+    monkeypatch.setattr(bounds, "FEWEST_PAGES", 2)
+    statements: list[str] = []
+    monkeypatch.setattr(bounds, "query", lambda name, schema: statements.append(name) or query(name, schema))
+
+    assert all_pages(either.reports, wanted, limit=7, patience=NO_TIME) == expected
+    assert len(expected) == 200
+    assert "report_page_of_equals" in statements
+
+
 def test_waiting_jobs_come_in_the_order_in_which_they_will_run(either: Queue) -> None:
     late = either.add(change="run_at = now() - interval '1 minute'")
     early = either.add(change="run_at = now() - interval '1 hour'")
@@ -356,6 +375,9 @@ def look_everywhere(queue: Queue) -> Iterator[Any]:
     for state in (None, *JobState):
         yield queue.reports.list_jobs(JobFilter(state=state))
         yield queue.reports.list_jobs(JobFilter(state=state, queue="letters", task="mail"))
+    first = queue.reports.list_jobs(JobFilter(state=JobState.READY), limit=2)
+    if first.after is not None:
+        yield queue.reports.list_jobs(JobFilter(state=JobState.READY), after=first.after)
     yield queue.reports.job(1)
     yield queue.reports.statistics()
     yield queue.reports.queues()
@@ -381,6 +403,7 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
     queue.many(3_000, "job_queue_id", "case when i % 2 = 0 then 1 end")
     if schema == "npm's schema":
         queue.without_our_line()
+    monkeypatch.setattr(bounds, "MOST_EQUALS", 1)
     plans: dict[str, str] = {}
 
     def explained(name: str, schema: str) -> Any:
@@ -403,7 +426,8 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
     monkeypatch.setattr(bounds, "query", explained)
     assert len(list(look_everywhere(queue))) > 0
 
-    assert {"report_page_by_id", "report_page_by_turn", "report_jobs", "stats_heads"} <= set(plans)
+    looked_with = {"report_page_by_id", "report_page_by_turn", "report_page_of_equals", "report_jobs", "stats_heads"}
+    assert looked_with <= set(plans)
     assert [name for name, plan in plans.items() if "Seq Scan on _private_jobs" in plan] == []
 
 
@@ -411,8 +435,8 @@ def test_every_statement_of_looking_is_used_and_bounded() -> None:
     source = Path(bounds.__file__).read_text("utf-8")
     files = [path.stem for path in QUERIES.glob("report_*.sql")] + [path.stem for path in QUERIES.glob("stats_*.sql")]
 
-    unused = [name for name in files if f'"{name}"' not in source and not name.startswith("report_page_by_")]
-    assert unused == []
+    chosen = {"report_page_by_id", "report_page_by_turn", "report_page_by_queue"}
+    assert [name for name in files if f'"{name}"' not in source and name not in chosen] == []
     assert len(files) > 10
 
 
