@@ -150,6 +150,10 @@ class Process:
         self.said: list[str] = []
 
     def wait_to_say(self, words: str) -> str:
+        """Return the line with these words, said already or still to come."""
+        for line in self.said:
+            if words in line:
+                return line
         assert self._popen.stdout is not None
         # The test's own time limit bounds the wait.
         for line in self._popen.stdout:

@@ -1,0 +1,156 @@
+"""Real workers, killed and frozen: their jobs run elsewhere, and what they do too late changes nothing."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.core_support import Ledger, ms
+from recovery_support import Process, Ward
+from support import wait_until
+
+from gw_core import JobCompleted, JobInterrupted, JobStarted, WorkersRecovered
+
+QUICK: dict[str, Any] = {
+    "recover": True,
+    "heartbeat_interval": ms(100),
+    "sweep_interval": ms(100),
+    "sweep_threshold": ms(500),
+    "recovery_delay": ms(0),
+    "poll_interval": ms(50),
+}
+
+
+def the_worker_of(process: Process, job_id: int) -> str:
+    return process.wait_to_say(f"began {job_id} as").rpartition(" ")[2]
+
+
+def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: Ward) -> None:
+    done = Ledger()
+    first, second = (ward.add("wait", {"n": number}, queue_name=f"q{number}") for number in (1, 2))
+    with ward.process() as process:
+        dead = the_worker_of(process, first)
+        process.wait_to_say(f"began {second}")
+        process.kill()
+        assert ward.held() == [dead] * 4
+        with ward.running({"wait": done}, **QUICK) as running:
+            running.heard.wait_for(JobCompleted, count=2)
+            (recovered,) = running.heard.wait_for(WorkersRecovered)
+
+    assert sorted(done.entries) == [1, 2]
+    assert (recovered.workers, recovered.jobs, recovered.queues) == ((dead,), 2, 2)
+    assert [event.job.attempts for event in running.heard.of(JobStarted)] == [1, 1]
+    assert len(running.heard.of(JobInterrupted)) == 2
+    assert (ward.jobs(), ward.held(), ward.workers()) == ([], [], [])
+
+
+def test_without_recovery_a_sweep_by_hand_gives_the_jobs_of_a_killed_worker_back(ward: Ward) -> None:
+    done = Ledger()
+    job_id = ward.add("wait", {"n": 1})
+    with ward.process() as process:
+        dead = the_worker_of(process, job_id)
+        process.kill()
+    with ward.running({"wait": done}, **{**QUICK, "recover": False}) as running:
+        wait_until(lambda: ward.sweep(dry_run=True, threshold=ms(300)).jobs == 1, what="the worker to count as dead")
+        assert ward.held() == [dead]
+
+        assert ward.sweep(threshold=ms(300), delay=ms(0)).jobs == 1
+        running.heard.wait_for(JobCompleted)
+
+    assert done.entries == [1]
+
+
+def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(ward: Ward, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    here = ward.gate()
+    job_id = ward.add("wait", queue_name="q")
+    with ward.process("--gate", str(gate)) as zombie:
+        the_worker_of(zombie, job_id)
+        zombie.stop_for_good()
+        with ward.running({"wait": here}, **QUICK) as running:
+            here.wait_for(1)
+            before = ward.jobs()
+            gate.touch()
+            zombie.send(signal.SIGCONT)
+            zombie.wait_to_say(f"lost {job_id}")
+
+            assert ward.jobs() == before
+            assert ward.held() == [running.pool_id] * 2
+            here.open()
+            running.heard.wait_for(JobCompleted)
+        assert here.arrived == 1
+        zombie.wait_to_say("taken for dead")
+
+    assert (ward.jobs(), ward.held()) == ([], [])
+
+
+def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: Ward) -> None:
+    done = Ledger()
+    jobs = [ward.add("wait", {"n": number}) for number in range(2)]
+    with ward.process() as process:
+        for job_id in jobs:
+            process.wait_to_say(f"began {job_id}")
+        process.kill()
+    with ward.running({"wait": done}, **QUICK) as one, ward.running({"wait": done}, **QUICK) as other:
+        wait_until(lambda: len(done.entries) == 2 and not ward.jobs(), deadline_seconds=20, what="both jobs to be done")
+
+    recovered = [*one.heard.of(WorkersRecovered), *other.heard.of(WorkersRecovered)]
+    assert sum(event.jobs for event in recovered) == 2
+    assert sorted(done.entries) == [0, 1]
+
+
+# -- beside the ancestor's manner ------------------------------------------------------------------------------------
+# What the ancestors' statements do, in our words: they end a job by its id alone, and count an attempt back always.
+
+
+@pytest.mark.parametrize(
+    ("statement", "survives"),
+    [
+        pytest.param("delete from _private_jobs where id = %s", False, id="the ancestor's completion"),
+        pytest.param(None, True, id="ours"),
+    ],
+)
+def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
+    ward: Ward, statement: str | None, survives: bool
+) -> None:
+    from gw_core.domain.outcome import Completed
+    from gw_core.postgres.database import Database
+    from gw_core.postgres.store import JobStore
+
+    ward.dead_worker("zombie")
+    job_id = ward.held_by("zombie")
+    held = ward.client.get(job_id)
+    assert held is not None
+    ward.sweep(delay=ms(0))
+    ward.lock(job_id, "new owner")
+
+    if statement is not None:
+        ward.run(statement, job_id)
+    else:
+        connection = Database(ward.url).connect("zombie")
+        assert JobStore(connection, "graphile_worker").complete([Completed(held, 0.1)], pool="zombie") == set()
+        connection.close()
+
+    assert bool(ward.jobs()) is survives
+
+
+@pytest.mark.parametrize(
+    ("is_ours", "comes_back"),
+    [pytest.param(False, True, id="the ancestor's recovery"), pytest.param(True, False, id="ours")],
+)
+def test_only_our_recovery_keeps_a_removed_job_retired(ward: Ward, is_ours: bool, comes_back: bool) -> None:
+    ward.dead_worker()
+    job_id = ward.held_by("dead", job_key="k")
+    ward.client.remove("k")
+
+    if is_ours:
+        ward.sweep()
+    else:
+        ward.run(
+            "update _private_jobs set attempts = attempts - 1, locked_by = null, locked_at = null"
+            " where locked_by = 'dead'"
+        )
+
+    assert ward.job(job_id)["is_available"] is comes_back

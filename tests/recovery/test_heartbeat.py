@@ -1,0 +1,174 @@
+"""A worker's heartbeat: when it beats, what it says, and what a worker notices of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+import pytest
+from core.core_support import Ledger, ms
+from recovery_support import RUST_WORKERS, Ward
+from support import wait_until
+
+import gw_core
+from gw_core import (
+    HeartbeatFailed,
+    HeartbeatLate,
+    HeartbeatRestored,
+    JobCompleted,
+    PoolClaimed,
+    PoolStarted,
+    PoolStopping,
+    RecoveryAnnounced,
+)
+
+QUICK: dict[str, Any] = {"heartbeat_interval": ms(20), "sweep_threshold": ms(400)}
+
+
+def age(ward: Ward) -> float:
+    rows = ward.run("select extract(epoch from now() - last_heartbeat_at)::float as age from _private_gw_workers")
+    return float(rows[0]["age"])
+
+
+def known_to(ward: Ward) -> list[str]:
+    """Who has a heartbeat, asked from any thread."""
+    return [worker.id for worker in ward.client.workers() if worker.has_heartbeat]
+
+
+def last_beat(ward: Ward) -> Any:
+    return ward.run("select last_heartbeat_at as at from _private_gw_workers")[0]["at"]
+
+
+def test_a_worker_is_known_before_it_claims(ward: Ward) -> None:
+    ward.add()
+    runner, heard, _ = ward.runner({"work": Ledger()})
+    known: list[list[str]] = []
+    runner.events.on(
+        PoolClaimed, lambda event: known.append(known_to(ward))
+    )
+    runner.start()
+    heard.wait_for(JobCompleted)
+    runner.stop()
+    runner.wait()
+
+    assert known == [[runner.pool_id]]
+
+
+def test_the_heartbeat_says_who_and_where(ward: Ward) -> None:
+    with ward.running({"work": Ledger(), "more": Ledger()}, concurrency=3) as running:
+        (row,) = ward.run("select *, started_at <= last_heartbeat_at as is_older from _private_gw_workers")
+        (info,) = ward.client.workers()
+
+    assert (row["id"], row["host"], row["pid"]) == (running.pool_id, socket.gethostname(), os.getpid())
+    assert (row["version"], row["is_older"]) == (gw_core.__version__, True)
+    assert row["metadata"] == {"tasks": ["more", "work"], "concurrency": 3, "recovery": False}
+    assert (info.id, info.is_stale, info.metadata) == (running.pool_id, False, row["metadata"])
+
+
+def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: Ward) -> None:
+    gate = ward.gate()
+    ward.add()
+    with ward.running({"work": gate}, **QUICK) as running:
+        gate.wait_for(1)
+        running.ask_to_stop()
+        running.heard.wait_for(PoolStopping)
+        ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '100 seconds'")
+        wait_until(lambda: age(ward) < 50, what="a heartbeat after the stop was asked for")
+        gate.open()
+        running.end()
+
+    assert ward.workers() == []
+
+
+def test_an_orderly_end_takes_the_heartbeat_away(ward: Ward) -> None:
+    with ward.running({"work": Ledger()}, **QUICK) as running:
+        assert ward.workers() == [running.pool_id]
+        running.stop()
+
+    assert ward.workers() == []
+
+
+def test_a_run_until_nothing_is_left_has_no_heartbeat(ward: Ward) -> None:
+    ward.add()
+    known: list[list[str]] = []
+
+    ward.run_once(
+        {"work": lambda payload: known.append(known_to(ward))}
+    )
+
+    assert known == [[]]
+
+
+def test_the_rust_ports_table_is_told_too(own_ward: Ward) -> None:
+    with own_ward.running({"work": Ledger()}, **QUICK) as running:
+        own_ward.run(RUST_WORKERS)
+        rows = wait_until(
+            lambda: own_ward.run("select id, metadata from _private_workers"), what="a heartbeat in the new table"
+        )
+        assert (rows[0]["id"], rows[0]["metadata"]["tasks"]) == (running.pool_id, ["work"])
+        assert len(own_ward.client.workers()) == 1
+
+    assert own_ward.run("select id from _private_workers") == []
+
+
+def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: Ward) -> None:
+    own_ward.run("alter table _private_gw_workers rename to elsewhere")
+    with own_ward.running({"work": Ledger()}, **QUICK) as running:
+        running.heard.wait_for(HeartbeatFailed)
+        own_ward.add()
+        running.heard.wait_for(JobCompleted)
+        own_ward.run("alter table elsewhere rename to _private_gw_workers")
+        running.heard.wait_for(HeartbeatRestored)
+
+    assert len(running.heard.of(HeartbeatFailed)) == 1
+    assert [each for each in running.log.of("warning") if "No heartbeat" in each]
+
+
+# -- late ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_notices_that_it_was_silent_for_longer_than_others_tolerate(ward: Ward) -> None:
+    with ward.running({"work": Ledger()}, **QUICK) as running:
+        ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '9 seconds'")
+        (late,) = running.heard.wait_for(HeartbeatLate)
+
+    assert not late.presumed_dead
+    assert late.silent_for.total_seconds() == pytest.approx(9, abs=1)
+    assert [each for each in running.log.of("warning") if "longer than a sweep tolerates" in each]
+
+
+def test_a_worker_notices_that_it_was_taken_for_dead_and_is_known_again(ward: Ward) -> None:
+    with ward.running({"work": Ledger()}, **QUICK) as running:
+        ward.run("delete from _private_gw_workers")
+        (late,) = running.heard.wait_for(HeartbeatLate)
+        wait_until(lambda: ward.workers() == [running.pool_id], what="the worker to be known again")
+
+    assert late.presumed_dead
+    assert [each for each in running.log.of("warning") if "was taken for dead" in each]
+
+
+def test_code_that_hogs_the_interpreter_does_not_stop_the_heart(ward: Ward) -> None:
+    job_id = ward.add("hog")
+    with ward.process() as process:
+        process.wait_to_say(f"began {job_id}")
+        beats: set[Any] = set()
+        wait_until(lambda: beats.add(last_beat(ward)) or len(beats) >= 5, what="five beats")
+
+
+# -- what a start says ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("recover", "words"),
+    [
+        pytest.param(False, "Recovery is off: jobs of a crashed worker stay locked for up to four hours", id="off"),
+        pytest.param(True, "Recovery is on: jobs of a worker silent for 5m are given back", id="on"),
+    ],
+)
+def test_the_start_says_what_becomes_of_a_crashed_workers_jobs(ward: Ward, recover: bool, words: str) -> None:
+    with ward.running({"work": Ledger()}, recover=recover) as running:
+        running.heard.wait_for(PoolStarted)
+
+    assert len(running.heard.of(RecoveryAnnounced)) == 1
+    assert len([each for each in running.log.of("info") if each.startswith(words)]) == 1

@@ -1,0 +1,107 @@
+"""The sweeping service: when it sweeps, and why it waits after an outage."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from recovery_support import minutes, seconds
+
+from gw_core import DatabaseUnavailableError, Events, MaintenanceFailed, RecoverySettings
+from gw_core.maintenance.sweeper import Sweep, Sweeper
+
+MINUTE = 60.0
+
+
+class FakeSweep:
+    """Counts the sweeps; out of reach while `is_away`."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.with_orphans: list[bool] = []
+
+    def contact(self) -> None:
+        if self.is_away:
+            raise DatabaseUnavailableError("the server is away")
+
+    def run(self, *, with_orphans: bool, since_server_start: bool) -> None:
+        assert since_server_start
+        self.with_orphans.append(with_orphans)
+
+
+class World:
+    """A sweeper with a clock that the test moves."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.now = 0.0
+        self.sweep = FakeSweep()
+        self.failures: list[MaintenanceFailed] = []
+        events = Events()
+        events.on(MaintenanceFailed, self.failures.append)
+        self.sweeper = Sweeper(
+            cast(Sweep, self.sweep),
+            RecoverySettings(**settings),
+            events=events,
+            every=seconds(60),
+            clock=lambda: self.now,
+        )
+
+    def turn_for(self, span: float) -> int:
+        """Turn every minute for so long; return how many sweeps there were."""
+        before = len(self.sweep.with_orphans)
+        end = self.now + span
+        while self.now < end:
+            rest = self.sweeper.turn()
+            assert seconds(54) <= rest <= seconds(66)
+            self.now += MINUTE
+        return len(self.sweep.with_orphans) - before
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_it_sweeps_at_once_and_then_every_interval(world: World) -> None:
+    assert world.turn_for(5 * MINUTE) == 5
+
+
+def test_locks_without_a_heartbeat_are_looked_for_every_ten_minutes(world: World) -> None:
+    world.turn_for(21 * MINUTE)
+
+    assert [at for at, looked in enumerate(world.sweep.with_orphans) if looked] == [0, 10, 20]
+
+
+def test_impatience_for_orphans_looks_for_them_more_often() -> None:
+    world = World(orphans_after=minutes(4))
+    world.turn_for(3 * MINUTE)
+
+    assert world.sweep.with_orphans == [True, True, True]
+
+
+def test_after_an_outage_it_waits_for_the_others_to_come_back(world: World) -> None:
+    world.turn_for(2 * MINUTE)
+    world.sweep.is_away = True
+    assert world.turn_for(10 * MINUTE) == 0
+    world.sweep.is_away = False
+
+    assert world.turn_for(5 * MINUTE) == 0
+    assert world.turn_for(3 * MINUTE) == 3
+    assert len(world.failures) == 1
+
+
+def test_after_a_short_outage_it_goes_on_at_once(world: World) -> None:
+    world.turn_for(2 * MINUTE)
+    world.sweep.is_away = True
+    world.turn_for(2 * MINUTE)
+    world.sweep.is_away = False
+
+    assert world.turn_for(2 * MINUTE) == 2
+
+
+def test_after_being_frozen_itself_it_waits_too(world: World) -> None:
+    world.turn_for(2 * MINUTE)
+    world.now += 60 * MINUTE
+
+    assert world.turn_for(5 * MINUTE) == 0
+    assert world.turn_for(MINUTE) == 1
