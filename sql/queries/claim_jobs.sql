@@ -10,8 +10,9 @@
 --   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A walk that
 --   got tired is answered as a last row without an id, with the queue where the next claim can go on.
 -- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.
--- Both kinds together are cut to the limit (`taken`): a pool must not take what it has no thread for, nor a less urgent
--- job because it is of the other kind. What was locked beyond that is free again when the statement ends.
+-- Both kinds together are cut to the limit: a pool must not take what it has no thread for, nor a less urgent job because
+-- it is of the other kind. So the queued ones are first compared with a `peek` at the others (`urgent`), and locked; then
+-- as many of the others are locked as there is room for. Cutting after locking cost half of what was locked.
 with recursive
 unqueued_levels (priority) as (
   (
@@ -34,24 +35,6 @@ unqueued_levels (priority) as (
          )
     from unqueued_levels
    where unqueued_levels.priority is not null
-),
-unqueued as materialized (
-  select due.*
-    from unqueued_levels
-   cross join lateral (
-           select jobs.id, jobs.priority, jobs.run_at
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is null
-              and jobs.priority = unqueued_levels.priority
-              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-              and jobs.task_id = any(%(task_ids)s::int[])
-              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
-            order by jobs.run_at
-            limit %(limit)s
-              for update skip locked
-         ) as due
-   limit %(limit)s
 ),
 queued_levels (priority) as (
   (
@@ -104,7 +87,7 @@ near_free_queues as materialized (
      and queues.is_available = true
 ),
 near_picks as materialized (
-  select places.id, places.job_queue_id
+  select places.id, places.job_queue_id, places.priority, places.run_at
     from places
    where places.place <= %(per_queue)s
      and (places.job_queue_id in (select id from near_free_queues)) is true
@@ -140,11 +123,11 @@ walk (queue_id, steps) as (
      and walk.steps < %(reach)s
 ),
 far_picks as materialized (
-  select due.id, due.job_queue_id
+  select due.*
     from walk
     join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = walk.queue_id
    cross join lateral (
-           select jobs.id, jobs.job_queue_id
+           select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id = queues.id
@@ -159,25 +142,49 @@ far_picks as materialized (
    limit %(limit)s
 ),
 picks as materialized (
-  select id, job_queue_id from near_picks
+  select * from near_picks
   union all
-  select id, job_queue_id from far_picks
+  select * from far_picks
   limit %(limit)s
+),
+peek as materialized (
+  select due.*
+    from unqueued_levels
+   cross join lateral (
+           select jobs.id, null::int as job_queue_id, jobs.priority, jobs.run_at
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is null
+              and jobs.priority = unqueued_levels.priority
+              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+              and jobs.task_id = any(%(task_ids)s::int[])
+              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+            order by jobs.run_at
+            limit %(limit)s
+         ) as due
+   where (select count(*) from picks) > 0
+   limit %(limit)s
+),
+urgent as materialized (
+  select id, job_queue_id
+    from (select * from picks union all select * from peek) as both_kinds
+   order by priority, run_at, id
+   limit %(limit)s
 ),
 held_queues as materialized (
   select queues.id
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-   where queues.id = any(array(select distinct job_queue_id from picks))
+   where queues.id = any(array(select distinct job_queue_id from urgent where job_queue_id is not null))
      and queues.is_available = true
      for update skip locked
 ),
 queued as materialized (
-  select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
+  select jobs.id, jobs.job_queue_id
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id = any(array(
-           select picks.id
-             from picks
-            where (picks.job_queue_id in (select id from held_queues)) is true
+           select urgent.id
+             from urgent
+            where (urgent.job_queue_id in (select id from held_queues)) is true
          ))
      and jobs.is_available = true
      and jobs.job_queue_id = any(array(select id from held_queues))
@@ -186,28 +193,36 @@ queued as materialized (
      and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
      for update skip locked
 ),
-taken as materialized (
-  select id, job_queue_id
-    from (
-           select id, null::int as job_queue_id, priority, run_at from unqueued
-           union all
-           select id, job_queue_id, priority, run_at from queued
-         ) as both_kinds
-   order by priority, run_at, id
-   limit %(limit)s
+unqueued as materialized (
+  select due.id
+    from unqueued_levels
+   cross join lateral (
+           select jobs.id
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is null
+              and jobs.priority = unqueued_levels.priority
+              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+              and jobs.task_id = any(%(task_ids)s::int[])
+              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+            order by jobs.run_at
+            limit %(limit)s
+              for update skip locked
+         ) as due
+   limit %(limit)s - (select count(*) from queued)
 ),
 locked_queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = now(),
          locked_by = %(pool)s
-   where queues.id = any(array(select distinct job_queue_id from taken))
+   where queues.id = any(array(select distinct job_queue_id from queued))
 ),
 claimed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = jobs.attempts + 1,
          locked_at = now(),
          locked_by = %(pool)s
-   where jobs.id = any(array(select id from taken))
+   where jobs.id = any(array(select id from queued union all select id from unqueued))
   returning
     jobs.id,
     jobs.task_id,
