@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from psycopg.rows import tuple_row
 
+from gw_core.domain.errors import TransientDatabaseError
 from gw_core.domain.job import JobSpec, check_count
 from gw_core.domain.job_state import JobFilter
 from gw_core.postgres.connections import Lender
@@ -26,6 +27,19 @@ LONGEST_WAIT: Final = "10s"
 """How long a batch waits for a row that somebody else holds in an open transaction."""
 
 NOW: Final = timedelta()
+
+
+MOST_NAMES: Final = 200
+LONGEST_SEARCH: Final = "2s"
+
+
+class NameKind(StrEnum):
+    """What a shell can complete."""
+
+    TASKS = "tasks"
+    QUEUES = "queues"
+    KEYS = "keys"
+    WORKERS = "workers"
 
 
 class SkipReason(StrEnum):
@@ -184,6 +198,18 @@ class Care:
             rows(connection, query("force_unlock_workers", self.schema), names)
             self._announce(connection, sum(each.jobs + each.queues for each in freed))
         return freed
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def names(self, kind: NameKind, prefix: str = "", *, limit: int = MOST_NAMES) -> list[str]:
+        """Return the first names of a kind that begin with `prefix`, for completion; nothing when that takes long."""
+        values = {"prefix": prefix, "limit": limit}
+        try:
+            with self._transaction() as connection:
+                connection.execute("select set_config('statement_timeout', %s, true)", (LONGEST_SEARCH,))
+                return [row[0] for row in rows(connection, query(f"suggest_{kind}", self.schema), values)]
+        except TransientDatabaseError:
+            return []
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
