@@ -140,6 +140,13 @@ def _factor(raw: object) -> float:
     return known
 
 
+def _size(raw: object) -> int:
+    match = re.fullmatch(r"([0-9]{1,12})([KMGT]?)(?:i?B)?", str(raw).strip()) if isinstance(raw, str | int) else None
+    if match is None or isinstance(raw, bool) or int(match[1]) < 1:
+        raise ValueError("give a size like 512M or 2G, or a number of bytes")
+    return int(match[1]) * 1024 ** " KMGT".index(match[2] or " ")
+
+
 def _switch(raw: object) -> bool:
     if isinstance(raw, bool):
         return raw
@@ -361,6 +368,30 @@ RESILIENT_MULTIPLIER: Final = Setting[float](
     default=_CORE.resilient_multiplier,
     write=lambda value: f"{value:g}",
 )
+MAX_JOBS: Final = Setting[int | None](
+    name="max-jobs",
+    metavar="N",
+    help="End in order after this many jobs, for a supervisor to start afresh.",
+    read=_count(1, 10**15),
+    default=None,
+    write=_written_optional,
+)
+MAX_LIFETIME: Final = Setting[timedelta | None](
+    name="max-lifetime",
+    metavar="SPAN",
+    help="End in order after this long.",
+    read=_at_least(timedelta(milliseconds=1), _duration),
+    default=None,
+    write=lambda value: "" if value is None else format_duration(value),
+)
+MAX_RSS: Final = Setting[int | None](
+    name="max-rss",
+    metavar="SIZE",
+    help="End in order when the process uses this much memory, such as 512M or 2G.",
+    read=_size,
+    default=None,
+    write=_written_optional,
+)
 LISTEN: Final = Setting[bool](
     name="listen",
     help="Hear of new jobs at once; off, they are found by polling alone.",
@@ -455,6 +486,9 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     ORPHANS_AFTER,
     RESILIENT_FLAG,
     RESILIENT_MULTIPLIER,
+    MAX_JOBS,
+    MAX_LIFETIME,
+    MAX_RSS,
     LISTEN,
     CLIENT_TIME,
     STRICT,

@@ -15,10 +15,11 @@ from typing import Final
 
 from gw_core.domain.crontab_item import CrontabItem
 from gw_core.domain.errors import InvalidSettingError, TaskLoadError
-from gw_core.domain.events import Events, RecoveryAnnounced, RunnerStopped, SignalReceived
+from gw_core.domain.events import Events, JobsSettled, RecoveryAnnounced, RunnerStopped, SignalReceived
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.settings import WorkerSettings
 from gw_core.log import JobLog, Logger
+from gw_core.maintenance.bounds import BoundsWatch
 from gw_core.maintenance.heartbeat import Heartbeat
 from gw_core.maintenance.locks import LockRenewal, StaleLocks
 from gw_core.maintenance.scheduler import ItemSource, Scheduler
@@ -262,6 +263,8 @@ class Runner:
         ]
         if settings.recover:
             services.append(self._sweeper(pool))
+        if settings.bounds:
+            services.append(self._bounds_watch(pool))
         if scheduler is not None:
             services.append(scheduler)
         if self._watch and isinstance(loaded, LoadedTasks):
@@ -269,6 +272,17 @@ class Runner:
 
             services.append(TaskWatcher(loaded, pool.use_and_look, self.events, on_crash=self._on_crash))
         return services
+
+    def _bounds_watch(self, pool: Pool) -> BoundsWatch:
+        watch = BoundsWatch(
+            self.settings.bounds,
+            ended=lambda: pool.completed + pool.failed,
+            on_overstepped=self.stop,
+            on_crash=self._on_crash,
+        )
+        if self.settings.max_jobs is not None:
+            self.events.on(JobsSettled, lambda event: watch.wake())
+        return watch
 
     def _begin_heartbeat(self, pool: Pool, registry: TaskRegistry) -> None:
         settings = self.settings

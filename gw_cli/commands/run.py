@@ -46,6 +46,9 @@ def run(
     orphans_after: options.OrphansAfter = None,
     resilient_flag: options.ResilientFlag = None,
     resilient_multiplier: options.ResilientMultiplier = None,
+    max_jobs: options.MaxJobs = None,
+    max_lifetime: options.MaxLifetime = None,
+    max_rss: options.MaxRss = None,
     listen: options.Listen = None,
     client_time: options.ClientTime = None,
     prepared_statements: options.PreparedStatements = None,
@@ -90,6 +93,9 @@ def run(
         orphans_after=orphans_after,
         resilient_flag=resilient_flag,
         resilient_multiplier=resilient_multiplier,
+        max_jobs=max_jobs,
+        max_lifetime=max_lifetime,
+        max_rss=max_rss,
         listen=listen,
         client_time=client_time,
         prepared_statements=prepared_statements,
@@ -160,6 +166,9 @@ def _settings(configuration: c.Configuration) -> WorkerSettings:
         orphans_after=configuration[c.ORPHANS_AFTER],
         resilient_flags=configuration[c.RESILIENT_FLAG],
         resilient_multiplier=configuration[c.RESILIENT_MULTIPLIER],
+        max_jobs=configuration[c.MAX_JOBS],
+        max_lifetime=configuration[c.MAX_LIFETIME],
+        max_rss=configuration[c.MAX_RSS],
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final
 
+from gw_core.domain.bounds import Bounds
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
 
@@ -78,6 +79,20 @@ class WorkerSettings:
     resilient_multiplier: float = 3.0
     """How many times longer."""
 
+    max_jobs: int | None = None
+    """End in order after this many jobs; None never."""
+
+    max_lifetime: timedelta | None = None
+    """End in order after this long; None never."""
+
+    max_rss: int | None = None
+    """End in order when the process uses this many bytes of memory; None never."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """When a lasting worker ends by itself."""
+        return Bounds(max_jobs=self.max_jobs, max_lifetime=self.max_lifetime, max_rss=self.max_rss)
+
     @property
     def recovery(self) -> RecoverySettings:
         """What a sweep needs to know."""
@@ -102,6 +117,9 @@ class WorkerSettings:
         if not timedelta(0) < soonest <= latest:
             raise InvalidSettingError(f"stale_lock_sweep must be a rising pair of spans, got {soonest} and {latest}")
         self._check_recovery()
+        for name in ("max_jobs", "max_rss"):
+            if getattr(self, name) is not None:
+                _check_count(name, getattr(self, name), 1, 2**62)
 
     def _check_recovery(self) -> None:
         for name in ("heartbeat_interval", "sweep_interval"):

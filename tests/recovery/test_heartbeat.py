@@ -44,9 +44,7 @@ def test_a_worker_is_known_before_it_claims(ward: Ward) -> None:
     ward.add()
     runner, heard, _ = ward.runner({"work": Ledger()})
     known: list[list[str]] = []
-    runner.events.on(
-        PoolClaimed, lambda event: known.append(known_to(ward))
-    )
+    runner.events.on(PoolClaimed, lambda event: known.append(known_to(ward)))
     runner.start()
     heard.wait_for(JobCompleted)
     runner.stop()
@@ -93,9 +91,7 @@ def test_a_run_until_nothing_is_left_has_no_heartbeat(ward: Ward) -> None:
     ward.add()
     known: list[list[str]] = []
 
-    ward.run_once(
-        {"work": lambda payload: known.append(known_to(ward))}
-    )
+    ward.run_once({"work": lambda payload: known.append(known_to(ward))})
 
     assert known == [[]]
 
@@ -113,8 +109,8 @@ def test_the_rust_ports_table_is_told_too(own_ward: Ward) -> None:
 
 
 def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: Ward) -> None:
-    own_ward.run("alter table _private_gw_workers rename to elsewhere")
     with own_ward.running({"work": Ledger()}, **QUICK) as running:
+        own_ward.run("alter table _private_gw_workers rename to elsewhere")
         running.heard.wait_for(HeartbeatFailed)
         own_ward.add()
         running.heard.wait_for(JobCompleted)
