@@ -82,7 +82,7 @@ def _tell(page: JobPage) -> None:
         if not page.jobs:
             diagnostics.note("No jobs match.")
     elif page.full:
-        diagnostics.note(f"There may be more than these {len(page.jobs)}; go on with --after {page.after}")
+        diagnostics.note(f"There may be more; go on with --after {page.after}")
     else:
         diagnostics.note(
             f"The search looked at {page.looked_at:,} jobs and found {len(page.jobs)}; there are more to look at: "

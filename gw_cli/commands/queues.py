@@ -69,7 +69,7 @@ def queues(
     if not found:
         diagnostics.note("No queues match.")
     elif len(found) == most:
-        diagnostics.note(f"There may be more than these {most}; go on with --after {quoted(found[-1].name)}")
+        diagnostics.note(f"There may be more; go on with --after {quoted(found[-1].name)}")
 
 
 def record_of(found: QueueReport) -> dict[str, object]:

@@ -113,7 +113,7 @@ def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, 
     for number, reason in enumerate(report.reasons):
         yield "why" if number == 0 else "", visible(_marked(reason.sentence, inferred=reason.inferred))
     for number, line in enumerate(_schedule(report)):
-        yield "if it fails" if number == 0 else "", line
+        yield "to be tried" if number == 0 else "", line
 
 
 def _schedule(report: JobReport) -> Iterator[str]:

@@ -113,7 +113,7 @@ def _attempts(job: Job, state: JobState, now: datetime) -> Iterator[PlannedAttem
         return
 
 
-def failed_at(job: Job, state: JobState) -> datetime | None:
+def failed_at(job: Job, state: JobState, now: datetime) -> datetime | None:
     """Return when the last attempt failed, inferred from the backoff; None when the row cannot tell.
 
     A failure leaves no moment of its own, only the next `run_at`.
@@ -124,7 +124,7 @@ def failed_at(job: Job, state: JobState) -> datetime | None:
         moment = job.run_at - retry_delay(job.attempts)
     except OverflowError:
         return None
-    return moment if moment >= job.created_at else None
+    return moment if job.created_at <= moment <= now else None
 
 
 # -- why it is not running -------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ class Reports:
             at=around.now,
             reasons=reasons(job, state, around),
             attempts=retry_schedule(job, state, around.now),
-            failed_at=failed_at(job, state),
+            failed_at=failed_at(job, state, around.now),
         )
 
     def _surroundings(self, job: Job, state: JobState) -> Surroundings:

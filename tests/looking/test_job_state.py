@@ -187,11 +187,23 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
 
 
 def test_when_a_job_failed_is_inferred_from_its_backoff() -> None:
-    job = a_job(run_at=NOW + HOUR, attempts=3, last_error="x")
+    job = a_job(run_at=NOW + HOUR, attempts=9, last_error="x")
 
-    assert failed_at(job, JobState.BACKOFF) == NOW + HOUR - retry_delay(3)
-    assert failed_at(a_job(), JobState.READY) is None
-    assert failed_at(a_job(run_at=NOW - 100 * HOUR, attempts=25, last_error="x"), JobState.FAILED) is None
+    assert failed_at(job, JobState.BACKOFF, NOW) == NOW + HOUR - retry_delay(9)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(a_job(), id="it never failed"),
+        pytest.param(a_job(run_at=NOW - 100 * HOUR, attempts=25, last_error="x"), id="before it was added"),
+        pytest.param(
+            a_job(run_at=NOW + HOUR, attempts=1, last_error="x"), id="in the future: its task chose the delay"
+        ),
+    ],
+)
+def test_no_moment_of_failure_is_made_up(job: Job) -> None:
+    assert failed_at(job, state_of(job, NOW), NOW) is None
 
 
 # -- why it is not running ---------------------------------------------------------------------------------------------
