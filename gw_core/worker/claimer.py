@@ -41,6 +41,9 @@ MOST_UNSETTLED: Final = 20_000
 
 ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None] | None
 
+LOOK_AGAIN_AFTER: Final = 0.01
+"""Seconds, doubled with each look in vain, until a queue that somebody else held may be free: nobody tells of that."""
+
 LOOK_UP_TASKS_AGAIN_AFTER: Final = 60.0
 """Seconds: a cleanup elsewhere may delete an unused task identifier, which comes back with another id."""
 
@@ -93,6 +96,7 @@ class Claimer(Service):
         self._claim_in_doubt = False
         self._may_find = True
         self._next_poll = 0.0
+        self._look_again: float | None = None
         self._handed_over = 0.0
         self._nudged = False
         self._woken = False
@@ -137,6 +141,8 @@ class Claimer(Service):
     def _look(self, store: JobStore) -> timedelta:
         now = time.monotonic()
         if self._nudged or now >= self._next_poll:
+            if self._nudged and self._look_again is None:
+                self._look_again = LOOK_AGAIN_AFTER
             self._nudged = False
             self._may_find = True
             # Also when no thread is free to take anything: the wish to look stays, and the rest is a rest.
@@ -156,14 +162,29 @@ class Claimer(Service):
         jobs = self._claim(store, limit)
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
         # And when very many queues are held, the next claim goes on where this one stopped looking.
-        self._may_find = (
-            len(jobs) >= limit or store.walked_to is not None or any(job.queue_id is not None for job in jobs)
-        )
+        has_queued = any(job.queue_id is not None for job in jobs)
+        self._may_find = len(jobs) >= limit or store.walked_to is not None or has_queued
+        if has_queued:
+            self._look_again = LOOK_AGAIN_AFTER
+        elif not self._may_find:
+            self._soon_look_again(now)
         if jobs:
             self._hand_over(jobs)
         elif self._on_drained is not None and not self._may_find and self._is_drained(store):
             self._on_drained()
         return AT_ONCE if self._may_find or self._nudged else self._until_poll(now)
+
+    def _soon_look_again(self, now: float) -> None:
+        """After a look in vain, look again before the poll: another pool may have held a queue for a moment.
+
+        The ancestor's pools leave a queue without a word, and often sleep for a poll interval then.
+        """
+        if self._look_again is None:
+            return
+        self._next_poll = min(self._next_poll, now + self._look_again)
+        self._look_again *= 2
+        if self._look_again >= self._poll_every:
+            self._look_again = None
 
     def _claim(self, store: JobStore, limit: int) -> list[Job]:
         mean = self._settler.mean_seconds

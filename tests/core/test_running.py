@@ -136,6 +136,24 @@ def test_more_held_queues_than_a_claim_looks_at_do_not_hide_a_free_one(site: Sit
         running.heard.wait_for(JobCompleted, deadline=10)
 
 
+def test_a_queue_that_somebody_else_leaves_without_a_word_is_found_before_the_poll(site: Site) -> None:
+    site.run("insert into _private_job_queues (queue_name, locked_at, locked_by) values ('q', now(), 'somebody')")
+    with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        site.add(payload={"n": 1}, queue_name="q")
+        wait_until(
+            lambda: site.run(
+                "select 1 from pg_stat_activity, _private_jobs as jobs where datname = current_database()"
+                " and application_name = 'gw:claim' and state = 'idle' and query_start > jobs.created_at"
+            ),
+            what="a look in vain",
+        )
+
+        site.run("update _private_job_queues set locked_at = null, locked_by = null")
+
+        running.heard.wait_for(JobCompleted)
+
+
 # -- resting -------------------------------------------------------------------------------------------------------
 
 
