@@ -34,8 +34,8 @@ CLAIM_PLAN: Final = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
-    # The generic plan guesses that a limit keeps a tenth of the table. Past some 100,000 jobs that looks costly enough to
-    # be compiled, anew at every claim, which took 90 ms where the claim itself takes 4.
+    # The generic plan guesses that a limit keeps a tenth of the table. Past some 100,000 jobs that looks costly enough
+    # to be compiled, anew at every claim, which took 90 ms where the claim itself takes 4.
     "jit": "off",
     # A claim that is lost in a crash only means that the job is claimed again.
     "synchronous_commit": "off",
