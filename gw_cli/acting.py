@@ -199,6 +199,7 @@ class Answer:
         self._as_json = as_json
         self._for_a_person = not as_json and output.is_terminal(sys.stdout)
         self._began = False
+        self._lines = 0
         self._last_progress = time.monotonic()
 
     @property
@@ -208,12 +209,13 @@ class Answer:
 
     def take(self, batch: Batch) -> None:
         """Say what a batch did."""
+        # Counted before anything is said: a reader that goes away does not undo the batch.
+        self.done += len(batch.done)
+        self.skipped += len(batch.skipped)
+        self._missing += sum(each.reason == "missing" for each in batch.skipped)
         for job in batch.done:
-            self.done += 1
             self._say(job.id, job.task, None, None, f"{self.verb.past} job {job.id} ({job.task})")
         for skipped in batch.skipped:
-            self.skipped += 1
-            self._missing += skipped.reason == "missing"
             self._say(skipped.id, skipped.task, str(skipped.reason), skipped.locked_by, _sentence(skipped))
         self._progress()
 
@@ -240,7 +242,8 @@ class Answer:
 
     def _say(self, number: int, task: str | None, reason: str | None, locked_by: str | None, sentence: str) -> None:
         if self._for_a_person:
-            if reason is not None or self.done <= MOST_LINES:
+            self._lines += 1
+            if reason is not None or self._lines <= MOST_LINES:
                 output.line(visible(sentence))
             return
         result = self.verb.past.lower() if reason is None else "skipped"

@@ -72,9 +72,9 @@ def add(
     pg_bin: options.PgBin = None,
     config: options.Config = None,
 ) -> int:
-    """Add a job, or with --from those of a file.
+    """Add a job.
 
-    Prints its id; on a terminal, a sentence. The lines of a file go in batches, each all or nothing; what they leave
+    Prints its id; on a terminal, a sentence. With --from it adds the jobs of a file instead: the lines go in batches, each all or nothing; what they leave
     out is taken from the other options.
     """
     from gw_core import InvalidInputError, JobKeyMode, JobSpec

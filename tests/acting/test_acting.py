@@ -383,6 +383,41 @@ def test_an_interruption_ends_after_the_batch_and_says_what_stays_done(queue: Qu
     assert ended.stdout.endswith("]\n")
 
 
+def test_a_reader_that_goes_away_ends_it_and_what_was_done_is_said(queue: Queue, tmp_path: Path) -> None:
+    queue.rows("select graphile_worker.add_job(repeat('t', 100)) from generate_series(1, 2500)")
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "gw_cli", "complete", "--all", "--yes"],
+        env={**os.environ, "DATABASE_URL": queue.url, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert (process.returncode, len(queue.ids())) == (-signal.SIGPIPE, 1500)
+    assert said == "Completed 1000 jobs of 2500 before this ended; the others are as they were.\n"
+
+
+def test_a_person_is_told_job_by_job_until_they_are_many(
+    gw: Program, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gw_cli.output.is_terminal", lambda stream: True)
+    queue.rows("select graphile_worker.add_job(e'esc\\x1b[2J') from generate_series(1, 30)")
+    held = queue.running()
+
+    ended = gw("complete", "--all", "--yes")
+
+    assert len(ended.out.splitlines()) == 21
+    assert f"Skipped job {held} (mail): worker gw-host-1 runs it" in ended.out
+    assert "\x1b" not in ended.out
+    assert ended.err == "Completed 30 jobs, skipped 1.\n"
+
+
 # -- unlock --------------------------------------------------------------------------------------------------------
 
 
