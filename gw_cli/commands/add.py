@@ -74,8 +74,8 @@ def add(
 ) -> int:
     """Add a job.
 
-    Prints its id; on a terminal, a sentence. With --from it adds the jobs of a file instead: the lines go in batches, each all or nothing; what they leave
-    out is taken from the other options.
+    Prints its id; on a terminal, a sentence. With --from it adds the jobs of a file instead, in batches that are each
+    all or nothing; what a line leaves out is taken from the other options.
     """
     from gw_core import InvalidInputError, JobKeyMode, JobSpec
 

@@ -25,7 +25,7 @@ def dev(
     pg_bin: options.PgBin = None,
     config: options.Config = None,
 ) -> int:
-    """Run jobs while you write tasks: a database of its own, files read again when they change.
+    """Run jobs while you write tasks, and read changed files again.
 
     Where no database is named, PostgreSQL runs in .gw/postgres and ends with the last program that uses it.
     """
