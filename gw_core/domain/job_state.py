@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -108,9 +109,15 @@ class JobFilter:
                 self.worker in (None, job.locked_by),
                 self.flag is None or self.flag in job.flag_names,
                 self.error is None or self.error.lower() in (job.last_error or "").lower(),
-                self.ids is None or job.id in self.ids,
+                self.ids is None or _is_among(self.ids, job.id),
             )
         )
+
+
+def _is_among(ids: Sequence[int], job_id: int) -> bool:
+    """Tell whether an id is one of many, which are in order."""
+    place = bisect_left(ids, job_id)
+    return place < len(ids) and ids[place] == job_id
 
 
 def _check_text(what: str, text: str | None) -> None:
