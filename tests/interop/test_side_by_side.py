@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from both_sides import BATCHES, NOTES, Kind, Site, by_node, side_by_side, site as opened
+from both_sides import BATCHES, NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
 from node_worker import NEWEST, OLDEST_WITH_BATCHES, RunningWorker
 from queue_schema import Row
 
@@ -125,6 +125,25 @@ def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_in_order(site: S
     assert rows_of(site, "unknown") == untouched
     assert site.locks() == []
     assert_all_went_well(kind, *workers)
+
+
+@ANY_KIND
+def test_a_named_queue_goes_on_at_once_when_a_long_job_of_node_ends(site: Site, kind: Kind) -> None:
+    # A worker of Node that ended a job of a queue sleeps for the poll interval afterwards, and tells nobody.
+    node = {"for_node": WAITS["node"], "shared": NOTES["node"]}
+    with (
+        site.closed_gate() as gate,
+        side_by_side(site, kind, node=node, python={"shared": NOTES["python"]}, poll=A_MINUTE),
+    ):
+        site.schema.add_job("for_node", queue_name="one")
+        site.wait_for(1, "begun is not null")
+        site.schema.add_jobs(*({"identifier": "shared", "queue_name": "one"} for _ in range(20)))
+        gate.open()
+        site.wait_for(21)
+        site.wait_until_settled()
+
+    assert [entry["job_id"] for entry in site.ledger()] == list(range(1, 22))
+    assert overlaps(site) == []
 
 
 def rows_of(site: Site, task: str) -> list[Row]:
