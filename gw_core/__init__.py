@@ -177,6 +177,7 @@ if TYPE_CHECKING:
     )
     from gw_core.worker.payloads import PayloadError as PayloadError
     from gw_core.worker.tasks import Task as Task, TaskRegistry as TaskRegistry, cron as cron, task as task
+    from gw_core.worker.timeouts import TaskTimeoutError as TaskTimeoutError
 
 _HOMES = {
     "gw_core.client": ("Client",),
@@ -373,6 +374,7 @@ _HOMES = {
         "load_folder",
     ),
     "gw_core.worker.payloads": ("PayloadError",),
+    "gw_core.worker.timeouts": ("TaskTimeoutError",),
     "gw_core.worker.tasks": (
         "Task",
         "TaskRegistry",

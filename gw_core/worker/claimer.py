@@ -230,7 +230,9 @@ class Claimer(Service):
         if not idle and waiting > ahead // 2:
             return 0
         outstanding = len(self._ledger) - self._settler.reported
-        room = self._settings.concurrency + ahead - outstanding
+        # A thread whose run was ended early is still busy with it, though the ledger knows of no job.
+        overrun = sum(1 for worker in self._workers if worker.is_overrun)
+        room = self._settings.concurrency - overrun + ahead - outstanding
         return min(self._settings.claim_limit, max(idle - waiting, room))
 
     def _ahead(self) -> int:

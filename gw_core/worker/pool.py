@@ -26,6 +26,7 @@ from gw_core.worker.interruption import interrupt_given_back
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import Settler
 from gw_core.worker.tasks import Task, TaskRegistry
+from gw_core.worker.timeouts import Timeouts
 from gw_core.worker.worker import Worker
 
 CLEAN_UP = timedelta(seconds=0.3)
@@ -83,6 +84,7 @@ class Pool:
             on_settled=self._nudge_claimer if once else lambda: None,
             on_crash=on_crash,
         )
+        self._timeouts = Timeouts(on_crash=on_crash)
         self._workers = [
             Worker(
                 f"gw-worker-{number}",
@@ -93,6 +95,7 @@ class Pool:
                 resources=resources,
                 events=events,
                 on_end=self._progress.set,
+                timeouts=self._timeouts,
             )
             for number in range(1, settings.concurrency + 1)
         ]
@@ -177,6 +180,7 @@ class Pool:
         self._settler.last_words = max(LAST_WORDS, self._grace_left(asked_at))
         self._settler.ask_to_stop()
         self._join(self._settler, asked_at)
+        self._timeouts.ask_to_stop()
         self._events.emit(PoolStopped(pool=self.id, unsettled=self.unsettled))
 
     # -- inside ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final, TypeVar, overload
 
 from gw_core.domain.errors import InvalidJobError, TaskLoadError
@@ -15,6 +16,7 @@ F = TypeVar("F", bound=Function)
 
 _MARK: Final = "__graphile_task__"
 _SCHEDULES: Final = "__graphile_schedules__"
+_TIMEOUT: Final = "__graphile_timeout__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Task:
     """Where it is written, for messages: a file and line, or a module."""
     function: Function | None = field(default=None, repr=False, compare=False)
     """What was registered; None for an executable file."""
+    timeout: timedelta | None = None
+    """How long a run may take before its attempt fails; None: as long as it likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +54,17 @@ class ScheduleMark:
 @overload
 def task(identifier: F, /) -> F: ...
 @overload
-def task(identifier: str | None = None) -> Callable[[F], F]: ...
-def task(identifier: F | str | None = None) -> F | Callable[[F], F]:
+def task(identifier: str | None = None, *, timeout: timedelta | float | None = None) -> Callable[[F], F]: ...
+def task(identifier: F | str | None = None, *, timeout: timedelta | float | None = None) -> F | Callable[[F], F]:
     """Mark a function in a task file as the task `identifier`, by default its own name.
 
-    The function stays what it is and can be called as before.
+    A run that takes longer than `timeout` (a number is seconds) fails its attempt and is told to stop. The function
+    stays what it is and can be called as before.
     """
     if callable(identifier):
         return _marked(identifier, None)
     name = None if identifier is None else checked_identifier(identifier)
-    return lambda function: _marked(function, name)
+    return lambda function: _marked(_timed(function, timeout), name)
 
 
 def cron(pattern: str, **options: Any) -> Callable[[F], F]:
@@ -92,6 +97,15 @@ def _marked(function: F, identifier: str | None) -> F:
     return _set(function, _MARK, TaskMark(identifier))
 
 
+def _timed(function: F, timeout: timedelta | float | None) -> F:
+    if timeout is None:
+        return function
+    span = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
+    if span <= timedelta(0):
+        raise TaskLoadError(f"the timeout of a task must be longer than nothing, got {span}")
+    return _set(function, _TIMEOUT, span)
+
+
 def _set(function: F, name: str, value: object) -> F:
     try:
         setattr(function, name, value)
@@ -121,11 +135,14 @@ class TaskRegistry:
     @overload
     def task(self, identifier: F, /) -> F: ...
     @overload
-    def task(self, identifier: str | None = None) -> Callable[[F], F]: ...
-    def task(self, identifier: F | str | None = None) -> F | Callable[[F], F]:
+    def task(self, identifier: str | None = None, *, timeout: timedelta | float | None = None) -> Callable[[F], F]: ...
+    def task(
+        self, identifier: F | str | None = None, *, timeout: timedelta | float | None = None
+    ) -> F | Callable[[F], F]:
         """Register the decorated function as the task `identifier`, by default its own name.
 
-        Also works bare, `@registry.task`. The function stays what it is and can be called as before.
+        Also works bare, `@registry.task`. A run that takes longer than `timeout` (a number is seconds) fails its
+        attempt and is told to stop. The function stays what it is and can be called as before.
         """
         if callable(identifier):
             self.register(_name_of(identifier), identifier)
@@ -133,7 +150,7 @@ class TaskRegistry:
         name = None if identifier is None else checked_identifier(identifier)
 
         def decorate(function: F) -> F:
-            self.register(_name_of(function) if name is None else name, function)
+            self.register(_name_of(function) if name is None else name, _timed(function, timeout))
             return function
 
         return decorate
@@ -223,7 +240,7 @@ def make_task(identifier: str, function: Function, source: str) -> Task:
     """Return the task; raises `TaskLoadError`, or `NameError` for an annotation that is not defined (yet)."""
     checked_identifier(identifier)
     try:
-        return Task(identifier, compose(function), source, function)
+        return Task(identifier, compose(function), source, function, timeout=getattr(function, _TIMEOUT, None))
     except TaskLoadError as error:
         raise TaskLoadError(f"the function at {source} cannot be the task {identifier!r}: {error}") from error
 

@@ -21,6 +21,7 @@ from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.executor import execute
 from gw_core.worker.handoff import Handoff, Strand
+from gw_core.worker.timeouts import Timeouts
 
 if TYPE_CHECKING:
     from gw_core.worker.tasks import Task
@@ -48,8 +49,12 @@ class Worker:
         resources: TaskResources,
         events: Events,
         on_end: Callable[[], None],
+        timeouts: Timeouts | None = None,
     ) -> None:
         self.name = name
+        self.is_overrun = False
+        """True while the thread is still busy with a run whose end was said already."""
+        self._timeouts = timeouts or Timeouts()
         self.busy_since = 0.0
         self.strand: Strand | None = None
         self._underway: list[JobContext] = []
@@ -78,6 +83,18 @@ class Worker:
             return self._underway.pop()
         except IndexError:
             return None
+
+    def end_early(self, context: JobContext, outcome: Failed) -> bool:
+        """Say how this run ended while its thread goes on, which counts for nothing; False: it has ended by itself."""
+        self.is_overrun = True  # before the run is taken out, or the thread might end unseen in between
+        try:
+            self._underway.remove(context)
+        except ValueError:
+            self.is_overrun = False
+            return False
+        self._tell_failure(outcome)
+        self._report(outcome)
+        return True
 
     def start(self) -> None:
         """Begin to take jobs; returns at once."""
@@ -126,11 +143,17 @@ class Worker:
         self._underway.append(context)
         if events.wants(JobStarted):
             events.emit(JobStarted(worker=self.name, job=job))
+        timed = None if task.timeout is None else self._timeouts.begin(self, context, task.timeout)
         try:
             outcome: Outcome = execute(job, task, context)
         except BaseException as error:  # noqa: BLE001 - an exception can be as broken as its task
             outcome = self._failure(job, error)
+        if timed is not None:
+            outcome = self._timeouts.end(timed, outcome)
         self.busy_since = 0.0
+        if self.is_overrun and not self._underway:
+            self.is_overrun = False
+            return
         if type(outcome) is Completed:
             if events.wants(JobSucceeded):
                 events.emit(JobSucceeded(worker=self.name, job=job, seconds=outcome.seconds))
@@ -138,7 +161,8 @@ class Worker:
             self._tell_failure(outcome)
         try:
             self._underway.pop()
-        except IndexError:  # interrupted: the job has been given back
+        except IndexError:  # interrupted: the job has been given back, or failed
+            self.is_overrun = False
             return
         self._report(outcome)
 
