@@ -315,7 +315,7 @@ RECOVER: Final = Setting[bool](
 HEARTBEAT_INTERVAL: Final = Setting[timedelta](
     name="heartbeat-interval",
     metavar="SPAN",
-    help="How often a worker says that it lives; always, also without --recover.",
+    help="How often a worker says that it lives, also without --recover; with a short --sweep-threshold more often.",
     read=_at_least(timedelta(milliseconds=1), _duration),
     default=_CORE.heartbeat_interval,
     write=format_duration,
@@ -323,7 +323,7 @@ HEARTBEAT_INTERVAL: Final = Setting[timedelta](
 SWEEP_INTERVAL: Final = Setting[timedelta](
     name="sweep-interval",
     metavar="SPAN",
-    help="How often --recover looks for silent workers.",
+    help="How often --recover looks for silent workers; with a short --sweep-threshold more often.",
     read=_at_least(timedelta(milliseconds=1), _duration),
     default=_CORE.sweep_interval,
     write=format_duration,

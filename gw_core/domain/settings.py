@@ -14,6 +14,9 @@ from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
 ANCESTORS_STALE_LOCK: Final = timedelta(hours=4)
 """The ancestor's pools free every lock older than this, ours included; it is not for us to choose."""
 
+USUAL_HEARTBEAT: Final = timedelta(seconds=30)
+USUAL_SWEEP: Final = timedelta(seconds=60)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
@@ -58,11 +61,11 @@ class WorkerSettings:
     recover: bool = False
     """Sweep: give back the jobs of workers that went silent. The heartbeat is written in any case."""
 
-    heartbeat_interval: timedelta = timedelta(seconds=30)
-    """How often a lasting worker says that it lives."""
+    heartbeat_interval: timedelta = USUAL_HEARTBEAT
+    """How often a lasting worker says that it lives; the usual interval shrinks with the threshold."""
 
-    sweep_interval: timedelta = timedelta(seconds=60)
-    """How often silent workers are looked for."""
+    sweep_interval: timedelta = USUAL_SWEEP
+    """How often silent workers are looked for; the usual interval shrinks with the threshold."""
 
     sweep_threshold: timedelta = timedelta(minutes=5)
     """How long a worker with a heartbeat may be silent."""
@@ -116,10 +119,18 @@ class WorkerSettings:
         soonest, latest = self.stale_lock_sweep
         if not timedelta(0) < soonest <= latest:
             raise InvalidSettingError(f"stale_lock_sweep must be a rising pair of spans, got {soonest} and {latest}")
+        self._follow_threshold()
         self._check_recovery()
         for name in ("max_jobs", "max_rss"):
             if getattr(self, name) is not None:
                 _check_count(name, getattr(self, name), 1, 2**62)
+
+    def _follow_threshold(self) -> None:
+        """Let the usual intervals fit a short threshold: who asks to find crashes in seconds names the threshold."""
+        quarter = max(timedelta(milliseconds=1), self.sweep_threshold / 4)
+        for name, usual in (("heartbeat_interval", USUAL_HEARTBEAT), ("sweep_interval", USUAL_SWEEP)):
+            if getattr(self, name) == usual and quarter < usual:
+                object.__setattr__(self, name, quarter)
 
     def _check_recovery(self) -> None:
         for name in ("heartbeat_interval", "sweep_interval"):

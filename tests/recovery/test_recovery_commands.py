@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.cli_support import Ended, Shell
 from recovery_support import Ward, minutes
+from support import wait_until
 
 pytestmark = pytest.mark.acceptance
 
@@ -84,7 +86,12 @@ def test_workers_are_listed(shell: Shell, ward: Ward) -> None:
     [
         pytest.param(("sweep", "--sweep-threshold", "5"), "--sweep-threshold '5': write a span", id="no unit"),
         pytest.param(("sweep", "--resilient-multiplier", "0.5"), "give a number from 1", id="a small multiplier"),
-        pytest.param(("run", "--recover", "--sweep-threshold", "40s"), "twice the heartbeat_interval", id="too short"),
+        pytest.param(
+            ("run", "--recover", "--sweep-threshold", "40s", "--heartbeat-interval", "21s"),
+            "twice the heartbeat_interval",
+            id="too short",
+        ),
+        pytest.param(("run", "--max-rss", "lots"), "give a size like 512M or 2G", id="no size"),
     ],
 )
 def test_wrong_spans_are_refused(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
@@ -94,3 +101,23 @@ def test_wrong_spans_are_refused(shell: Shell, arguments: tuple[str, ...], words
 
     assert ended.code == 2
     assert words in ended.err
+
+
+def test_a_run_with_recovery_takes_over_from_a_killed_one(shell: Shell, ward: Ward) -> None:
+    shell.write("tasks/slow.py", "import time\n\ndef slow(payload):\n    time.sleep(60)\n")
+    other = Shell(shell.folder / "other", database=ward.url)
+    other.write("tasks/slow.py", "def slow(payload):\n    pass\n")
+    options = ("run", "--recover", "--sweep-threshold", "1s", "--recovery-delay", "0s", "--poll-interval", "50ms")
+    job_id = ward.add("slow", queue_name="q")
+    with shell.started(*options) as running:
+        running.says("Recovery is on: jobs of a worker silent for 1s are given back and may run 0s later")
+        wait_until(lambda: ward.job(job_id)["locked_by"], what="the job to be claimed")
+        running.send(signal.SIGKILL)
+        running.end()
+    with other.started(*options) as running:
+        running.says("Gave back 1 jobs and freed 1 queues of silent workers: gw-")
+        running.says(f"Completed task {job_id} (slow")
+        running.send(signal.SIGTERM)
+        running.end()
+
+    assert (ward.jobs(), ward.held(), ward.workers()) == ([], [], [])

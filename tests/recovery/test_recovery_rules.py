@@ -115,7 +115,10 @@ def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
         pytest.param(lambda: RecoverySettings(resilient_multiplier=0.5), id="less patience for resilient jobs"),
         pytest.param(lambda: RecoverySettings(resilient_flags="flag"), id="flags that are a text"),
         pytest.param(lambda: WorkerSettings(heartbeat_interval=seconds(0)), id="a heart without a rest"),
-        pytest.param(lambda: WorkerSettings(recover=True, sweep_threshold=seconds(45)), id="a threshold of one beat"),
+        pytest.param(
+            lambda: WorkerSettings(recover=True, heartbeat_interval=seconds(25), sweep_threshold=seconds(45)),
+            id="a threshold of one beat",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(make: Any) -> None:
@@ -124,6 +127,22 @@ def test_what_cannot_be_meant_is_refused(make: Any) -> None:
 
 
 def test_the_threshold_matters_only_to_those_who_sweep() -> None:
-    assert not WorkerSettings(sweep_threshold=seconds(45)).recover
+    assert not WorkerSettings(heartbeat_interval=seconds(25), sweep_threshold=seconds(45)).recover
     with pytest.raises(InvalidSettingError, match="twice the heartbeat_interval"):
-        WorkerSettings(recover=True, sweep_threshold=seconds(45))
+        WorkerSettings(recover=True, heartbeat_interval=seconds(25), sweep_threshold=seconds(45))
+
+
+@pytest.mark.parametrize(
+    ("threshold", "heartbeat", "sweep"),
+    [
+        pytest.param(minutes(5), seconds(30), seconds(60), id="usual"),
+        pytest.param(minutes(2), seconds(30), seconds(30), id="shorter"),
+        pytest.param(seconds(5), seconds(1.25), seconds(1.25), id="seconds"),
+    ],
+)
+def test_the_usual_intervals_shrink_with_the_threshold(
+    threshold: timedelta, heartbeat: timedelta, sweep: timedelta
+) -> None:
+    settings = WorkerSettings(sweep_threshold=threshold)
+
+    assert (settings.heartbeat_interval, settings.sweep_interval) == (heartbeat, sweep)
