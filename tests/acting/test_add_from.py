@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,3 +175,39 @@ def test_wrong_words_are_refused(gw: Program, queue: Queue, arguments: tuple[str
     ended = gw("add", *arguments, stdin=b'{"task": "t"}\n')
 
     assert (ended.code, queue.ids(), sentence in ended.err) == (2, [], True)
+
+
+INTERRUPTED = """
+import os, signal
+from gw_cli import importing
+from gw_cli.app import main
+from gw_core import Client
+
+importing.BATCH = 2
+add_many = Client.add_many
+def add_and_press_ctrl_c(self, specs):
+    Client.add_many = add_many
+    ids = add_many(self, specs)
+    os.kill(os.getpid(), signal.SIGINT)
+    return ids
+
+Client.add_many = add_and_press_ctrl_c
+main()
+"""
+
+
+def test_an_interruption_ends_between_batches_and_says_how_far_it_came(queue: Queue, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, "add", "--from", "-"],
+        input=lines(*range(100)),
+        env={**os.environ, "DATABASE_URL": queue.url, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+
+    added = numbers(queue)
+    assert (ended.returncode, ended.stdout) == (-signal.SIGINT, b"")
+    assert added == list(range(len(added)))
+    assert 0 < len(added) < 100
+    assert f"Added {len(added)} jobs of the lines up to {len(added)}, which stay" in ended.stderr.decode()
