@@ -283,7 +283,7 @@ def test_estimates_are_marked_for_people_and_named_for_programs(
     queue: Queue, gw: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.many(20_000)
-    monkeypatch.setattr(importlib.import_module("gw_core.postgres.reports"), "SAMPLED_PAGES", 50)
+    monkeypatch.setattr(importlib.import_module("gw_core.postgres.reports"), "SAMPLED_PAGES", 150)
 
     text = gw("stats", terminal=True).out
 

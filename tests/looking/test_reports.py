@@ -308,7 +308,7 @@ def test_an_empty_queue_has_statistics(queue: Queue) -> None:
 
 def test_a_large_table_is_estimated_unless_counting_is_asked_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.many(20_000)
-    monkeypatch.setattr(bounds, "SAMPLED_PAGES", 50)
+    monkeypatch.setattr(bounds, "SAMPLED_PAGES", 150)
 
     estimated, exact = queue.reports.statistics(), queue.reports.statistics(exact=True)
 
