@@ -14,8 +14,16 @@ from types import FrameType
 from typing import Final
 
 from gw_core.domain.crontab_item import CrontabItem
-from gw_core.domain.errors import InvalidSettingError, TaskLoadError
-from gw_core.domain.events import Events, JobsSettled, RecoveryAnnounced, RunnerStopped, SignalReceived
+from gw_core.domain.errors import GraphileWorkerError, InvalidSettingError, TaskLoadError
+from gw_core.domain.events import (
+    Events,
+    HeartbeatLate,
+    JobsSettled,
+    MaintenanceFailed,
+    RecoveryAnnounced,
+    RunnerStopped,
+    SignalReceived,
+)
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.settings import WorkerSettings
 from gw_core.log import JobLog, Logger
@@ -29,6 +37,7 @@ from gw_core.postgres.connections import Connections, OneConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.migrations import migrate as migrate_schema
 from gw_core.postgres.schema_state import check
+from gw_core.postgres.store import JobStore
 from gw_core.service import Service
 from gw_core.worker.claimer import ForbiddenFlags
 from gw_core.worker.context import TaskResources
@@ -299,10 +308,26 @@ class Runner:
             },
             on_crash=self._on_crash,
         )
+        self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs(pool))
         # Before the first claim: whoever holds a lock is known.
         heartbeat.beat()
         heartbeat.start()
         self.events.emit(RecoveryAnnounced(pool=pool.id, recovery=settings.recovery if settings.recover else None))
+
+    def _stop_lost_runs(self, pool: Pool) -> None:
+        """After a long silence, tell tasks whose jobs were taken away: nothing they still do will count."""
+        held = pool.ledger.jobs()
+        try:
+            with self._maintenance.connection() as connection:
+                ours = JobStore(connection, self._database.schema).renew_locks(
+                    [job.id for job in held],
+                    pool=pool.id,
+                    queue_ids={job.queue_id for job in held if job.queue_id is not None},
+                )
+        except GraphileWorkerError as error:
+            self.events.emit(MaintenanceFailed(service="gw-heartbeat", error=error))
+            return
+        pool.stop_lost([job for job in held if job.id not in ours])
 
     def _sweeper(self, pool: Pool) -> Sweeper:
         recovery = self.settings.recovery

@@ -8,7 +8,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -140,6 +140,15 @@ class Pool:
         """Run the tasks of this registry from the next job on, and look for jobs of those that are new."""
         self.use(registry)
         self.nudge()
+
+    def stop_lost(self, jobs: Iterable[Job]) -> None:
+        """Tell the tasks of jobs that were taken from this pool to stop: nothing they still do will count."""
+        lost = {id(job) for job in jobs}
+        for context in self._running():
+            if id(context.job) in lost:
+                context.should_stop.forced = True
+                context.should_stop.set()
+        interrupt_given_back()
 
     def start(self) -> None:
         """Start all threads; returns at once."""

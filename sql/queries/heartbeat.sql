@@ -1,6 +1,7 @@
 -- Say that a pool lives; answers how many seconds it had been silent (null: nobody knew it), and whether the Rust port
 -- keeps workers here as well. The sweep of that port takes jobs from whoever its table does not know.
--- A pool that was presumed dead finds its row gone; it starts a new one with the moment it began.
+-- A pool that was presumed dead finds its row gone; it starts a new one with the moment it began. Only the insert itself
+-- knows (by its xmax) that the row is new: `former` may have seen one that a sweep deleted at this very moment.
 with former as (
   select date_part('epoch', now() - last_heartbeat_at) as silent_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
@@ -21,8 +22,8 @@ beat as (
   on conflict (id) do update
     set last_heartbeat_at = excluded.last_heartbeat_at,
         metadata = excluded.metadata
-  returning id
+  returning xmax = 0 as is_new
 )
-select (select silent_seconds from former),
+select case when is_new then null else (select silent_seconds from former) end,
        to_regprocedure(format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null
   from beat

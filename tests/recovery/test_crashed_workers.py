@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from core.core_support import Ledger, ms
+from core.core_support import DEADLINE, Ledger, ms
 from recovery_support import Process, Ward
 from support import wait_until
 
-from gw_core import JobCompleted, JobInterrupted, JobStarted, WorkersRecovered
+from gw_core import JobCompleted, JobInterrupted, JobLost, JobStarted, WorkersRecovered
 
 QUICK: dict[str, Any] = {
     "recover": True,
@@ -154,3 +155,28 @@ def test_only_our_recovery_keeps_a_removed_job_retired(ward: Ward, is_ours: bool
         )
 
     assert ward.job(job_id)["is_available"] is comes_back
+
+
+def test_a_worker_that_was_taken_for_dead_tells_only_tasks_that_have_lost_their_job(ward: Ward) -> None:
+    both, free = threading.Barrier(3), threading.Event()
+    told: dict[int, bool] = {}
+
+    def work(payload: Any, context: Any) -> None:
+        both.wait(DEADLINE)
+        told[context.job.id] = (
+            context.should_stop.wait(DEADLINE)
+            if payload["is_lost"]
+            else free.wait(DEADLINE) and bool(context.should_stop)
+        )
+
+    lost, kept = ward.add("work", {"is_lost": True}), ward.add("work", {"is_lost": False})
+    with ward.running({"work": work}, **QUICK) as running:
+        both.wait(DEADLINE)
+        ward.run("update _private_jobs set locked_by = 'another' where id = %s", lost)
+        ward.run("delete from _private_gw_workers")
+        running.heard.wait_for(JobLost)
+        free.set()
+        running.heard.wait_for(JobCompleted)
+
+    assert told == {lost: True, kept: False}
+    assert [job["locked_by"] for job in ward.jobs()] == ["another"]
