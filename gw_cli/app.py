@@ -13,6 +13,8 @@ from gw_cli.exit_codes import ExitCode, verdict
 from gw_core import GraphileWorkerError, __version__
 
 DEBUG = "--debug"
+COMPLETE = "--complete"
+"""What the completion scripts of the shells call; not for people."""
 ENDED_BY_SIGNAL = 128
 """A shell shows an end by signal N as this plus N."""
 
@@ -28,6 +30,10 @@ def program(arguments: Sequence[str]) -> int:
     if list(arguments) in (["--version"], ["-V"]):
         output.line(f"gw {__version__}")
         return ExitCode.OK
+    if arguments[:1] == [COMPLETE]:
+        from gw_cli.suggestions import suggest  # late, and early enough: a shell's user waits for it
+
+        return suggest(arguments[1:])
     arguments, debug = _without_debug(arguments)
     try:
         code = _invoke(arguments)

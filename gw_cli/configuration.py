@@ -144,7 +144,7 @@ def _size(raw: object) -> int:
     match = re.fullmatch(r"([0-9]{1,12})([KMGT]?)(?:i?B)?", str(raw).strip()) if isinstance(raw, str | int) else None
     if match is None or isinstance(raw, bool) or int(match[1]) < 1:
         raise ValueError("give a size like 512M or 2G, or a number of bytes")
-    return int(match[1]) * 1024 ** " KMGT".index(match[2] or " ")
+    return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
 
 def _switch(raw: object) -> bool:
@@ -352,7 +352,7 @@ ORPHANS_AFTER: Final = Setting[timedelta](
     default=_CORE.orphans_after,
     write=format_duration,
 )
-RESILIENT_FLAG: Final = Setting[tuple[str, ...]](
+RESILIENT_FLAG: Final = Setting[Sequence[str]](
     name="resilient-flag",
     metavar="FLAG",
     help="A worker that runs a job with this flag may be silent for longer; may be repeated.",

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
         KnownCrontab as KnownCrontab,
         crontab_item as crontab_item,
     )
+    from gw_core.domain.diagnosis import (
+        Facts as Facts,
+        Finding as Finding,
+        Verdict as Verdict,
+        diagnose as diagnose,
+        is_healthy as is_healthy,
+    )
     from gw_core.domain.durations import (
         format_duration as format_duration,
         parse_duration as parse_duration,
@@ -157,7 +164,24 @@ if TYPE_CHECKING:
         LogSink as LogSink,
         stdlib_factory as stdlib_factory,
     )
+    from gw_core.postgres.care import (
+        Batch as Batch,
+        Care as Care,
+        Locks as Locks,
+        NameKind as NameKind,
+        Skipped as Skipped,
+        SkipReason as SkipReason,
+        Survey as Survey,
+        Tended as Tended,
+    )
+    from gw_core.postgres.cleanup import (
+        Cleaner as Cleaner,
+        Litter as Litter,
+    )
     from gw_core.postgres.database import Database as Database, described as described, find_conninfo as find_conninfo
+    from gw_core.postgres.doctor import (
+        Doctor as Doctor,
+    )
     from gw_core.postgres.migrations import (
         MigrationPlan as MigrationPlan,
         MigrationReport as MigrationReport,
@@ -193,6 +217,13 @@ _HOMES = {
         "CrontabItem",
         "KnownCrontab",
         "crontab_item",
+    ),
+    "gw_core.domain.diagnosis": (
+        "Facts",
+        "Finding",
+        "Verdict",
+        "diagnose",
+        "is_healthy",
     ),
     "gw_core.domain.durations": (
         "format_duration",
@@ -339,6 +370,21 @@ _HOMES = {
         "LogSink",
         "Logger",
         "stdlib_factory",
+    ),
+    "gw_core.postgres.care": (
+        "Batch",
+        "Care",
+        "Locks",
+        "NameKind",
+        "SkipReason",
+        "Skipped",
+        "Survey",
+        "Tended",
+    ),
+    "gw_core.postgres.doctor": ("Doctor",),
+    "gw_core.postgres.cleanup": (
+        "Cleaner",
+        "Litter",
     ),
     "gw_core.postgres.database": (
         "Database",

@@ -20,9 +20,12 @@ from gw_core.domain.queue_report import JobPage, PageMark
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
 from gw_core.maintenance.sweeper import Sweep
 from gw_core.postgres.adder import JobAdder
+from gw_core.postgres.care import Care
+from gw_core.postgres.cleanup import Cleaner
 from gw_core.postgres.connections import Connections, OneConnection
 from gw_core.postgres.crontabs import CrontabStore
 from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find_conninfo
+from gw_core.postgres.doctor import Doctor
 from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate, plan, script
 from gw_core.postgres.reports import PATIENCE, Reports
 from gw_core.postgres.store import JobStore, RemovedJob
@@ -64,6 +67,12 @@ class Client:
         self._adder = JobAdder(self._lender, schema, self._interceptors, self.events)
         self.reports = Reports(self._lender, schema)
         """Looks at the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
+        self.care = Care(self._lender, schema)
+        """Acts on any number of jobs in bounded batches: complete, fail, reschedule, retry; and frees locks."""
+        self.cleaner = Cleaner(self._lender, schema)
+        """Clears away jobs that failed for good, unused task identifiers and unused queues."""
+        self.doctor = Doctor(self._lender, schema)
+        """Says what is wrong with the queue and what mends it, and feels its pulse."""
 
     @property
     def schema(self) -> str:
