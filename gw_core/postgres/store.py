@@ -59,14 +59,6 @@ SETTLE_PLAN: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class ListedJob:
-    """A job with its state: ready, scheduled, running, backoff or failed."""
-
-    job: Job
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
 class RemovedJob:
     """What became of a job that was to be removed."""
 
@@ -273,30 +265,6 @@ class JobStore:
         """Return one job with everything, by id or by key, or None."""
         row = self._one_or_none("get_job", id=job_id, job_key=job_key)
         return None if row is None else Job(*row)
-
-    def list_jobs(
-        self,
-        *,
-        state: str | None = None,
-        task: str | None = None,
-        queue_name: str | None = None,
-        job_key: str | None = None,
-        after_id: int = 0,
-        limit: int = 50,
-        with_payload: bool = False,
-    ) -> list[ListedJob]:
-        """Return jobs in order of their id; payloads are empty unless asked for."""
-        rows = self._rows(
-            "list_jobs",
-            state=state,
-            task=task,
-            queue_name=queue_name,
-            job_key=job_key,
-            after_id=after_id,
-            limit=limit,
-            with_payload=with_payload,
-        )
-        return [ListedJob(Job(*row[:-1]), row[-1]) for row in rows]
 
     def complete_by_hand(self, ids: Sequence[int]) -> list[Job]:
         """Delete jobs that are not running as if they had been completed, and return them."""

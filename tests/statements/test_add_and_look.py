@@ -1,9 +1,8 @@
-"""add_job, add_jobs, remove_job, get_job, list_jobs and tending by hand: what the store answers."""
+"""add_job, add_jobs, remove_job, get_job and tending by hand: what the store answers."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -161,54 +160,6 @@ def test_infinity_is_the_end_of_the_calendar(queue: Queue) -> None:
     job = queue.store.get(job_id)
     assert job is not None
     assert job.run_at == datetime.max.replace(tzinfo=UTC)
-
-
-def test_every_job_has_one_state(queue: Queue) -> None:
-    backoff, failed, running = queue.claimed(), queue.claimed(), queue.claimed()
-    queue.fail(a_failure(backoff), a_failure(failed, permanent=True))
-    ready, scheduled = queue.add(), queue.add(run_at=HOUR)
-    expected = {
-        backoff.id: "backoff",
-        failed.id: "failed",
-        running.id: "running",
-        ready: "ready",
-        scheduled: "scheduled",
-    }
-
-    assert {each.job.id: each.state for each in queue.store.list_jobs()} == expected
-    for job_id, state in expected.items():
-        assert [each.job.id for each in queue.store.list_jobs(state=state)] == [job_id]
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        pytest.param({}, [0, 1, 2, 3], id="all"),
-        pytest.param({"task": "other"}, [2], id="by task"),
-        pytest.param({"queue_name": "q"}, [1, 2], id="by queue"),
-        pytest.param({"job_key": "k"}, [3], id="by key"),
-        pytest.param({"limit": 2}, [0, 1], id="limited"),
-        pytest.param({"queue_name": "q", "task": "mail"}, [1], id="by several"),
-        pytest.param({"task": "unknown"}, [], id="none"),
-    ],
-)
-def test_a_list_can_be_narrowed(queue: Queue, options: dict[str, Any], expected: list[int]) -> None:
-    ids = [
-        queue.add(),
-        queue.add(queue_name="q"),
-        queue.add("other", queue_name="q"),
-        queue.add(job_key="k"),
-    ]
-
-    assert [each.job.id for each in queue.store.list_jobs(**options)] == [ids[place] for place in expected]
-
-
-def test_a_list_goes_on_after_an_id_and_shows_payloads_only_when_asked(queue: Queue) -> None:
-    ids = [queue.add(payload={"secret": n}) for n in range(3)]
-
-    assert [each.job.id for each in queue.store.list_jobs(after_id=ids[0])] == ids[1:]
-    assert {each.job.payload for each in queue.store.list_jobs()} == {""}
-    assert queue.store.list_jobs(with_payload=True)[1].job.decoded_payload() == {"secret": 1}
 
 
 # -- tend by hand --------------------------------------------------------------------------------------------------
