@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from queue import SimpleQueue
 from types import FrameType
 from typing import Final
 
@@ -424,32 +424,43 @@ class _Signals:
     """Handlers for the signals that end a run, for as long as the block lasts.
 
     Python runs a handler between any two instructions of the main thread, also while that holds a lock the handler
-    would need. So a handler only puts the signal into a queue, the one thing that is safe there, and a thread of our
-    own does what follows from it.
+    would need. So handlers do nothing, and a thread of our own does what follows from a signal.
     """
 
     def __init__(self, handle: Callable[[str], None], *, enabled: bool) -> None:
         self._handle = handle
-        # Python delivers signals to the main thread alone, and lets no other install handlers.
+        # Only the main thread may install handlers.
         self._enabled = enabled and threading.current_thread() is threading.main_thread()
         self._former: dict[int, object] = {}
-        self._received: SimpleQueue[int | None] = SimpleQueue()
 
     def __enter__(self) -> None:
-        if self._enabled:
-            threading.Thread(target=self._react, name="gw-signals", daemon=True).start()
-            for number in _SIGNALS:
-                self._former[number] = signal.signal(number, self._receive)
+        if not self._enabled:
+            return
+        # The kernel may hand a signal to any thread, and then nothing wakes a main thread that waits for a lock. What
+        # the interpreter writes into this socket at once, whichever thread it was, wakes ours.
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._former_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        threading.Thread(target=self._react, name="gw-signals", daemon=True).start()
+        for number in _SIGNALS:
+            self._former[number] = signal.signal(number, _do_nothing)
 
     def __exit__(self, *_: object) -> None:
+        if not self._enabled:
+            return
         for number, handler in self._former.items():
             with suppress(TypeError, ValueError):  # a handler that was not installed from Python cannot be put back
                 signal.signal(number, handler)  # type: ignore[arg-type] # what signal.signal() gave us
-        self._received.put(None)
-
-    def _receive(self, number: int, _frame: FrameType | None) -> None:
-        self._received.put(number)
+        signal.set_wakeup_fd(self._former_fd)
+        self._writer.close()
 
     def _react(self) -> None:
-        while (number := self._received.get()) is not None:
-            self._handle(signal.Signals(number).name)
+        with self._reader:
+            while received := self._reader.recv(64):
+                for number in received:
+                    if number in _SIGNALS:
+                        self._handle(signal.Signals(number).name)
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """Stands in for the default action, which would end the process."""
