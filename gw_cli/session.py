@@ -36,3 +36,14 @@ def open_client(configuration: c.Configuration) -> Client:
         max_connections=1,
         pg_bin=configuration[c.PG_BIN],
     )
+
+
+def open_to_change(configuration: c.Configuration) -> Client:
+    """Return a client as `open_client` does, once it is sure that this version understands the schema."""
+    client = open_client(configuration)
+    try:
+        client.check_schema()
+    except BaseException:
+        client.close()
+        raise
+    return client

@@ -28,6 +28,7 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find
 from gw_core.postgres.doctor import Doctor
 from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate, plan, script
 from gw_core.postgres.reports import PATIENCE, Reports
+from gw_core.postgres.schema_state import check
 from gw_core.postgres.store import JobStore, RemovedJob
 from gw_core.postgres.workers import WorkerStore
 
@@ -257,6 +258,16 @@ class Client:
         """Install the schema or bring it up to date; any number of processes may do so at once."""
         with self._lender.connection() as connection:
             return migrate(connection, self.schema)
+
+    def check_schema(self) -> None:
+        """Raise `SchemaTooNewError` when a breaking revision is installed that this version does not know.
+
+        Jobs are added without asking, in one round trip; a program that lives long may ask once at its start.
+        """
+        with self._lender.connection() as connection:
+            problem = check(connection, self.schema).migration_problem()
+        if problem is not None:
+            raise problem
 
     def migration_plan(self) -> MigrationPlan:
         """Return what `migrate` would run, and change nothing."""

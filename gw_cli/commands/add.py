@@ -11,7 +11,7 @@ from gw_cli import options, output
 from gw_cli.arguments import moment, one_of, payload_text, whole_number
 from gw_cli.exit_codes import ExitCode
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_change
 from gw_cli.shapes import job_record
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def add(
     )
     text = payload_text(payload, payload_file)
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         job = client.add_json(spec, text)
     if job is None:
         raise InvalidInputError("the job was not added: a plugin skipped it")
@@ -135,7 +135,7 @@ def _add_from(
     one_of("--on-error", on_error, importing.ON_ERROR)
     one_of("--format", file_format, ("jsonl", "csv"))
     as_csv = file_format == "csv" or (file_format is None and path.lower().endswith(".csv"))
-    with job_files.opened(path) as source, open_client(configuration) as client:
+    with job_files.opened(path) as source, open_to_change(configuration) as client:
         return importing.add_from(
             client, source, as_csv=as_csv, defaults=defaults, skip=on_error == "skip", as_json=as_json
         )

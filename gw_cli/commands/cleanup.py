@@ -9,7 +9,7 @@ import typer
 
 from gw_cli import acting, configuration as c, diagnostics, options, output
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_change
 from gw_cli.text import quoted
 from gw_core import InvalidInputError
 
@@ -55,7 +55,7 @@ def cleanup(
     chosen = _chosen(what)
     configuration = configured(config, connection=connection, schema=schema, tasks=tasks, app=registry, pg_bin=pg_bin)
     kept = {*(keep or ()), *(_local_tasks(configuration) if "unused-tasks" in chosen else ())}
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
             _ask(client.cleaner)
         rows = [_clear(client.cleaner, each, sorted(kept), dry_run=dry_run) for each in chosen]

@@ -16,7 +16,7 @@ from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.arguments import STDIN, positive_number
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_client, open_to_change
 from gw_cli.text import quoted, visible
 from gw_core import InvalidInputError
 
@@ -168,7 +168,7 @@ def run(
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin, crontab=crontab)
     found = _find(_items(str(configuration[c.CRONTAB] or USUAL_CRONTAB)), item)
     spec = replace(found.job_spec(datetime.now(UTC), backfilled=False), run_at=None)
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         job = client.add(spec)
     if job is None:
         raise InvalidInputError("the job was not added: a plugin skipped it")
@@ -219,7 +219,7 @@ def forget(
     A worker that still has it in its crontab makes it known again, and makes up for nothing.
     """
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         forgotten = client.forget_crontab(item)
     if forgotten is None:
         raise NothingMatchedError(f"the database knows no recurring task {quoted(item)}; nothing was forgotten")

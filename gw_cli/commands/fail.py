@@ -8,7 +8,7 @@ import typer
 
 from gw_cli import acting, options
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_change
 
 VERB = acting.Verb("fail", "Failed")
 
@@ -46,7 +46,7 @@ def fail(
     )
     choice.filter()
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         care = client.care
         return acting.act(
             care,

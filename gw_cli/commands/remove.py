@@ -9,7 +9,7 @@ import typer
 from gw_cli import options, output
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_change
 from gw_cli.text import quoted
 
 app = new_app()
@@ -29,7 +29,7 @@ def remove(
     One that is running runs on to its end, but will not be tried again; the answer says which of the two happened.
     """
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         removed = client.remove(key)
     if removed is None:
         raise NothingMatchedError(f"no job has the key {quoted(key)}; nothing was removed")

@@ -10,7 +10,7 @@ import typer
 from gw_cli import acting, diagnostics, options
 from gw_cli.arguments import moment, whole_number
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_change
 from gw_cli.text import quoted
 from gw_core import InvalidInputError
 
@@ -59,7 +59,7 @@ def reschedule(
     choice.filter()
     changes = _changes(run_at, priority, attempts, max_attempts)
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         care = client.care
         return acting.act(
             care,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gw_cli import acting, options
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_change
 
 VERB = acting.Verb("retry", "Retried")
 
@@ -39,7 +39,7 @@ def retry(
     )
     choice.filter()
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         return acting.act(
             client.care,
             choice,

@@ -9,7 +9,7 @@ import typer
 from gw_cli import diagnostics, options, output
 from gw_cli.commands.workers import COLUMNS, KEYS, recovery_settings, worker_record
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_change
 
 if TYPE_CHECKING:
     from gw_core import SweepReport
@@ -47,7 +47,7 @@ def sweep(
         resilient_flag=resilient_flag,
         resilient_multiplier=resilient_multiplier,
     )
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         report = client.sweep(recovery_settings(configuration), dry_run=dry_run)
     _show(report, as_json=as_json)
 

@@ -10,7 +10,7 @@ import typer
 from gw_cli import acting, diagnostics, options, output
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_change
 from gw_cli.text import quoted
 from gw_core import InvalidInputError
 
@@ -52,7 +52,7 @@ def unlock(
     if any(not name or "\x00" in name for name in names):
         raise InvalidInputError("a worker's id is empty or holds a NUL; give it as 'gw list' shows it")
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_client(configuration) as client:
+    with open_to_change(configuration) as client:
         held = client.care.locks(names)
         jobs, queues = sum(each.jobs for each in held), sum(each.queues for each in held)
         if not jobs + queues:

@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from acting_support import Program, Queue
+from psycopg.conninfo import make_conninfo
 
 from gw_core import Client, JobFilter, run_once
 from gw_core.worker.tasks import TaskRegistry
@@ -283,7 +284,7 @@ def test_a_role_that_may_only_read_is_told_so(gw: Program, queue: Queue, verb: s
     job = queue.failed()
     before = queue.jobs()
 
-    ended = gw(*words(verb), job, "-c", f"{queue.url}?options=-crole%3Dpg_read_all_data")
+    ended = gw(*words(verb), job, "-c", make_conninfo(queue.url, options="-crole=pg_read_all_data"))
 
     assert (ended.code, ended.out, queue.jobs()) == (4, "", before)
     assert "lacks a right" in ended.err

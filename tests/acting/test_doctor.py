@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from acting_support import Ended, Program, Queue
+from psycopg.conninfo import make_conninfo
 
 
 def verdicts(ended: Ended) -> dict[str, str]:
@@ -82,7 +81,7 @@ def test_the_remedy_for_a_missing_index_makes_it_again(gw: Program, queue: Queue
 def test_a_role_that_sees_no_rows_is_told(gw: Program, queue: Queue) -> None:
     queue.ready()
 
-    ended = gw("doctor", "--json", "-c", f"{queue.url}?options=-crole%3Dpg_read_all_data")
+    ended = gw("doctor", "--json", "-c", make_conninfo(queue.url, options="-crole=pg_read_all_data"))
 
     assert (ended.code, verdicts(ended)["row security"], verdicts(ended)["rights"]) == (7, "wrong", "wrong")
 
@@ -133,14 +132,14 @@ def test_a_queue_that_answers_is_healthy(gw: Program, queue: Queue) -> None:
     ("where", "code"),
     [
         pytest.param("postgres://nobody@127.0.0.1:1/none", 3, id="no server"),
-        pytest.param("{server}_none", 4, id="no such database"),
+        pytest.param("{elsewhere}", 4, id="no such database"),
         pytest.param("{empty}", 5, id="no schema"),
     ],
 )
 def test_a_queue_that_does_not_answer_says_why_by_its_code(
     gw: Program, queue: Queue, empty_database_url: str, where: str, code: int
 ) -> None:
-    values: dict[str, Any] = {"server": queue.url, "empty": empty_database_url}
+    values = {"elsewhere": make_conninfo(queue.url, dbname="gw_none"), "empty": empty_database_url}
 
     ended = gw("health", "-c", where.format(**values))
 

@@ -192,7 +192,20 @@ def test_a_schema_that_is_missing_names_the_command_that_installs_it(
     assert rows(empty_database_url, "select nspname from pg_namespace where nspname = 'graphile_worker'") == []
 
 
-@pytest.mark.parametrize("arguments", [("migrate",), ("migrate", "--plan"), ("run",), ("run", "--once")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("migrate",),
+        ("migrate", "--plan"),
+        ("run",),
+        ("run", "--once"),
+        ("add", "hello"),
+        ("remove", "k"),
+        ("complete", "1"),
+        ("cron", "forget", "hello"),
+    ],
+    ids=" ".join,
+)
 def test_a_schema_that_is_too_new_ends_with_57(shell: Shell, database_url: str, arguments: tuple[str, ...]) -> None:
     shell.write("tasks/hello.py", HELLO)
     rows(database_url, "insert into graphile_worker.migrations (id, breaking) values (999, true)")
