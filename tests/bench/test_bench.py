@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 CHECKOUT = Path(__file__).parents[2]
 A_FEW = ("drain", "latency", "queues-10", "bulk-add")
 

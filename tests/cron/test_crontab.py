@@ -316,6 +316,7 @@ def test_items_with_one_identifier_are_refused_together() -> None:
 # -- whatever comes ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.once
 def test_a_hundred_thousand_mutated_lines_are_read_or_refused_and_nothing_is_dropped() -> None:
     # Milliseconds by far, but a busy machine may halt us for long in between.
     assert read_mutated_lines(MUTATED_LINES, seed=20_261_121) < 1.0
