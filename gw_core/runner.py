@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -121,7 +121,13 @@ class Runner:
         self._maintenance = OneConnection(self._database, role="maintenance")
         # Of its own, so that no slow sweep holds up a minute; opened only when there is a crontab.
         self._cron_connection = OneConnection(self._database, role="cron")
-        self._adder = JobAdder(self._connections, schema, self._interceptors, self.events)
+        self._adder = JobAdder(
+            self._connections,
+            schema,
+            self._interceptors,
+            self.events,
+            clock=(lambda: datetime.now(UTC)) if self.settings.use_client_time else None,
+        )
         self._tasks = tasks
         self._forbidden_flags = forbidden_flags
         self._crontab = crontab

@@ -1,1 +1,1 @@
-"""The operators' console: a front end over gw_core's public names."""
+"""Where the operators' console will live, over gw_core's public names; there is none yet."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from gw_core.domain.errors import DeadlockError
@@ -25,13 +27,26 @@ T = TypeVar("T")
 
 
 class JobAdder:
-    """The one way into the queue for the client, for a task's context and for front ends. Safe from any thread."""
+    """The one way into the queue for the client, for a task's context and for front ends. Safe from any thread.
 
-    def __init__(self, lender: Lender, schema: str, interceptors: Interceptors, events: Events) -> None:
+    `clock` is asked for the moment of jobs without a `run_at`, or with one counted from now, when a worker goes by its
+    own clock; otherwise the database's counts.
+    """
+
+    def __init__(
+        self,
+        lender: Lender,
+        schema: str,
+        interceptors: Interceptors,
+        events: Events,
+        *,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
         self._lender = lender
         self._schema = schema
         self._interceptors = interceptors
         self._events = events
+        self._clock = clock
 
     def add(self, spec: JobSpec, *, payload: str | None = None, conn: Connection | None = None) -> Job | None:
         """Add one job and return it, or None when a plugin skipped it.
@@ -39,7 +54,7 @@ class JobAdder:
         `payload` is JSON text that is stored as it is instead of the spec's own payload. With `conn` the job belongs to
         the caller's transaction.
         """
-        admitted = self._interceptors.admit(spec)
+        admitted = self._admit(spec)
         if admitted is None:
             return None
         if payload is not None:
@@ -53,7 +68,7 @@ class JobAdder:
 
     def add_many(self, specs: Iterable[JobSpec], *, conn: Connection | None = None) -> list[int]:
         """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
-        admitted = [kept for kept in map(self._interceptors.admit, specs) if kept is not None]
+        admitted = [kept for kept in map(self._admit, specs) if kept is not None]
         if not admitted:
             return []
         # Keys may part a bulk into several statements, as its size does.
@@ -69,6 +84,12 @@ class JobAdder:
             for spec in admitted:
                 self._events.emit(JobAdded(spec=spec, job_id=None))
         return ids
+
+    def _admit(self, spec: JobSpec) -> JobSpec | None:
+        admitted = self._interceptors.admit(spec)
+        if admitted is None or self._clock is None or isinstance(admitted.run_at, datetime):
+            return admitted
+        return replace(admitted, run_at=self._clock() + (admitted.run_at or timedelta(0)))
 
     def _stored(self, conn: Connection | None, add: Callable[[JobStore], T]) -> T:
         """Run `add`, in the caller's transaction or, repeating it after a deadlock, in one of our own.
