@@ -3,6 +3,7 @@
 -- life. Such a row differs from what was claimed in its attempts or its key; one that had neither to lose (its last
 -- attempt, no key) shows it by `updated_at`, which a claim never touches. `revision` excuses an unsafe_dedupe add, which
 -- touches `updated_at` of a running job and retires nothing.
+-- Who is idle elsewhere hears of jobs that can run at once, and need not wait for a poll.
 with returns as (
   select *
     from unnest(
@@ -33,7 +34,13 @@ given_back as (
     from returns
    where jobs.id = returns.id
      and jobs.locked_by = %(pool)s
-  returning jobs.id
+  returning jobs.id, jobs.is_available and jobs.run_at <= now() as can_run
+),
+told as (
+  select pg_notify('jobs:insert', json_build_object('r', random(), 'count', count(*))::text)
+    from given_back
+   where can_run
+  having count(*) > 0
 ),
 freed as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
@@ -43,4 +50,4 @@ freed as (
      and queues.locked_by = %(pool)s
      and (select count(*) from given_back) >= %(least_ours)s
 )
-select id from given_back
+select id from given_back where (select count(*) from told) >= 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from statements.statement_support import OURS, THEIRS, Queue
@@ -91,3 +93,20 @@ def test_a_repeated_statement_leaves_the_queue_to_its_next_holder(queue: Queue) 
 
     assert queue.give_back(job, free=[job.queue_id], in_doubt=True) == set()
     assert queue.queue_holder("q") == OURS
+
+
+@pytest.mark.parametrize(("delay", "heard"), [(timedelta(0), [2]), (timedelta(minutes=5), [])], ids=["now", "later"])
+def test_who_listens_hears_of_jobs_given_back_that_can_run(
+    statements_url: str, queue: Queue, delay: timedelta, heard: list[int]
+) -> None:
+    jobs = [queue.claimed(), queue.claimed()]
+    told: list[str] = []
+    with psycopg.connect(statements_url, autocommit=True) as idle:
+        idle.add_notify_handler(lambda notice: told.append(notice.payload))
+        idle.execute('listen "jobs:insert"')
+        queue.give_back(*jobs, delay=delay)
+        # What was notified before comes before the answer.
+        idle.execute("select pg_notify('jobs:insert', 'the end')")
+
+    assert told.pop() == "the end"
+    assert [json.loads(payload)["count"] for payload in told] == heard
