@@ -348,9 +348,10 @@ def _calls(specs: Sequence[JobSpec]) -> Iterator[tuple[JobKeyMode, list[JobSpec]
         yield mode, call
 
 
-def _columns(specs: Sequence[JobSpec]) -> dict[str, list[Any]]:
+def _columns(specs: Sequence[JobSpec]) -> dict[str, list[Any] | None]:
+    """Return the specs as columns; one that is empty throughout is sent as null, which `unnest` fills up with nulls."""
     moments = [_when(spec.run_at) for spec in specs]
-    return {
+    columns: dict[str, list[Any]] = {
         "identifiers": [spec.task for spec in specs],
         "payloads": [encode_payload(spec.payload) for spec in specs],
         "queue_names": [spec.queue_name for spec in specs],
@@ -361,3 +362,4 @@ def _columns(specs: Sequence[JobSpec]) -> dict[str, list[Any]]:
         "priorities": [spec.priority for spec in specs],
         "flags": [msgspec.json.encode(spec.flags).decode() if spec.flags else None for spec in specs],
     }
+    return {name: None if values.count(None) == len(values) else values for name, values in columns.items()}

@@ -1,5 +1,6 @@
 -- Add many jobs in one statement through the schema's own function; answers their ids.
--- Columns travel as arrays: building the composite values here costs half of what parsing one JSON document does.
+-- Columns travel as arrays: building the composite values here costs half of what parsing one JSON document does. The two
+-- that every job has travel in binary (`b`): as text each value is quoted on its way, which cost a quarter of all time.
 -- All keyed jobs of one call share one way of treating `run_at`; the store splits a mixed call.
 select job.id
 from :GRAPHILE_WORKER_SCHEMA.add_jobs(
@@ -15,8 +16,8 @@ from :GRAPHILE_WORKER_SCHEMA.add_jobs(
              case when spec.flags is not null then array(select json_array_elements_text(spec.flags::json)) end
            ):::GRAPHILE_WORKER_SCHEMA.job_spec
       from unnest(
-             %(identifiers)s::text[],
-             %(payloads)s::text[],
+             %(identifiers)b::text[],
+             %(payloads)b::text[],
              %(queue_names)s::text[],
              %(run_ats)s::timestamptz[],
              %(delays)s::double precision[],
