@@ -183,14 +183,17 @@ class Runner:
 
     def _run(self, *, once: bool, catch_up: bool = False) -> RunResult:
         with _Signals(self._on_signal, enabled=self._handle_signals):
-            try:
-                self._start(once=once, catch_up=catch_up)
-            except BaseException:
-                self._close()
-                raise
+            self._start(once=once, catch_up=catch_up)
             return self.wait()
 
     def _start(self, *, once: bool, catch_up: bool = False) -> None:
+        try:
+            self._start_all(once=once, catch_up=catch_up)
+        except BaseException:
+            self._close()
+            raise
+
+    def _start_all(self, *, once: bool, catch_up: bool) -> None:
         loaded = self._load_tasks()
         registry = loaded.registry if isinstance(loaded, LoadedTasks) else loaded
         crontab = self._crontab_items(registry)
