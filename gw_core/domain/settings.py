@@ -116,6 +116,11 @@ class WorkerSettings:
                 raise InvalidSettingError(f"{each.name} must not be negative, got {value}")
         if self.poll_interval < timedelta(milliseconds=1):
             raise InvalidSettingError(f"poll_interval must be at least one millisecond, got {self.poll_interval}")
+        if not timedelta(milliseconds=1) <= self.renew_locks_every < ANCESTORS_STALE_LOCK:
+            raise InvalidSettingError(
+                f"renew_locks_every must be at least one millisecond and less than the {ANCESTORS_STALE_LOCK} after "
+                f"which other workers free a lock, got {self.renew_locks_every}"
+            )
         soonest, latest = self.stale_lock_sweep
         if not timedelta(0) < soonest <= latest:
             raise InvalidSettingError(f"stale_lock_sweep must be a rising pair of spans, got {soonest} and {latest}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -149,6 +150,8 @@ def test_a_missing_schema_is_made_when_asked_for(empty_database_url: str) -> Non
         ("claim_limit", 0),
         ("poll_interval", ms(0)),
         ("grace_period", ms(-1)),
+        ("renew_locks_every", ms(0)),
+        ("renew_locks_every", timedelta(hours=4)),
         ("stale_lock_sweep", (ms(2), ms(1))),
     ],
 )

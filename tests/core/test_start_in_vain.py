@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from core_support import Ledger, a_registry
+from support import wait_until
 
 from gw_core import Runner, SchemaMissingError
 
@@ -17,5 +18,6 @@ def test_a_start_in_vain_leaves_no_connection_open(empty_database_url: str) -> N
     with pytest.raises(SchemaMissingError):
         runner.start()
 
-    with psycopg.connect(empty_database_url) as hands:
-        assert hands.execute(OURS).fetchone() == (0,)
+    with psycopg.connect(empty_database_url, autocommit=True) as hands:
+        # The server takes a moment to see that a client has hung up.
+        wait_until(lambda: hands.execute(OURS).fetchone() == (0,))
