@@ -1,0 +1,89 @@
+"""The attempts of a job as a table: those there were, as far as they can be inferred, and those to come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+
+from gw_core import JobReport, JobState, retry_delay
+
+MOST_PAST = 50
+
+
+class Certainty(StrEnum):
+    """How an attempt is known."""
+
+    INFERRED = "inferred"
+    """Reckoned back from the backoff: the table keeps no history."""
+    NOW = "now"
+    """It is under way."""
+    DUE = "due"
+    """Its moment stands in the database."""
+    PROJECTED = "projected"
+    """It follows if those before it fail at once, and then no sooner."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One attempt: when it failed or will start, and the wait that follows when it fails; None is unknown."""
+
+    number: int
+    at: datetime | None
+    wait: timedelta | None
+    certainty: Certainty
+    is_next: bool = False
+    is_last: bool = False
+
+
+def attempt_rows(report: JobReport) -> list[AttemptRow]:
+    """Return the attempts of a job in order, at most a bounded number of them."""
+    return [*_past(report), *_under_way(report), *_to_come(report)]
+
+
+def _past(report: JobReport) -> Iterator[AttemptRow]:
+    """Yield the attempts that failed, each at the latest moment that leaves room for those after it."""
+    job, running = report.job, report.state is JobState.RUNNING
+    failures = job.attempts - running
+    moments: list[datetime | None] = []
+    moment = report.failed_at
+    for number in islice(range(failures, 0, -1), MOST_PAST):
+        moments.append(moment)
+        earlier = _before(moment, number - 1)
+        moment = earlier if earlier is not None and earlier >= job.created_at else None
+    for number, at in zip(range(failures - len(moments) + 1, failures + 1), reversed(moments), strict=True):
+        is_last = number >= job.max_attempts
+        yield AttemptRow(number, at, None if is_last else retry_delay(number), Certainty.INFERRED, is_last=is_last)
+
+
+def _before(moment: datetime | None, number: int) -> datetime | None:
+    if moment is None or number < 1:
+        return None
+    try:
+        return moment - retry_delay(number)
+    except OverflowError:
+        return None
+
+
+def _under_way(report: JobReport) -> Iterator[AttemptRow]:
+    job = report.job
+    if report.state is JobState.RUNNING:
+        is_last = job.attempts >= job.max_attempts
+        wait = None if is_last else retry_delay(max(1, job.attempts))
+        yield AttemptRow(job.attempts, job.locked_at, wait, Certainty.NOW, is_next=True, is_last=is_last)
+
+
+def _to_come(report: JobReport) -> Iterator[AttemptRow]:
+    for index, each in enumerate(report.attempts):
+        certain = index == 0 and report.state is not JobState.RUNNING
+        is_last = each.number >= report.job.max_attempts
+        yield AttemptRow(
+            each.number,
+            each.at,
+            None if is_last else retry_delay(each.number),
+            Certainty.DUE if certain else Certainty.PROJECTED,
+            is_next=certain,
+            is_last=is_last,
+        )
