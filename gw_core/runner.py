@@ -129,7 +129,7 @@ class Runner:
             clock=(lambda: datetime.now(UTC)) if self.settings.use_client_time else None,
         )
         self._tasks = tasks
-        self._forbidden_flags = forbidden_flags
+        self._forbidden_flags = _checked_flags(forbidden_flags)
         self._crontab = crontab
         self._handle_signals = handle_signals
         self._watch = watch
@@ -211,6 +211,7 @@ class Runner:
             forbidden_flags=self._forbidden_flags,
             once=once,
             on_ended=self.stop,
+            on_refused=lambda error: self._ask_to_end(_End(str(error), exit_code=1)),
             on_breaking_migration=self._on_breaking_migration,
             on_crash=self._on_crash,
         )
@@ -413,6 +414,13 @@ def run(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunR
 def run_once(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunResult:
     """Run jobs until none is left that can run now; the options are those of `Runner`."""
     return Runner(conninfo, tasks=tasks, **options).run_once()  # type: ignore[arg-type] # Runner checks them
+
+
+def _checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
+    """Refuse a text, which would be read as a list of its letters and forbid none of what was meant."""
+    if isinstance(flags, str):
+        raise InvalidSettingError(f"forbidden_flags must be a list of names, not a text; write [{flags!r}]")
+    return flags
 
 
 def _items_of(crontab: Iterable[CrontabItem] | Path | str | None) -> tuple[CrontabItem, ...]:

@@ -39,6 +39,9 @@ from gw_core.worker.worker import Worker
 MOST_UNSETTLED: Final = 20_000
 """Outcomes that may wait for the database before no more jobs are claimed: they fill memory and hold their jobs."""
 
+MOST_REFUSALS: Final = 3
+"""How often in a row a function for forbidden flags may fail before a run that is to end gives up."""
+
 ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None] | None
 
 LOOK_AGAIN_AFTER: Final = 0.01
@@ -71,8 +74,11 @@ class Claimer(Service):
         on_drained: Callable[[], None] | None,
         on_breaking_migration: Callable[[int], None],
         on_crash: Callable[[str, BaseException], None],
+        on_refused: Callable[[GraphileWorkerError], None] | None = None,
     ) -> None:
         super().__init__("gw-claim", on_crash=on_crash)
+        self._on_refused = on_refused
+        self._refusals = 0
         self._pool = pool
         self._database = database
         self._settings = settings
@@ -287,12 +293,18 @@ class Claimer(Service):
         if not callable(self._forbidden_flags):
             return self._forbidden_flags
         try:
-            return self._forbidden_flags()
+            flags = self._forbidden_flags()
         except Exception as error:
             # Not knowing what is forbidden, nothing is claimed; user code must not end the thread.
             raise ForbiddenFlagsError(
                 f"the function for forbidden flags raised {type(error).__name__}: {error}"
             ) from error
+        if isinstance(flags, str):
+            raise ForbiddenFlagsError(
+                f"the function for forbidden flags returned the text {flags!r}; it must return a list of names"
+            )
+        self._refusals = 0
+        return flags
 
     def _client_time(self) -> datetime | None:
         return datetime.now(UTC) if self._settings.use_client_time else None
@@ -402,6 +414,9 @@ class Claimer(Service):
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
         if isinstance(error, ForbiddenFlagsError):
             self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            self._refusals += 1
+            if self._on_refused is not None and self._refusals >= MOST_REFUSALS:
+                self._on_refused(error)
             self._next_poll = time.monotonic() + self._poll_every
             return self._settings.poll_interval
         delay = patience(self._tries)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import Events, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
@@ -60,6 +61,7 @@ class Pool:
         forbidden_flags: ForbiddenFlags = None,
         once: bool = False,
         on_ended: Callable[[str], None],
+        on_refused: Callable[[GraphileWorkerError], None],
         on_breaking_migration: Callable[[int], None],
         on_crash: Callable[[str, BaseException], None],
     ) -> None:
@@ -113,6 +115,7 @@ class Pool:
             on_drained=(lambda: on_ended("no job is left to run")) if once else None,
             on_breaking_migration=on_breaking_migration,
             on_crash=on_crash,
+            on_refused=on_refused if once else None,
         )
 
     @property
