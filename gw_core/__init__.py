@@ -13,6 +13,12 @@ from gw_core.version import __version__
 if TYPE_CHECKING:
     from gw_core.client import Client as Client
     from gw_core.domain.backoff import retry_delay as retry_delay
+    from gw_core.domain.blockages import (
+        AdvisoryLock as AdvisoryLock,
+        Blockage as Blockage,
+        Blockages as Blockages,
+        Session as Session,
+    )
     from gw_core.domain.crontab import (
         CrontabFault as CrontabFault,
         format_crontab as format_crontab,
@@ -54,10 +60,12 @@ if TYPE_CHECKING:
         MigrationError as MigrationError,
         NoConnectionError as NoConnectionError,
         PermissionDeniedError as PermissionDeniedError,
+        ReadOnlyError as ReadOnlyError,
         SchemaMissingError as SchemaMissingError,
         SchemaTooNewError as SchemaTooNewError,
         SchemaTooOldError as SchemaTooOldError,
         ServerTooOldError as ServerTooOldError,
+        StatementTimeoutError as StatementTimeoutError,
         TaskLoadError as TaskLoadError,
         TransientDatabaseError as TransientDatabaseError,
     )
@@ -98,10 +106,21 @@ if TYPE_CHECKING:
         WorkerStarted as WorkerStarted,
         WorkerStopped as WorkerStopped,
     )
+    from gw_core.domain.glance import (
+        Flow as Flow,
+        FlowMeter as FlowMeter,
+        Glance as Glance,
+        HeldQueue as HeldQueue,
+        JobCounters as JobCounters,
+        PriorityHead as PriorityHead,
+        SchemaGlance as SchemaGlance,
+        ServerGlance as ServerGlance,
+    )
     from gw_core.domain.job import Job as Job, JobSpec as JobSpec
     from gw_core.domain.job_key import JobKeyMode as JobKeyMode
     from gw_core.domain.job_report import PlannedAttempt as PlannedAttempt, Reason as Reason, Standing as Standing
     from gw_core.domain.job_state import JobFilter as JobFilter, JobState as JobState
+    from gw_core.domain.manners import SessionManners as SessionManners
     from gw_core.domain.outcome import (
         Completed as Completed,
         Failed as Failed,
@@ -157,6 +176,7 @@ if TYPE_CHECKING:
         CronStarting as CronStarting,
     )
     from gw_core.domain.schedule_words import in_words as in_words
+    from gw_core.domain.seen import Seen as Seen
     from gw_core.domain.settings import WorkerSettings as WorkerSettings
     from gw_core.log import (
         LogFactory as LogFactory,
@@ -182,6 +202,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.doctor import (
         Doctor as Doctor,
     )
+    from gw_core.postgres.listening import JobListener as JobListener
     from gw_core.postgres.migrations import (
         MigrationPlan as MigrationPlan,
         MigrationReport as MigrationReport,
@@ -206,6 +227,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "gw_core.client": ("Client",),
     "gw_core.domain.backoff": ("retry_delay",),
+    "gw_core.domain.blockages": (
+        "AdvisoryLock",
+        "Blockage",
+        "Blockages",
+        "Session",
+    ),
     "gw_core.domain.crontab": (
         "CrontabFault",
         "format_crontab",
@@ -247,10 +274,12 @@ _HOMES = {
         "MigrationError",
         "NoConnectionError",
         "PermissionDeniedError",
+        "ReadOnlyError",
         "SchemaMissingError",
         "SchemaTooNewError",
         "SchemaTooOldError",
         "ServerTooOldError",
+        "StatementTimeoutError",
         "TaskLoadError",
         "TransientDatabaseError",
     ),
@@ -291,6 +320,16 @@ _HOMES = {
         "WorkerStopped",
         "WorkersRecovered",
     ),
+    "gw_core.domain.glance": (
+        "Flow",
+        "FlowMeter",
+        "Glance",
+        "HeldQueue",
+        "JobCounters",
+        "PriorityHead",
+        "SchemaGlance",
+        "ServerGlance",
+    ),
     "gw_core.domain.job": (
         "Job",
         "JobSpec",
@@ -305,6 +344,7 @@ _HOMES = {
         "JobFilter",
         "JobState",
     ),
+    "gw_core.domain.manners": ("SessionManners",),
     "gw_core.domain.outcome": (
         "Completed",
         "Failed",
@@ -364,6 +404,7 @@ _HOMES = {
         "CronStarting",
     ),
     "gw_core.domain.schedule_words": ("in_words",),
+    "gw_core.domain.seen": ("Seen",),
     "gw_core.domain.settings": ("WorkerSettings",),
     "gw_core.log": (
         "LogFactory",
@@ -391,6 +432,7 @@ _HOMES = {
         "described",
         "find_conninfo",
     ),
+    "gw_core.postgres.listening": ("JobListener",),
     "gw_core.postgres.migrations": (
         "MigrationPlan",
         "MigrationReport",

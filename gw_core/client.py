@@ -15,6 +15,7 @@ from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec, check_count, check_ids
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.job_state import JobFilter
+from gw_core.domain.manners import NO_MANNERS, SessionManners
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.queue_report import JobPage, PageMark
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
@@ -26,6 +27,7 @@ from gw_core.postgres.connections import Connections, OneConnection
 from gw_core.postgres.crontabs import CrontabStore
 from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find_conninfo
 from gw_core.postgres.doctor import Doctor
+from gw_core.postgres.listening import JobListener
 from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate, plan, script
 from gw_core.postgres.reports import PATIENCE, Reports
 from gw_core.postgres.schema_state import check
@@ -37,8 +39,9 @@ class Client:
     """One queue: a database and a schema in it. Safe to share between threads; make one and keep it.
 
     `conninfo` is anything libpq takes, or `embedded:`; without one `DATABASE_URL` and libpq's variables are used.
-    Connections are opened when first needed, at most `max_connections`. Raises `NoConnectionError` when nothing names a
-    database; every method raises `DatabaseUnavailableError`, `AuthenticationError`, `SchemaMissingError` and their kin.
+    Connections are opened when first needed, at most `max_connections`; the server shows them as `application_name` and
+    holds each to `manners`. Raises `NoConnectionError` when nothing names a database; every method raises
+    `DatabaseUnavailableError`, `AuthenticationError`, `SchemaMissingError` and their kin.
     """
 
     def __init__(
@@ -51,12 +54,19 @@ class Client:
         events: Events | None = None,
         plugins: Sequence[Plugin] = (),
         pg_bin: Path | None = None,
+        application_name: str = "gw",
+        manners: SessionManners = NO_MANNERS,
     ) -> None:
         self.events = events or Events()
         for plugin in plugins:
             plugin.attach(self.events)
         self._database = Database(
-            find_conninfo(conninfo), schema=schema, prepared_statements=prepared_statements, pg_bin=pg_bin
+            find_conninfo(conninfo),
+            schema=schema,
+            application_name=application_name,
+            prepared_statements=prepared_statements,
+            pg_bin=pg_bin,
+            manners=manners,
         )
         # One caller at a time needs no pool and none of its threads.
         self._lender = (
@@ -92,6 +102,20 @@ class Client:
         """Close the connections and leave the embedded server, if one was started."""
         self._lender.close()
         self._database.close()
+
+    def cancel(self) -> bool:
+        """Cancel the statements under way in other threads, which then raise `StatementTimeoutError`; True: any was.
+
+        So that a program that ends need not wait for an answer nobody reads. Safe from any thread.
+        """
+        return self._lender.cancel()
+
+    def listen(self) -> JobListener:
+        """Open a connection that hears of new jobs as they are added, in this schema and in its neighbours.
+
+        Raises `ReadOnlyError` on a standby, which cannot listen; behind a pooler in transaction mode nothing is heard.
+        """
+        return JobListener(self._database)
 
     # -- add -------------------------------------------------------------------------------------------------------
 

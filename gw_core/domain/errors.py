@@ -75,6 +75,14 @@ class LockTimeoutError(TransientDatabaseError):
     """A row or table stayed locked by somebody else for longer than the statement may wait."""
 
 
+class StatementTimeoutError(TransientDatabaseError):
+    """A statement took longer than it may, or somebody cancelled it."""
+
+
+class ReadOnlyError(TransientDatabaseError):
+    """The server or the session takes no writes: a standby, or one that was asked to be read-only."""
+
+
 class SchemaMissingError(DatabaseError):
     """The schema, or a part of it that this command needs, is not installed."""
 

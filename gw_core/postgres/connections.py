@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
@@ -15,6 +15,9 @@ from gw_core.postgres.translation import translated
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
+
+CANCEL_SECONDS: Final = 2.0
+"""How long to wait until the server has taken note of a cancellation."""
 
 
 class Connections:
@@ -29,6 +32,7 @@ class Connections:
         self._role = role
         self._lock = threading.Lock()  # guards _pool: two threads must not both open it
         self._pool: ConnectionPool[Connection] | None = None
+        self._lent: set[Connection] = set()  # changed by one operation at a time, which the interpreter makes whole
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -38,7 +42,14 @@ class Connections:
             # What the borrower's own statements raise is the borrower's: a table that a task misses is not one of ours.
             with translated(self.database.schema):
                 connection = stack.enter_context(pool.connection())
+            self._lent.add(connection)
+            stack.callback(self._lent.discard, connection)
             yield connection
+
+    def cancel(self) -> bool:
+        """Cancel what borrowers are running at this moment; True when there were any."""
+        cancelled = [cancel(each) for each in tuple(self._lent)]
+        return any(cancelled)
 
     def close(self) -> None:
         """Close all connections; a later use opens them again."""
@@ -76,6 +87,7 @@ class OneConnection:
         self._role = role
         self._lock = threading.Lock()  # guards _connection, and is held while somebody uses it
         self._connection: Connection | None = None
+        self._lent: Connection | None = None
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -83,12 +95,19 @@ class OneConnection:
         with self._lock, translated(self.database.schema):
             if self._connection is None or self._connection.closed:
                 self._connection = self.database.connect(self._role)
-            lent = self._connection
+            lent = self._lent = self._connection
             try:
                 yield lent
             except BaseException:
                 self._leave_clean(lent)
                 raise
+            finally:
+                self._lent = None
+
+    def cancel(self) -> bool:
+        """Cancel what somebody is running at this moment; True when there was anything."""
+        lent = self._lent
+        return lent is not None and cancel(lent)
 
     def close(self, *, patience: timedelta | None = None) -> None:
         """Close the connection when nobody uses it, waiting at most `patience`; a later use opens it again."""
@@ -109,6 +128,15 @@ class OneConnection:
             with suppress(Exception):
                 connection.close()
             self._connection = None
+
+
+def cancel(connection: Connection) -> bool:
+    """Ask the server to cancel the statement a connection is running; True unless the connection is gone."""
+    try:
+        connection.cancel_safe(timeout=CANCEL_SECONDS)
+    except psycopg.Error:
+        return False
+    return True
 
 
 Lender = Connections | OneConnection

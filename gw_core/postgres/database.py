@@ -13,6 +13,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gw_core.domain.errors import InvalidSettingError, NoConnectionError
+from gw_core.domain.manners import NO_MANNERS, SessionManners
 from gw_core.postgres.translation import translated
 
 if TYPE_CHECKING:
@@ -77,10 +78,12 @@ class Database:
         application_name: str = "gw",
         prepared_statements: bool = True,
         pg_bin: Path | None = None,
+        manners: SessionManners = NO_MANNERS,
     ) -> None:
         self.conninfo = conninfo
         self.schema = schema
         self.prepared_statements = prepared_statements
+        self.manners = manners
         self._application_name = application_name
         self._pg_bin = pg_bin
         self._lock = threading.Lock()  # guards _server: two threads must not both start it
@@ -96,8 +99,8 @@ class Database:
         """
         with translated(self.schema):
             connection = psycopg.connect(self.libpq_conninfo(role), autocommit=True)
-            self.prepare(connection)
             try:
+                self.prepare(connection)
                 for name, value in (settings or {}).items():
                     connection.execute("select set_config(%s, %s, false)", (name, value))
             except psycopg.Error:
@@ -109,6 +112,12 @@ class Database:
         """Give a fresh connection the manners this database asks for."""
         if not self.prepared_statements:
             connection.prepare_threshold = None
+        if settings := self.manners.settings():
+            connection.execute(
+                "select set_config(wanted.name, wanted.value, false) "
+                "from unnest(%s::text[], %s::text[]) as wanted (name, value)",
+                (list(settings), list(settings.values())),
+            )
 
     def libpq_conninfo(self, role: str = "") -> str:
         """Return the string for libpq, with patience and a telling application name; starts the embedded server."""
@@ -123,6 +132,8 @@ class Database:
         with translated(self.schema):
             name = f"{self._application_name}:{role}" if role else self._application_name
             defaults: dict[str, Any] = {**PATIENCE, "application_name": name}
+            if self.manners.connect_timeout is not None:
+                defaults["connect_timeout"] = max(2, round(self.manners.connect_timeout.total_seconds()))
             return make_conninfo(conninfo, **{key: value for key, value in defaults.items() if key not in given})
 
     def close(self) -> None:

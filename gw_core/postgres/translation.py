@@ -17,7 +17,9 @@ from gw_core.domain.errors import (
     InvalidJobError,
     LockTimeoutError,
     PermissionDeniedError,
+    ReadOnlyError,
     SchemaMissingError,
+    StatementTimeoutError,
     TransientDatabaseError,
 )
 
@@ -55,7 +57,11 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
         return DeadlockError(f"the server undid the statement for another's sake: {sentence(error)}")
     if isinstance(error, pg.LockNotAvailable):
         return LockTimeoutError(f"somebody else keeps rows or tables of the queue locked: {sentence(error)}")
-    if state[:2] in _TRANSIENT_CLASSES or isinstance(error, pg.QueryCanceled):
+    if isinstance(error, pg.QueryCanceled):
+        return StatementTimeoutError(f"the database could not finish the statement now: {sentence(error)}")
+    if isinstance(error, pg.ReadOnlySqlTransaction):
+        return ReadOnlyError(f"the database takes no writes from us: {sentence(error)}")
+    if state[:2] in _TRANSIENT_CLASSES:
         return TransientDatabaseError(f"the database could not finish the statement now: {sentence(error)}")
     return DatabaseError(f"PostgreSQL refused the statement: {sentence(error)}")
 
