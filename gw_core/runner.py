@@ -215,9 +215,15 @@ class Runner:
             on_breaking_migration=self._on_breaking_migration,
             on_crash=self._on_crash,
         )
+        self._services = [self._lock_renewal(pool)]
+        self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:
-            self._services = self._lasting_services(pool, loaded, scheduler)
-            self._begin_heartbeat(pool, registry)
+            self._services += self._lasting_services(pool, loaded, scheduler)
+            # Before the first claim: whoever holds a lock is known.
+            self._heartbeat.beat()
+            recovery = self.settings.recovery if self.settings.recover else None
+            self.events.emit(RecoveryAnnounced(pool=pool.id, recovery=recovery))
+        self._heartbeat.start()
         pool.start()
         for service in self._services:
             service.start()
@@ -264,6 +270,15 @@ class Runner:
             for warning in state.warnings():
                 self.logger.scope(label="core").warning(warning)
 
+    def _lock_renewal(self, pool: Pool) -> LockRenewal:
+        return LockRenewal(
+            pool=pool.id,
+            connection=self._maintenance,
+            events=self.events,
+            held_jobs=pool.ledger.jobs,
+            every=self.settings.renew_locks_every,
+        )
+
     def _lasting_services(
         self, pool: Pool, loaded: LoadedTasks | TaskRegistry, scheduler: Scheduler | None
     ) -> list[Service]:
@@ -271,13 +286,6 @@ class Runner:
         services: list[Service] = [
             StaleLocks(
                 pool=pool.id, connection=self._maintenance, events=self.events, between=settings.stale_lock_sweep
-            ),
-            LockRenewal(
-                pool=pool.id,
-                connection=self._maintenance,
-                events=self.events,
-                held_jobs=pool.ledger.jobs,
-                every=settings.renew_locks_every,
             ),
         ]
         if settings.recover:
@@ -303,9 +311,10 @@ class Runner:
             self.events.on(JobsSettled, lambda event: watch.wake())
         return watch
 
-    def _begin_heartbeat(self, pool: Pool, registry: TaskRegistry) -> None:
+    def _new_heartbeat(self, pool: Pool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
         settings = self.settings
-        heartbeat = self._heartbeat = Heartbeat(
+        self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs(pool))
+        return Heartbeat(
             pool=pool.id,
             connection=self._maintenance,
             events=self.events,
@@ -316,13 +325,10 @@ class Runner:
                 "concurrency": settings.concurrency,
                 "recovery": settings.recover,
             },
+            # A single run that lasts needs one like any other, or sweepers take its jobs; most end before.
+            first_after=settings.heartbeat_interval if once else timedelta(0),
             on_crash=self._on_crash,
         )
-        self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs(pool))
-        # Before the first claim: whoever holds a lock is known.
-        heartbeat.beat()
-        heartbeat.start()
-        self.events.emit(RecoveryAnnounced(pool=pool.id, recovery=settings.recovery if settings.recover else None))
 
     def _stop_lost_runs(self, pool: Pool) -> None:
         """After a long silence, tell tasks whose jobs were taken away: nothing they still do will count."""

@@ -26,6 +26,8 @@ LAST_WORDS: Final = timedelta(seconds=1)
 class Heartbeat(Service):
     """Writes a heartbeat at once and then every so often; tells when it was silent for longer than others tolerate.
 
+    With `first_after` none is written before that long has passed: a short run needs none.
+
     All state belongs to the thread that calls `turn`; the first `beat` comes before that thread starts. It beats on
     while the pool stops, which may take long.
     """
@@ -39,6 +41,7 @@ class Heartbeat(Service):
         every: timedelta,
         tolerated: timedelta,
         metadata: Callable[[], Mapping[str, Any]],
+        first_after: timedelta = timedelta(0),
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-heartbeat", on_crash=on_crash)
@@ -48,6 +51,7 @@ class Heartbeat(Service):
         self._every = every
         self._tolerated = tolerated
         self._metadata = metadata
+        self._first_after = first_after
         self._began = time.monotonic()
         self._last_beat: float | None = None
         self._has_rust_workers = False
@@ -56,7 +60,9 @@ class Heartbeat(Service):
 
     def turn(self) -> timedelta:
         """Write a heartbeat; rest until the next."""
-        # The first was written before the pool began to claim.
+        if self._last_beat is None and (left := self._first_after - self._lived()) > timedelta(0):
+            return left
+        # The first of a lasting worker was written before its pool began to claim.
         if self._last_beat is None or self._age() >= self._every:
             return self.beat()
         return self._every - self._age()
@@ -92,7 +98,7 @@ class Heartbeat(Service):
             self._connection,
             lambda store: store.heartbeat(
                 self._pool,
-                alive_for=timedelta(seconds=time.monotonic() - self._began),
+                alive_for=self._lived(),
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 version=__version__,
@@ -121,6 +127,9 @@ class Heartbeat(Service):
         if not self._failures:
             self._events.emit(HeartbeatFailed(pool=self._pool, error=error))
         self._failures += 1
+
+    def _lived(self) -> timedelta:
+        return timedelta(seconds=time.monotonic() - self._began)
 
     def _age(self) -> timedelta:
         return timedelta(seconds=self._age_seconds())

@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 import pytest
-from core.core_support import Ledger, ms
+from core.core_support import Ledger, in_time, ms
 from recovery_support import RUST_WORKERS, Ward
 from support import wait_until
 
@@ -173,3 +173,39 @@ def test_the_start_says_what_becomes_of_a_crashed_workers_jobs(ward: Ward, recov
 
     assert len(running.heard.of(RecoveryAnnounced)) == 1
     assert len([each for each in running.log.of("info") if each.startswith(words)]) == 1
+
+
+# -- a single run --------------------------------------------------------------------------------------------------
+
+
+def test_a_single_run_that_lasts_is_known_until_it_ends(ward: Ward) -> None:
+    known: list[list[str]] = []
+
+    def long(payload: object) -> None:
+        known.append(wait_until(lambda: known_to(ward)))
+
+    ward.add()
+    runner, _, _ = ward.runner({"work": long}, **QUICK)
+
+    assert in_time(runner.run_once).completed == 1
+    assert (known, ward.workers()) == ([[runner.pool_id]], [])
+
+
+def test_a_short_single_run_writes_no_heartbeat(ward: Ward) -> None:
+    known: list[list[str]] = []
+    ward.add()
+
+    ward.run_once({"work": lambda payload: known.append(known_to(ward))}, heartbeat_interval=ms(60_000))
+
+    assert known == [[]]
+
+
+def test_a_single_run_renews_the_locks_of_its_long_jobs(ward: Ward) -> None:
+    job_id = ward.add()
+
+    def long(payload: object) -> None:
+        before = ward.client.job(job_id)
+        assert before is not None
+        wait_until(lambda: (now := ward.client.job(job_id)) and now.locked_at != before.locked_at)
+
+    assert ward.run_once({"work": long}, renew_locks_every=ms(20)).completed == 1
