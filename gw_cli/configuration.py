@@ -392,6 +392,28 @@ MAX_RSS: Final = Setting[int | None](
     default=None,
     write=_written_optional,
 )
+PROBE_PORT: Final = Setting[int | None](
+    name="probe-port",
+    metavar="PORT",
+    help="Answer probes over HTTP on this port: /live, /ready and, with --metrics, /metrics.",
+    read=_count(0, 65535),
+    default=None,
+    write=_written_optional,
+)
+PROBE_HOST: Final = Setting[str](
+    name="probe-host",
+    metavar="HOST",
+    help="The address probes are answered on; the default can be reached from this machine only.",
+    read=_text,
+    default="127.0.0.1",
+)
+METRICS: Final = Setting[bool](
+    name="metrics",
+    help="Answer scrapes by Prometheus on the probe port; needs the extra metrics.",
+    read=_switch,
+    default=False,
+    write=_written_switch,
+)
 LISTEN: Final = Setting[bool](
     name="listen",
     help="Hear of new jobs at once; off, they are found by polling alone.",
@@ -489,6 +511,9 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     MAX_JOBS,
     MAX_LIFETIME,
     MAX_RSS,
+    PROBE_PORT,
+    PROBE_HOST,
+    METRICS,
     LISTEN,
     CLIENT_TIME,
     STRICT,

@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         PoolStarted as PoolStarted,
         PoolStopped as PoolStopped,
         PoolStopping as PoolStopping,
+        ProbeStarted as ProbeStarted,
         RecoveryAnnounced as RecoveryAnnounced,
         RecoveryHookFailed as RecoveryHookFailed,
         RunnerStopped as RunnerStopped,
@@ -178,6 +179,7 @@ if TYPE_CHECKING:
     from gw_core.domain.schedule_words import in_words as in_words
     from gw_core.domain.seen import Seen as Seen
     from gw_core.domain.settings import WorkerSettings as WorkerSettings
+    from gw_core.domain.vitals import ProbeSettings as ProbeSettings
     from gw_core.log import (
         LogFactory as LogFactory,
         Logger as Logger,
@@ -311,6 +313,7 @@ _HOMES = {
         "PoolStarted",
         "PoolStopped",
         "PoolStopping",
+        "ProbeStarted",
         "RecoveryAnnounced",
         "RecoveryHookFailed",
         "RunnerStopped",
@@ -406,6 +409,7 @@ _HOMES = {
     "gw_core.domain.schedule_words": ("in_words",),
     "gw_core.domain.seen": ("Seen",),
     "gw_core.domain.settings": ("WorkerSettings",),
+    "gw_core.domain.vitals": ("ProbeSettings",),
     "gw_core.log": (
         "LogFactory",
         "LogSink",

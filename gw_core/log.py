@@ -126,6 +126,7 @@ class JobLog:
             (e.TasksReloaded, self._tasks_reloaded),
             (e.JobsSettled, self._jobs_settled),
             (e.SignalReceived, self._signal_received),
+            (e.ProbeStarted, self._probe_started),
             (e.RunnerStopped, self._runner_stopped),
             (c.CronFailed, self._cron_failed),
             (c.CronRestored, self._cron_restored),
@@ -280,6 +281,11 @@ class JobLog:
     def _signal_received(self, event: e.SignalReceived) -> None:
         how = "stopping at once" if event.forced else "stopping when running jobs have ended; repeat to stop at once"
         self._core.info(f"Received {event.signal}; {how}")
+
+    def _probe_started(self, event: e.ProbeStarted) -> None:
+        pages = "/live, /ready and /metrics" if event.metrics else "/live and /ready"
+        host = f"[{event.host}]" if ":" in event.host else event.host
+        self._core.info(f"Answering probes on http://{host}:{event.port}: {pages}")
 
     def _runner_stopped(self, event: e.RunnerStopped) -> None:
         self._core.info(f"Stopped: {event.reason}")

@@ -26,6 +26,7 @@ from gw_core.domain.events import (
 )
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.settings import WorkerSettings
+from gw_core.domain.vitals import ProbeSettings
 from gw_core.log import JobLog, Logger
 from gw_core.maintenance.bounds import BoundsWatch
 from gw_core.maintenance.heartbeat import Heartbeat
@@ -44,6 +45,9 @@ from gw_core.worker.context import TaskResources
 from gw_core.worker.loading import LoadedTasks, load_folder
 from gw_core.worker.pool import Pool
 from gw_core.worker.tasks import TaskRegistry
+
+if TYPE_CHECKING:
+    from gw_core.maintenance.probe import Probe
 
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
 """The ancestor's: the schema was changed in a way this version does not know."""
@@ -85,7 +89,8 @@ class Runner:
 
     `tasks` is a registry or a folder. `crontab` is the text of a crontab, a file (`Path`), items, or a function that is
     asked for items again and again. `handle_signals` takes effect in the main thread only. The conninfo is found as by
-    `Client`. With `migrate` the schema is installed or brought up to date at the start.
+    `Client`. With `migrate` the schema is installed or brought up to date at the start. `probe` says where probes and
+    scrapes are answered over HTTP.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class Runner:
         max_connections: int = 10,
         migrate: bool = True,
         pg_bin: Path | None = None,
+        probe: ProbeSettings | None = None,
     ) -> None:
         self.events = events or Events()
         self.settings = settings or WorkerSettings()
@@ -137,6 +143,7 @@ class Runner:
         self._services: list[Service] = []
         self._heartbeat: Heartbeat | None = None
         self._pool: Pool | None = None
+        self._probe = None if probe is None else self._attended(probe)
         self._ending = threading.Event()
         self._end_lock = threading.Lock()  # guards _end: the first reason counts
         self._end: _End | None = None
@@ -145,6 +152,11 @@ class Runner:
     def pool_id(self) -> str | None:
         """The id under which this runner locks jobs; None before the start."""
         return None if self._pool is None else self._pool.id
+
+    @property
+    def probe_address(self) -> tuple[str, int] | None:
+        """The host and port on which probes are answered; None before the start, and without a probe."""
+        return None if self._probe is None else self._probe.address
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -187,6 +199,8 @@ class Runner:
             return self.wait()
 
     def _start(self, *, once: bool, catch_up: bool = False) -> None:
+        if self._probe is not None:
+            self._probe.start()  # before anything that may take its time
         try:
             self._start_all(once=once, catch_up=catch_up)
         except BaseException:
@@ -311,6 +325,19 @@ class Runner:
             self.events.on(JobsSettled, lambda event: watch.wake())
         return watch
 
+    def _attended(self, settings: ProbeSettings) -> Probe:
+        from gw_core.maintenance.probe import Probe  # brings an event loop, and what shows metrics
+
+        return Probe(
+            settings,
+            events=self.events,
+            vitals=lambda: None if self._pool is None else self._pool.vitals,
+            poll=self.settings.poll_interval,
+            lender=self._maintenance,
+            schema=self._database.schema,
+            on_crash=self._on_crash,
+        )
+
     def _new_heartbeat(self, pool: Pool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
         settings = self.settings
         self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs(pool))
@@ -389,6 +416,8 @@ class Runner:
             self._heartbeat.end(in_order=pool.unsettled == 0)
 
     def _close(self) -> None:
+        if self._probe is not None:
+            self._probe.stop()
         self._connections.close()
         # A service that is stuck in a statement holds its connection; that is left to the end of the process.
         for connection in (self._maintenance, self._cron_connection):

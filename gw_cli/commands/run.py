@@ -14,7 +14,7 @@ from gw_cli.frame import command, new_app
 from gw_cli.session import configured, open_client
 
 if TYPE_CHECKING:
-    from gw_core import Runner, RunResult, TaskRegistry, WorkerSettings
+    from gw_core import ProbeSettings, Runner, RunResult, TaskRegistry, WorkerSettings
 
 STRENGTH: Final = ("flag", "environment", "file", "default")
 
@@ -49,6 +49,9 @@ def run(
     max_jobs: options.MaxJobs = None,
     max_lifetime: options.MaxLifetime = None,
     max_rss: options.MaxRss = None,
+    probe_port: options.ProbePort = None,
+    probe_host: options.ProbeHost = None,
+    metrics: options.Metrics = None,
     listen: options.Listen = None,
     client_time: options.ClientTime = None,
     prepared_statements: options.PreparedStatements = None,
@@ -96,6 +99,9 @@ def run(
         max_jobs=max_jobs,
         max_lifetime=max_lifetime,
         max_rss=max_rss,
+        probe_port=probe_port,
+        probe_host=probe_host,
+        metrics=metrics,
         listen=listen,
         client_time=client_time,
         prepared_statements=prepared_statements,
@@ -144,6 +150,7 @@ def _runner(configuration: c.Configuration, *, once: bool) -> Runner:
         watch=configuration[c.WATCH],
         max_connections=configuration[c.MAX_POOL_SIZE],
         pg_bin=configuration[c.PG_BIN],
+        probe=_probe(configuration),
     )
 
 
@@ -170,6 +177,20 @@ def _settings(configuration: c.Configuration) -> WorkerSettings:
         max_lifetime=configuration[c.MAX_LIFETIME],
         max_rss=configuration[c.MAX_RSS],
     )
+
+
+def _probe(configuration: c.Configuration) -> ProbeSettings | None:
+    """Return where probes are answered, if anywhere."""
+    from gw_core import InvalidInputError, ProbeSettings
+
+    port = configuration[c.PROBE_PORT]
+    if port is not None:
+        return ProbeSettings(port=port, host=configuration[c.PROBE_HOST], metrics=configuration[c.METRICS])
+    # What a file or the environment says for many workers may be more than this one asks for.
+    for setting, is_wanted in ((c.METRICS, configuration[c.METRICS]), (c.PROBE_HOST, True)):
+        if is_wanted and configuration.origin(setting).kind == "flag":
+            raise InvalidInputError(f"{setting.flag} goes with a port; give --probe-port as well")
+    return None
 
 
 def _tasks(configuration: c.Configuration, *, once: bool) -> TaskRegistry | Path:

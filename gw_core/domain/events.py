@@ -306,6 +306,15 @@ class SignalReceived(Event, frozen=True):
     forced: bool
 
 
+class ProbeStarted(Event, frozen=True):
+    """Probes are answered over HTTP on `host` and `port`, and with `metrics` scrapes as well."""
+
+    name: ClassVar[str] = "probe:start"
+    host: str
+    port: int
+    metrics: bool
+
+
 class RunnerStopped(Event, frozen=True):
     """The runner has ended, for `reason`."""
 

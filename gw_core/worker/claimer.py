@@ -98,6 +98,8 @@ class Claimer(Service):
         self._listener: Listener | None = None
         self._tasks: dict[int, str] = {}
         self._tasks_read: tuple[Sequence[str], float] = ((), 0.0)
+        self.looked_at: float | None = None
+        """When a claim last went well, by the steady clock; others read it and may be late."""
         self._tries = 0
         self._claim_in_doubt = False
         self._may_find = True
@@ -207,6 +209,7 @@ class Claimer(Service):
         )
         self._ledger.enter(jobs)
         self._claim_in_doubt = False
+        self.looked_at = time.monotonic()
         if jobs and self._events.wants(PoolClaimed):
             self._events.emit(PoolClaimed(pool=self._pool, jobs=jobs))
         return jobs

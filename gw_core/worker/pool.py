@@ -18,6 +18,7 @@ from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.plugins import Interceptors, Skip
 from gw_core.domain.settings import WorkerSettings
+from gw_core.domain.vitals import Vitals
 from gw_core.postgres.database import Database
 from gw_core.service import Service
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
@@ -132,6 +133,18 @@ class Pool:
     def unsettled(self) -> int:
         """How many outcomes are not written; their jobs are still locked."""
         return self._settler.unsettled
+
+    @property
+    def vitals(self) -> Vitals:
+        """What the pool does now."""
+        looked_at, running = self._claimer.looked_at, len(self._running())
+        return Vitals(
+            threads=self._settings.concurrency,
+            running=running,
+            held_ahead=max(0, len(self.ledger) - self._settler.reported - running),
+            unsettled=self.unsettled,
+            since_look=None if looked_at is None else timedelta(seconds=time.monotonic() - looked_at),
+        )
 
     def use(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on."""

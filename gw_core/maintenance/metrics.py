@@ -1,0 +1,238 @@
+"""What `/metrics` says: counted from events, looked up in the pool, and sampled from the queue."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
+from gw_core.domain.events import Events, JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
+from gw_core.domain.queue_report import QueueStatistics
+from gw_core.domain.tally import Tally, TaskTally
+from gw_core.maintenance.readiness import Readiness
+from gw_core.postgres.connections import Lender
+from gw_core.postgres.reports import Reports
+from gw_core.service import Service
+from gw_core.version import __version__
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+UNTIL_WOKEN: Final = timedelta(hours=1)
+TASK: Final = ["task"]
+
+
+class Counting:
+    """Counts from the events of this process.
+
+    Starts are noted by worker threads in a deque, whose ends are safe by themselves, and counted by whoever holds
+    `_lock`, which guards the tally: at tens of thousands of jobs a second a lock for each start would be felt.
+    """
+
+    def __init__(self, events: Events) -> None:
+        self._lock = threading.Lock()
+        self._tally = Tally()
+        self._starts: deque[tuple[str, float]] = deque()
+        self.connection_losses = 0
+        events.on(JobStarted, self._started)
+        events.on(JobsSettled, self._settled)
+        events.on(PoolConnectionLost, self._connection_lost)
+
+    def read(self) -> Iterator[tuple[str, TaskTally]]:
+        """Yield each task with its tally, which stays as it is until the next is asked for."""
+        with self._lock:
+            self._count_starts()
+            yield from sorted(self._tally.tasks.items())
+
+    def _started(self, event: JobStarted) -> None:
+        job = event.job
+        due = max(job.run_at_epoch, job.created_at_epoch)
+        self._starts.append((job.task_identifier, time.time() - due))
+
+    def _settled(self, event: JobsSettled) -> None:
+        with self._lock:
+            self._count_starts()
+            self._tally.settled(event.outcomes, event.lost)
+
+    def _count_starts(self) -> None:
+        self._tally.started(self._starts.popleft() for _ in range(len(self._starts)))
+
+    def _connection_lost(self, event: PoolConnectionLost) -> None:
+        self.connection_losses += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the queue was like, and when by our steady clock."""
+
+    statistics: QueueStatistics
+    taken_at: float
+
+
+class QueueSampler(Service):
+    """Looks at the queue when somebody asks and the last look is too old; reads a bounded part of the table."""
+
+    def __init__(
+        self,
+        lender: Lender,
+        schema: str,
+        *,
+        events: Events,
+        every: timedelta,
+        on_crash: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        super().__init__("gw-sample", on_crash=on_crash)
+        self.latest: Sample | None = None
+        self._reports = Reports(lender, schema)
+        self._events = events
+        self._every = every.total_seconds()
+        self._looked_at = float("-inf")
+        self._is_asked = False
+        self._refusal: str | None = None
+
+    @property
+    def is_fresh(self) -> bool:
+        """True when the last look, even one in vain, is young enough."""
+        return time.monotonic() - self._looked_at < self._every
+
+    def ask(self) -> None:
+        """Ask for a look, unless the last one is young enough; from any thread."""
+        if not self.is_fresh:
+            self._is_asked = True
+            self.wake()
+
+    def turn(self) -> timedelta:
+        """Look if somebody asked; then wait to be asked."""
+        is_asked, self._is_asked = self._is_asked, False
+        if is_asked and not self.is_fresh:
+            self._look()
+        return UNTIL_WOKEN
+
+    def _look(self) -> None:
+        try:
+            self.latest = Sample(self._reports.statistics(), time.monotonic())
+            self._refusal = None
+        except DatabaseUnavailableError:
+            pass  # the pool says so
+        except GraphileWorkerError as error:
+            self._tell(error)
+        self._looked_at = time.monotonic()
+
+    def _tell(self, error: GraphileWorkerError) -> None:
+        if str(error) != self._refusal:
+            self._refusal = str(error)
+            self._events.emit(MaintenanceFailed(service=self.name, error=error))
+
+
+class Metrics:
+    """Everything as Prometheus reads it. Raises `InvalidSettingError` when its package is not installed."""
+
+    def __init__(self, counting: Counting, readiness: Readiness, sampler: QueueSampler) -> None:
+        self._client = _prometheus()
+        self._counting = counting
+        self._readiness = readiness
+        self._sampler = sampler
+        self._registry = self._client.CollectorRegistry()
+        self._registry.register(self)
+        self._client.ProcessCollector(registry=self._registry)
+
+    @property
+    def content_type(self) -> str:
+        """The type of what `text` returns."""
+        return str(self._client.CONTENT_TYPE_LATEST)
+
+    def text(self) -> bytes:
+        """Return all metrics, with whatever sample of the queue there is."""
+        return bytes(self._client.generate_latest(self._registry))
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all families; called by the registry."""
+        yield from self._of_jobs()
+        yield from self._of_process()
+        yield from self._of_queue()
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: the registry need not ask for values to know our names."""
+        return []
+
+    def _of_jobs(self) -> Iterator[Metric]:
+        counter, histogram = self._client.core.CounterMetricFamily, self._client.core.HistogramMetricFamily
+        counts = {
+            "completed": counter("gw_jobs_completed", "Jobs completed.", labels=TASK),
+            "failed": counter("gw_jobs_failed", "Attempts that failed.", labels=TASK),
+            "failed_for_good": counter("gw_jobs_failed_for_good", "Jobs that failed their last attempt.", labels=TASK),
+            "given_back": counter("gw_jobs_given_back", "Jobs given back, their attempt uncounted.", labels=TASK),
+            "lost": counter("gw_jobs_lost", "Runs whose result was void: the lock had been taken away.", labels=TASK),
+        }
+        spans = {
+            "duration": histogram("gw_job_duration_seconds", "How long attempts took.", labels=TASK),
+            "start_delay": histogram("gw_job_start_delay_seconds", "From a job's moment to its start.", labels=TASK),
+        }
+        for task, tally in self._counting.read():
+            for name, family in counts.items():
+                family.add_metric([task], getattr(tally, name))
+            for name, family in spans.items():
+                values = getattr(tally, name)
+                family.add_metric([task], values.cumulative(), sum_value=values.total)
+        yield from (*counts.values(), *spans.values())
+
+    def _of_process(self) -> Iterator[Metric]:
+        yield self._gauge("gw_info", "The version of gw.", 1, version=__version__)
+        yield self._gauge("gw_ready", "Whether this process takes jobs.", self._readiness.why_not() is None)
+        yield self._gauge("gw_connected", "Whether claiming and settling go well.", self._readiness.is_connected)
+        losses = self._client.core.CounterMetricFamily("gw_connection_losses", "How often the database went away.")
+        losses.add_metric([], self._counting.connection_losses)
+        yield losses
+        vitals = self._readiness.vitals()
+        if vitals is None:
+            return
+        yield self._gauge("gw_threads", "Jobs that may run at the same time.", vitals.threads)
+        yield self._gauge("gw_jobs_running", "Jobs that run now.", vitals.running)
+        yield self._gauge("gw_jobs_held_ahead", "Jobs claimed that have not begun.", vitals.held_ahead)
+        yield self._gauge("gw_results_unwritten", "Results that wait for the database.", vitals.unsettled)
+        if vitals.since_look is not None:
+            age = vitals.since_look.total_seconds()
+            yield self._gauge("gw_last_claim_age_seconds", "Since the last look for jobs.", age)
+
+    def _of_queue(self) -> Iterator[Metric]:
+        sample = self._sampler.latest
+        if sample is None:
+            return
+        found = sample.statistics
+        jobs = self._client.core.GaugeMetricFamily(
+            "gw_queue_jobs", "Jobs of the queue by state; of a large table an estimate.", labels=["state"]
+        )
+        for state, count in found.states.items():
+            jobs.add_metric([str(state)], count.value)
+        yield jobs
+        waits = timedelta() if found.first_due_at is None else max(timedelta(), found.at - found.first_due_at)
+        yield self._gauge(
+            "gw_queue_longest_wait_seconds", "How long the job that waits longest has been due.", waits.total_seconds()
+        )
+        yield self._gauge("gw_queue_named_queues", "Named queues.", found.queues)
+        yield self._gauge("gw_queue_named_queues_held", "Named queues that somebody holds.", found.held_queues)
+        yield self._gauge("gw_queue_table_bytes", "Size of the jobs table with its indexes.", found.table_bytes)
+        age = time.monotonic() - sample.taken_at
+        yield self._gauge("gw_queue_sample_age_seconds", "How old these numbers of the queue are.", age)
+
+    def _gauge(self, name: str, words: str, value: float, **labels: str) -> Metric:
+        family = self._client.core.GaugeMetricFamily(name, words, labels=list(labels))
+        family.add_metric(list(labels.values()), float(value))
+        made: Metric = family
+        return made
+
+
+def _prometheus() -> Any:
+    try:
+        import prometheus_client  # in an extra, and loaded by those who measure
+        import prometheus_client.core
+    except ImportError as error:
+        raise InvalidSettingError(
+            "metrics need the package prometheus-client; install it with: pip install 'graphile-worker[metrics]'"
+        ) from error
+    return prometheus_client

@@ -1,0 +1,85 @@
+"""What a supervisor asks of a worker process: does it live, does it take jobs, how much does it do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from gw_core.domain.events import Events, ProbeStarted
+from gw_core.domain.vitals import ProbeSettings, Vitals
+from gw_core.maintenance.metrics import Counting, Metrics, QueueSampler
+from gw_core.maintenance.readiness import Readiness
+from gw_core.maintenance.web import Answer, Page, WebServer, said
+from gw_core.postgres.connections import Lender
+
+WAIT_FOR_SAMPLE: float = 0.5
+"""Seconds a scrape waits for new numbers of the queue; then it gets those there are."""
+
+
+class Probe:
+    """Answers `/live`, `/ready` and, when asked for, `/metrics`, for as long as a runner runs.
+
+    `start()` raises `InvalidSettingError` when the address is taken, the constructor when metrics are asked for and
+    their package is not installed. Nothing a probe says comes from a payload, an error's text or a connection string.
+    """
+
+    def __init__(
+        self,
+        settings: ProbeSettings,
+        *,
+        events: Events,
+        vitals: Callable[[], Vitals | None],
+        poll: timedelta,
+        lender: Lender,
+        schema: str,
+        on_crash: Callable[[str, BaseException], None],
+    ) -> None:
+        self._events = events
+        self._readiness = Readiness(events, vitals=vitals, poll=poll)
+        self._metrics: Metrics | None = None
+        pages: dict[str, Page] = {"/live": self._live, "/ready": self._ready}
+        if settings.metrics:
+            self._sampler = QueueSampler(lender, schema, events=events, every=settings.sample_every, on_crash=on_crash)
+            self._metrics = Metrics(Counting(events), self._readiness, self._sampler)
+            pages["/metrics"] = self._scrape
+        self._server = WebServer("gw-probe", settings.host, settings.port, pages, on_crash=on_crash)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and port it listens on, after the start."""
+        return self._server.address
+
+    def start(self) -> None:
+        """Begin to answer; returns at once."""
+        self._server.start()
+        if self._metrics is not None:
+            self._sampler.start()
+        host, port = self.address
+        self._events.emit(ProbeStarted(host=host, port=port, metrics=self._metrics is not None))
+
+    def stop(self) -> None:
+        """Answer no more; may be called twice, or without a start."""
+        self._server.ask_to_stop()
+        if self._metrics is not None:
+            self._sampler.ask_to_stop()
+        self._server.join(timedelta(seconds=1))
+
+    async def _live(self) -> Answer:
+        return said(200, "alive")
+
+    async def _ready(self) -> Answer:
+        reason = self._readiness.why_not()
+        return said(200, "ready") if reason is None else said(503, reason)
+
+    async def _scrape(self) -> Answer:
+        assert self._metrics is not None  # noqa: S101 - the page is there only with it
+        if self._readiness.is_connected and not self._readiness.is_stopping:
+            await self._sample()
+        return Answer(200, self._metrics.text(), self._metrics.content_type)
+
+    async def _sample(self) -> None:
+        self._sampler.ask()
+        enough_at = asyncio.get_running_loop().time() + WAIT_FOR_SAMPLE
+        while not self._sampler.is_fresh and asyncio.get_running_loop().time() < enough_at:
+            await asyncio.sleep(0.005)

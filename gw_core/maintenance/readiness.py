@@ -1,0 +1,54 @@
+"""Whether this process takes jobs, gathered from what its pool tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from gw_core.domain.events import (
+    BreakingMigrationSeen,
+    Events,
+    PoolConnectionLost,
+    PoolConnectionRestored,
+    PoolStopping,
+    RunnerStopped,
+)
+from gw_core.domain.vitals import Vitals, trouble, why_not_ready
+
+
+class Readiness:
+    """Listens to the pool's events; `why_not()` may be asked from any thread.
+
+    `_troubles` and `is_stopping` are written by the threads that tell and only ever replaced, so readers need no lock.
+    """
+
+    def __init__(self, events: Events, *, vitals: Callable[[], Vitals | None], poll: timedelta) -> None:
+        self.vitals = vitals
+        self.is_stopping = False
+        self._poll = poll
+        self._troubles: dict[str, str] = {}
+        events.on(PoolConnectionLost, self._lost)
+        events.on(PoolConnectionRestored, self._restored)
+        for kind in (PoolStopping, BreakingMigrationSeen, RunnerStopped):
+            events.on(kind, self._stopping)
+
+    @property
+    def is_connected(self) -> bool:
+        """True when the last claim and the last settling went well."""
+        vitals = self.vitals()
+        return not self._troubles and vitals is not None and vitals.since_look is not None
+
+    def why_not(self) -> str | None:
+        """Return in a line why no jobs are taken; None when they are."""
+        return why_not_ready(
+            self.vitals(), troubles=self._troubles.values(), stopping=self.is_stopping, poll=self._poll
+        )
+
+    def _lost(self, event: PoolConnectionLost) -> None:
+        self._troubles = {**self._troubles, event.what: trouble(event.what, event.error)}
+
+    def _restored(self, event: PoolConnectionRestored) -> None:
+        self._troubles = {what: told for what, told in self._troubles.items() if what != event.what}
+
+    def _stopping(self, event: object) -> None:
+        self.is_stopping = True
