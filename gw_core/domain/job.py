@@ -126,12 +126,16 @@ class JobSpec:
         return InvalidJobError(reason)
 
     def _check_key_mode(self) -> None:
+        if self.job_key_mode is JobKeyMode.REPLACE:  # as nearly always
+            return
         mode = JobKeyMode.of(self.job_key_mode)
         object.__setattr__(self, "job_key_mode", mode)
         if mode is not JobKeyMode.REPLACE and self.job_key is None:
             raise InvalidJobError(f"job key mode '{mode}' was given without a job key; give job_key as well")
 
     def _check_flags(self) -> None:
+        if type(self.flags) is tuple and not self.flags:  # as nearly always
+            return
         if isinstance(self.flags, str):
             raise InvalidJobError(f"flags must be a list of names, not the text {self.flags!r}")
         object.__setattr__(self, "flags", tuple(self.flags))

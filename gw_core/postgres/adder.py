@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -15,6 +15,7 @@ from gw_core.domain.job import Job, JobSpec, check_payload_text
 from gw_core.domain.plugins import Interceptors
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
+from gw_core.postgres.overlap import overlapped
 from gw_core.postgres.store import JobStore
 
 BULK: Final = 5_000
@@ -24,6 +25,13 @@ MOST_TRIES: Final = 10
 """How often an add is tried that the server undoes because of a deadlock."""
 
 T = TypeVar("T")
+
+
+def _in_parts(store: JobStore, specs: Sequence[JobSpec]) -> Iterator[list[int]]:
+    """Add jobs part by part; while the server works on one, the next is encoded."""
+    parts = (specs[start : start + BULK] for start in range(0, len(specs), BULK))
+    calls = (call for part in parts for call in store.bulk_calls(part))
+    return overlapped(calls, store.add_bulk, cancel=store.connection.cancel)
 
 
 class JobAdder:
@@ -75,9 +83,10 @@ class JobAdder:
         is_parted = len(admitted) > BULK or any(spec.job_key is not None for spec in admitted)
 
         def add(store: JobStore) -> list[int]:
-            parts = (admitted[start : start + BULK] for start in range(0, len(admitted), BULK))
             with store.transaction(needed=is_parted):
-                return [number for part in parts for number in store.add_many(part)]
+                if len(admitted) <= BULK:
+                    return store.add_many(admitted)
+                return [number for ids in _in_parts(store, admitted) for number in ids]
 
         ids = self._stored(conn, add)
         if self._events.wants(JobAdded):

@@ -18,6 +18,7 @@ from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.domain.settings import ANCESTORS_STALE_LOCK
+from gw_core.postgres.arrays import teach_text_arrays, text_array, text_encoding
 from gw_core.postgres.database import Connection
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translate, translated
@@ -70,6 +71,14 @@ class RemovedJob:
         return self.job.locked_by is not None
 
 
+@dataclass(frozen=True, slots=True)
+class BulkCall:
+    """Jobs that one statement can add, encoded; without `values` they are added one by one."""
+
+    specs: Sequence[JobSpec]
+    values: Mapping[str, Any] | None
+
+
 class JobStore:
     """Adds, claims, settles and tends jobs over one connection. Not to be shared between threads at the same time.
 
@@ -112,16 +121,25 @@ class JobStore:
 
     def add_many(self, specs: Sequence[JobSpec]) -> list[int]:
         """Add jobs and return their ids; one statement per run of specs that treat their keys alike."""
-        ids: list[int] = []
+        return [job_id for call in self.bulk_calls(specs) for job_id in self.add_bulk(call)]
+
+    def bulk_calls(self, specs: Sequence[JobSpec]) -> Iterator[BulkCall]:
+        """Encode jobs for `add_bulk`, in one call for each run of specs that treat their keys alike."""
+        encoding = text_encoding(self.connection)
         for mode, alike in _calls(specs):
             if mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not know
-                ids.extend(self.add(spec).id for spec in alike)
-                continue
-            columns = _columns(alike)
-            preserve_run_at = mode is JobKeyMode.PRESERVE_RUN_AT
-            rows = self._rows("add_jobs", **columns, preserve_run_at=preserve_run_at)
-            ids.extend(row[0] for row in rows)
-        return ids
+                yield BulkCall(alike, None)
+            else:
+                preserve_run_at = mode is JobKeyMode.PRESERVE_RUN_AT
+                yield BulkCall(alike, {**_columns(alike, encoding), "preserve_run_at": preserve_run_at})
+
+    def add_bulk(self, call: BulkCall) -> list[int]:
+        """Add the jobs of one call and return their ids."""
+        if call.values is None:
+            return [self.add(spec).id for spec in call.specs]
+        with translated(self.schema), self.connection.cursor(binary=True, row_factory=tuple_row) as cursor:
+            teach_text_arrays(cursor.adapters)
+            return [row[0] for row in cursor.execute(query("add_jobs", self.schema), call.values)]
 
     def remove(self, job_key: str) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again."""
@@ -348,12 +366,10 @@ def _calls(specs: Sequence[JobSpec]) -> Iterator[tuple[JobKeyMode, list[JobSpec]
         yield mode, call
 
 
-def _columns(specs: Sequence[JobSpec]) -> dict[str, list[Any] | None]:
+def _columns(specs: Sequence[JobSpec], encoding: str) -> dict[str, Any]:
     """Return the specs as columns; one that is empty throughout is sent as null, which `unnest` fills up with nulls."""
     moments = [_when(spec.run_at) for spec in specs]
     columns: dict[str, list[Any]] = {
-        "identifiers": [spec.task for spec in specs],
-        "payloads": [encode_payload(spec.payload) for spec in specs],
         "queue_names": [spec.queue_name for spec in specs],
         "run_ats": [moment for moment, _ in moments],
         "delays": [delay for _, delay in moments],
@@ -362,4 +378,8 @@ def _columns(specs: Sequence[JobSpec]) -> dict[str, list[Any] | None]:
         "priorities": [spec.priority for spec in specs],
         "flags": [msgspec.json.encode(spec.flags).decode() if spec.flags else None for spec in specs],
     }
-    return {name: None if values.count(None) == len(values) else values for name, values in columns.items()}
+    return {
+        "identifiers": text_array([spec.task.encode(encoding) for spec in specs]),
+        "payloads": text_array([encode_payload(spec.payload).encode(encoding) for spec in specs]),
+        **{name: None if values.count(None) == len(values) else values for name, values in columns.items()},
+    }
