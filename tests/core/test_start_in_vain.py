@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from core_support import Ledger, Site, a_registry, in_time, ms
+from core_support import Ledger, Site, a_registry, ms
 from support import wait_until
 
 from gw_core import InvalidSettingError, Runner, SchemaMissingError

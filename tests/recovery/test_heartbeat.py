@@ -204,8 +204,8 @@ def test_a_single_run_renews_the_locks_of_its_long_jobs(ward: Ward) -> None:
     job_id = ward.add()
 
     def long(payload: object) -> None:
-        before = ward.client.job(job_id)
+        before = ward.client.get(job_id)
         assert before is not None
-        wait_until(lambda: (now := ward.client.job(job_id)) and now.locked_at != before.locked_at)
+        wait_until(lambda: (now := ward.client.get(job_id)) and now.locked_at != before.locked_at)
 
     assert ward.run_once({"work": long}, renew_locks_every=ms(20)).completed == 1
