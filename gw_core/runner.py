@@ -25,6 +25,7 @@ from gw_core.domain.events import (
     SignalReceived,
 )
 from gw_core.domain.plugins import Interceptors, Plugin
+from gw_core.domain.schedule_events import CronItemsRefused
 from gw_core.domain.settings import WorkerSettings
 from gw_core.domain.vitals import ProbeSettings
 from gw_core.log import JobLog, Logger
@@ -141,6 +142,7 @@ class Runner:
         self._watch = watch
         self._migrate = migrate
         self._services: list[Service] = []
+        self._marked: tuple[CrontabItem, ...] = ()
         self._heartbeat: Heartbeat | None = None
         self._pool: Pool | None = None
         self._probe = None if probe is None else self._attended(probe)
@@ -210,7 +212,7 @@ class Runner:
     def _start_all(self, *, once: bool, catch_up: bool) -> None:
         loaded = self._load_tasks()
         registry = loaded.registry if isinstance(loaded, LoadedTasks) else loaded
-        crontab = self._crontab_items(registry)
+        crontab = self._crontab_items(loaded)
         self._prepare_schema()
         scheduler = None if crontab is None else self._scheduler(crontab)
         if catch_up and scheduler is not None:
@@ -261,17 +263,32 @@ class Runner:
             )
         return loaded
 
-    def _crontab_items(self, registry: TaskRegistry) -> ItemSource | None:
+    def _crontab_items(self, loaded: LoadedTasks | TaskRegistry) -> ItemSource | None:
         """Return what shall recur: the crontab given, and what tasks say of themselves with `@cron`."""
-        from gw_core.domain.crontab_item import crontab_item, refuse_duplicates
+        from gw_core.domain.crontab_item import refuse_duplicates
 
-        marked = tuple(crontab_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
+        self._marked = _marked_items(loaded.registry if isinstance(loaded, LoadedTasks) else loaded)
         given = self._crontab
         if callable(given):
             source = given
-            return lambda: (*source(), *marked)
-        items = refuse_duplicates((*_items_of(given), *marked))
+            return lambda: (*source(), *self._marked)
+        written = _items_of(given)
+        items = refuse_duplicates((*written, *self._marked))
+        if self._watch:
+            # Asked again and again, for the marks of changed files; also when there are none yet.
+            return lambda: (*written, *self._marked)
         return items or None
+
+    def _use(self, pool: Pool, registry: TaskRegistry) -> None:
+        """Go on with tasks that were read again, and with what they say of their schedules."""
+        pool.use_and_look(registry)
+        try:
+            self._marked = _marked_items(registry)
+        except GraphileWorkerError as error:
+            self.events.emit(CronItemsRefused(error=error))
+        for service in self._services:
+            if isinstance(service, Scheduler):
+                service.wake()
 
     def _prepare_schema(self) -> None:
         with self._maintenance.connection() as connection:
@@ -311,7 +328,9 @@ class Runner:
         if self._watch and isinstance(loaded, LoadedTasks):
             from gw_core.worker.watcher import TaskWatcher  # brings a package that is in an extra
 
-            services.append(TaskWatcher(loaded, pool.use_and_look, self.events, on_crash=self._on_crash))
+            services.append(
+                TaskWatcher(loaded, lambda tasks: self._use(pool, tasks), self.events, on_crash=self._on_crash)
+            )
         return services
 
     def _bounds_watch(self, pool: Pool) -> BoundsWatch:
@@ -456,6 +475,13 @@ def _checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
     if isinstance(flags, str):
         raise InvalidSettingError(f"forbidden_flags must be a list of names, not a text; write [{flags!r}]")
     return flags
+
+
+def _marked_items(registry: TaskRegistry) -> tuple[CrontabItem, ...]:
+    """Return what tasks say of themselves with `@cron`."""
+    from gw_core.domain.crontab_item import crontab_item
+
+    return tuple(crontab_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
 
 
 def _items_of(crontab: Iterable[CrontabItem] | Path | str | None) -> tuple[CrontabItem, ...]:

@@ -1,0 +1,66 @@
+"""Under `watch`, what `@cron` says in a task file is read again when the file changes."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from core_support import Heard, Running, Site
+from support import wait_until
+
+from gw_core import CronItemsRefused, Events, Logger, PoolStarted, Runner, TasksReloaded
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Iterator[Path]:
+    path = list(sys.path)
+    (tmp_path / "tasks").mkdir()
+    yield tmp_path / "tasks"
+    sys.path[:] = path
+
+
+def write(tasks: Path, marks: str) -> None:
+    (tasks / "report.py").write_text(f"from gw_core import cron, task\n{textwrap.dedent(marks)}def run(payload): ...\n")
+
+
+def crontabs(site: Site) -> list[str]:
+    return [row["identifier"] for row in site.run("select identifier from _private_known_crontabs order by 1")]
+
+
+@pytest.fixture
+def running(site: Site, tasks: Path) -> Iterator[Running]:
+    write(tasks, "")
+    events = Events()
+    runner = Runner(
+        site.url, tasks=tasks, watch=True, handle_signals=False, migrate=False, events=events, logger=Logger(_silent)
+    )
+    running = Running(runner, Heard(events), _silent)  # type: ignore[arg-type] # nobody reads the log here
+    running.start()
+    yield running
+    running.stop()
+
+
+def _silent(_scope: object) -> object:
+    return lambda level, message, meta: None
+
+
+def test_a_schedule_that_a_task_gets_while_it_is_watched_is_kept(site: Site, tasks: Path, running: Running) -> None:
+    running.heard.wait_for(PoolStarted)
+
+    write(tasks, '@cron("0 4 * * *")\n')
+
+    wait_until(lambda: crontabs(site) == ["report"])
+
+
+def test_a_schedule_that_cannot_be_read_keeps_the_former_ones(site: Site, tasks: Path, running: Running) -> None:
+    write(tasks, '@cron("0 4 * * *")\n')
+    wait_until(lambda: crontabs(site) == ["report"])
+
+    write(tasks, '@cron("0 44 * * *")\n')
+
+    running.heard.wait_for(CronItemsRefused)
+    running.heard.wait_for(TasksReloaded, count=2)
+    assert crontabs(site) == ["report"]
