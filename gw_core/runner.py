@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.crontab_item import CrontabItem
 from gw_core.domain.errors import GraphileWorkerError, InvalidSettingError, TaskLoadError
