@@ -1,0 +1,183 @@
+"""A page of jobs: found in one answer or many, bounded, kept fresh at little cost, and left and found again exactly."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import islice
+
+import pytest
+from hypothesis import given, strategies as st
+
+from gw_core import FoundJob, Job, JobPage, JobState, PageMark
+from gw_tui.filter_language import parse
+from gw_tui.search import CHEAP, MOST_ROWS, PAGE, Ask, Pages, Search, Stage
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def a_job(job_id: int, *, priority: int = 0, state: JobState = JobState.READY) -> FoundJob:
+    return FoundJob(
+        Job(
+            id=job_id,
+            task_identifier="send",
+            payload="",
+            attempts=0,
+            max_attempts=25,
+            priority=priority,
+            run_at_epoch=NOW.timestamp(),
+            created_at_epoch=0.0,
+            updated_at_epoch=0.0,
+            revision=0,
+        ),
+        state,
+    )
+
+
+class Queue:
+    """Answers as the core does: in order of ids, and after looking at `patience` jobs at most."""
+
+    def __init__(self, jobs: list[FoundJob], patience: int = 1_000_000) -> None:
+        self.jobs = jobs
+        self.patience = patience
+
+    def page(self, ask: Ask) -> JobPage:
+        after = int(ask.after.place[0]) if ask.after else 0
+        rest = [each for each in self.jobs if each.job.id > after]
+        looked = rest[: self.patience]
+        found = list(islice((each for each in looked if ask.wanted.matches(each.job, each.state)), ask.limit))
+        if len(found) == ask.limit:
+            return JobPage(
+                jobs=tuple(found), after=PageMark.after_id(found[-1].job.id), looked_at=len(looked), full=True
+            )
+        after_all = PageMark.after_id(looked[-1].job.id) if len(looked) < len(rest) else None
+        return JobPage(jobs=tuple(found), after=after_all, looked_at=len(looked))
+
+
+def searched(search: Search, queue: Queue) -> Search:
+    """Ask until the page stands."""
+    while search.is_searching:
+        search = search.answered(queue.page(search.ask), NOW)
+    return search
+
+
+def ids(search: Search) -> list[int]:
+    return [each.job.id for each in search.jobs]
+
+
+def test_a_page_that_an_index_serves_comes_with_one_answer() -> None:
+    queue = Queue([a_job(n) for n in range(1, 251)])
+
+    search = Search().answered(queue.page(Search().ask), NOW)
+
+    assert (search.stage, ids(search)) == (Stage.FULL, list(range(1, 101)))
+
+
+def test_such_a_page_is_made_anew_at_each_tick() -> None:
+    queue = Queue([a_job(n) for n in range(1, 251)])
+    search = searched(Search(), queue)
+
+    del queue.jobs[:10]
+    search = search.answered(queue.page(search.ask), NOW)
+
+    assert ids(search) == list(range(11, 111))
+
+
+def test_finds_stream_in_while_a_search_goes_on() -> None:
+    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
+    search = Search(wanted=parse("prio:7"))
+
+    counts = []
+    while search.is_searching:
+        search = search.answered(queue.page(search.ask), NOW)
+        counts.append(len(search.jobs))
+
+    assert counts == sorted(counts)
+    assert len(counts) > 2
+    assert ids(search) == [n for n in range(1, 2_001) if n % 50 == 7]
+    assert search.stage is Stage.OVER
+
+
+def test_a_search_that_was_stopped_keeps_its_finds_and_can_go_on_with_the_next_page() -> None:
+    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
+    search = Search(wanted=parse("prio:7"))
+    search = search.answered(queue.page(search.ask), NOW).stopped()
+
+    rest = searched(Search(wanted=search.wanted, begin=search.follows), queue)
+
+    assert search.stage is Stage.STOPPED
+    assert ids(search) + ids(rest) == [n for n in range(1, 2_001) if n % 50 == 7]
+
+
+def test_after_a_dear_search_only_the_finds_are_looked_at_again() -> None:
+    queue = Queue([a_job(n, priority=int(n == 30_000)) for n in range(1, 40_001)], patience=5_000)
+    search = searched(Search(wanted=parse("prio:1")), queue)
+
+    assert search.looked_at > CHEAP
+    assert search.ask.wanted.ids == (30_000,)
+    queue.jobs = [a_job(30_000, state=JobState.RUNNING)]
+    assert search.answered(queue.page(search.ask), NOW).jobs[0].state is JobState.RUNNING
+    queue.jobs = []
+    assert search.answered(queue.page(search.ask), NOW).jobs == ()
+
+
+def test_a_page_made_anew_in_several_answers_stays_until_it_is_whole() -> None:
+    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
+    search = searched(Search(wanted=parse("prio:7")), queue)
+    del queue.jobs[6]
+
+    shown = []
+    for _ in range(20):
+        search = search.answered(queue.page(search.ask), NOW)
+        shown.append(tuple(ids(search)))
+        assert not search.is_searching
+
+    assert set(shown) == {
+        tuple(n for n in range(1, 2_001) if n % 50 == 7),
+        tuple(n for n in range(8, 2_001) if n % 50 == 7),
+    }
+
+
+def test_payloads_are_asked_for_only_when_a_term_needs_them_and_then_few_at_a_time() -> None:
+    assert not Search(wanted=parse("prio:1")).ask.with_payload
+    ask = Search(wanted=parse("payload.a:1"), limit=5_000).ask
+    assert (ask.with_payload, ask.limit) == (True, 100)
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=600),
+    st.integers(1, 400),
+    st.sampled_from(["", "prio:1", "-prio:1", "prio:>=2", "-task:send", "state:ready"]),
+)
+def test_page_by_page_every_match_is_shown_once_and_in_order(priorities: list[int], patience: int, text: str) -> None:
+    queue = Queue([a_job(n, priority=priority) for n, priority in enumerate(priorities, 1)], patience)
+    wanted = parse(text)
+    shown: list[int] = []
+    pages = Pages()
+    while True:
+        search = searched(Search(wanted=wanted, begin=pages.begin), queue)
+        assert len(search.jobs) <= MOST_ROWS
+        shown += ids(search)
+        if search.follows is None:
+            break
+        assert len(search.jobs) >= PAGE
+        pages = pages.forward(search.follows)
+
+    matching = [each for each in queue.jobs if wanted.job_filter.matches(each.job, each.state)]
+    assert shown == [each.job.id for each in matching if wanted.matches(each, NOW)]
+
+
+def test_the_way_back_is_exact() -> None:
+    first, second = PageMark.after_id(100), PageMark.after_id(200)
+
+    pages = Pages().forward(first).forward(second)
+
+    assert (pages.number, pages.begin) == (3, second)
+    assert pages.back() == Pages().forward(first)
+    assert pages.back().back().back() == Pages()
+
+
+@pytest.mark.parametrize("stage", [Stage.FULL, Stage.OVER, Stage.STOPPED])
+def test_only_a_search_under_way_can_be_stopped(stage: Stage) -> None:
+    search = Search(stage=stage)
+
+    assert search.stopped() is search
