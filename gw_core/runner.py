@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.crontab_item import CrontabItem
@@ -41,6 +37,7 @@ from gw_core.postgres.migrations import migrate as migrate_schema
 from gw_core.postgres.schema_state import check
 from gw_core.postgres.store import JobStore
 from gw_core.service import Service
+from gw_core.signals import Signals
 from gw_core.worker.claimer import ForbiddenFlags
 from gw_core.worker.context import TaskResources
 from gw_core.worker.loading import LoadedTasks, load_folder
@@ -52,10 +49,6 @@ if TYPE_CHECKING:
 
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
 """The ancestor's: the schema was changed in a way this version does not know."""
-
-_SIGNALS: Final = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR2", "SIGABRT") if hasattr(signal, name)
-)
 
 Tasks = TaskRegistry | Path | str
 Crontab = ItemSource | Path | str | None
@@ -149,6 +142,7 @@ class Runner:
         self._ending = threading.Event()
         self._end_lock = threading.Lock()  # guards _end: the first reason counts
         self._end: _End | None = None
+        self._has_heard_signal = False
 
     @property
     def pool_id(self) -> str | None:
@@ -196,7 +190,7 @@ class Runner:
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def _run(self, *, once: bool, catch_up: bool = False) -> RunResult:
-        with _Signals(self._on_signal, enabled=self._handle_signals):
+        with Signals(self._on_signal, enabled=self._handle_signals):
             self._start(once=once, catch_up=catch_up)
             return self.wait()
 
@@ -444,7 +438,8 @@ class Runner:
         self._database.close()
 
     def _on_signal(self, name: str) -> None:
-        forced = self._ending.is_set()
+        # Only a second signal: a first one may follow a stop that was asked for otherwise, such as by a supervisor.
+        forced, self._has_heard_signal = self._has_heard_signal, True
         self.events.emit(SignalReceived(signal=name, forced=forced))
         if forced:
             self.force()
@@ -496,49 +491,3 @@ def _items_of(crontab: Iterable[CrontabItem] | Path | str | None) -> tuple[Cront
             raise TaskLoadError(f"cannot read the crontab {crontab}: {error}") from error
         return parse_crontab(text, source=str(crontab))
     return parse_crontab(crontab) if isinstance(crontab, str) else tuple(crontab)
-
-
-class _Signals:
-    """Handlers for the signals that end a run, for as long as the block lasts.
-
-    Python runs a handler between any two instructions of the main thread, also while that holds a lock the handler
-    would need. So handlers do nothing, and a thread of our own does what follows from a signal.
-    """
-
-    def __init__(self, handle: Callable[[str], None], *, enabled: bool) -> None:
-        self._handle = handle
-        # Only the main thread may install handlers.
-        self._enabled = enabled and threading.current_thread() is threading.main_thread()
-        self._former: dict[int, object] = {}
-
-    def __enter__(self) -> None:
-        if not self._enabled:
-            return
-        # The kernel may hand a signal to any thread, and then nothing wakes a main thread that waits for a lock. What
-        # the interpreter writes into this socket at once, whichever thread it was, wakes ours.
-        self._reader, self._writer = socket.socketpair()
-        self._writer.setblocking(False)
-        self._former_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        threading.Thread(target=self._react, name="gw-signals", daemon=True).start()
-        for number in _SIGNALS:
-            self._former[number] = signal.signal(number, _do_nothing)
-
-    def __exit__(self, *_: object) -> None:
-        if not self._enabled:
-            return
-        for number, handler in self._former.items():
-            with suppress(TypeError, ValueError):  # a handler that was not installed from Python cannot be put back
-                signal.signal(number, handler)  # type: ignore[arg-type] # what signal.signal() gave us
-        signal.set_wakeup_fd(self._former_fd)
-        self._writer.close()
-
-    def _react(self) -> None:
-        with self._reader:
-            while received := self._reader.recv(64):
-                for number in received:
-                    if number in _SIGNALS:
-                        self._handle(signal.Signals(number).name)
-
-
-def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """Stands in for the default action, which would end the process."""
