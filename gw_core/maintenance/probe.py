@@ -46,8 +46,8 @@ class Probe:
         self._server = WebServer("gw-probe", settings.host, settings.port, pages, on_crash=on_crash)
 
     @property
-    def address(self) -> tuple[str, int]:
-        """The host and port it listens on, after the start."""
+    def address(self) -> tuple[str, int] | None:
+        """The host and port it listens on; None before the start."""
         return self._server.address
 
     def start(self) -> None:
@@ -55,6 +55,7 @@ class Probe:
         self._server.start()
         if self._metrics is not None:
             self._sampler.start()
+        assert self.address is not None  # noqa: S101 - started above
         host, port = self.address
         self._events.emit(ProbeStarted(host=host, port=port, metrics=self._metrics is not None))
 

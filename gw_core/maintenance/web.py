@@ -67,22 +67,19 @@ class WebServer(Service):
         super().__init__(name, on_crash=on_crash)
         self._wanted = host, port
         self._pages = pages
+        self.address: tuple[str, int] | None = None
+        """The host and port it listens on; None before the start."""
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # Those of the loop's thread:
         self._end: asyncio.Event | None = None
         self._clients: dict[asyncio.StreamWriter, None] = {}
 
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host and port it listens on, after the start."""
-        assert self._socket is not None  # noqa: S101 - asked after the start only
-        host, port, *_ = self._socket.getsockname()
-        return host, port
-
     def start(self) -> None:
         """Listen, and begin to answer; returns at once."""
         self._socket = _listening(*self._wanted)
+        host, port, *_ = self._socket.getsockname()
+        self.address = host, port
         super().start()
 
     def ask_to_stop(self) -> None:
