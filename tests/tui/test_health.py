@@ -1,0 +1,49 @@
+"""How a worker is, from its last sign of life."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from gw_core import RecoverySettings, WorkerInfo
+from gw_tui.health import Health, health, silence
+
+RECOVERY = RecoverySettings(threshold=timedelta(minutes=5), orphans_after=timedelta(hours=4))
+
+
+def a_worker(
+    beat: float | None, *, lock: float | None = None, stale: bool = False, resilient: bool = False
+) -> WorkerInfo:
+    return WorkerInfo(
+        id="w",
+        heartbeat_age=None if beat is None else timedelta(seconds=beat),
+        lock_age=None if lock is None else timedelta(seconds=lock),
+        is_stale=stale,
+        is_resilient=resilient,
+    )
+
+
+@pytest.mark.parametrize(
+    ("worker", "found"),
+    [
+        pytest.param(a_worker(5), Health.HEALTHY, id="it beats"),
+        pytest.param(a_worker(99), Health.HEALTHY, id="a beat or two late"),
+        pytest.param(a_worker(101), Health.LATE, id="several beats late"),
+        pytest.param(a_worker(101, lock=3), Health.HEALTHY, id="a fresh lock is a sign of life as well"),
+        pytest.param(a_worker(101, resilient=True), Health.HEALTHY, id="it may be silent for longer"),
+        pytest.param(a_worker(301, stale=True), Health.STALE, id="the core says it is dead"),
+        pytest.param(a_worker(None, lock=60), Health.UNKNOWN, id="locks and no heartbeat"),
+        pytest.param(a_worker(None, lock=20_000, stale=True), Health.STALE, id="old locks and no heartbeat"),
+    ],
+)
+def test_a_worker_is_judged_by_its_last_sign_of_life(worker: WorkerInfo, found: Health) -> None:
+    assert health(worker, RECOVERY) is found
+
+
+def test_silence_is_a_share_of_what_counts_as_dead() -> None:
+    assert silence(a_worker(150), RECOVERY) == 0.5
+    assert silence(a_worker(150, resilient=True), RECOVERY) == pytest.approx(1 / 6)
+    assert silence(a_worker(None, lock=7200), RECOVERY) == 0.5
+    assert silence(a_worker(9000), RECOVERY) == 1
+    assert silence(a_worker(0), RecoverySettings(threshold=timedelta())) == 0
