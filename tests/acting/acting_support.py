@@ -93,7 +93,8 @@ class Queue:
     def without_our_line(self) -> None:
         """Leave what npm's installation would have left."""
         self.rows("drop table graphile_worker._private_gw_workers, graphile_worker._private_gw_migrations")
-        self.rows("drop index graphile_worker.jobs_gw_queued_index, graphile_worker.jobs_gw_queue_heads_index")
+        for name in ("queued", "queue_heads", "locked", "failed"):
+            self.rows(f"drop index graphile_worker.jobs_gw_{name}_index")
 
 
 @dataclass(frozen=True, slots=True)

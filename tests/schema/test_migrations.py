@@ -31,7 +31,13 @@ from gw_core.domain.errors import (
 from gw_core.postgres.database import Database
 from gw_core.postgres.migrations import SchemaState, SchemaStatus, check, migrate, plan, script
 
-OWN_LINE = ["gw_0001_ledger", "gw_0002_keyed_add", "gw_0003_workers", "gw_0004_queued_index"]
+OWN_LINE = [
+    "gw_0001_ledger",
+    "gw_0002_keyed_add",
+    "gw_0003_workers",
+    "gw_0004_queued_index",
+    "gw_0005_locked_and_failed_index",
+]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = ['odd "schema" 100%', "UPPER Case", "größe 日本", "x'; drop table y; --", "%s %(a)s", "a.b", ":S", "select"]
 
