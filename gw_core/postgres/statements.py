@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, LiteralString
@@ -9,6 +10,7 @@ from typing import Any, Final, LiteralString
 from gw_core.domain.errors import GraphileWorkerError
 
 MARKER: Final = ":GRAPHILE_WORKER_SCHEMA"
+_VALUE: Final = re.compile(r"%\((\w+)\)s")
 
 
 @lru_cache(maxsize=1)
@@ -38,6 +40,23 @@ def query(name: str, schema: str) -> LiteralString:
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--")]
     # The driver reads `%` as the start of a placeholder, so one in the schema's name is doubled.
     return _trusted("\n".join(lines).replace(MARKER, quoted(schema).replace("%", "%%")))
+
+
+@lru_cache(maxsize=16)
+def numbered_query(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return the statement with `$1`, `$2`, … for its values, and their names in that order.
+
+    The driver takes a text of more than 4 KiB apart anew at every use, which costs more than running a short claim.
+    """
+    names: list[str] = []
+
+    def numbered(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            names.append(match[1])
+        return f"${names.index(match[1]) + 1}"
+
+    text = _VALUE.sub(numbered, query(name, schema)).replace("%%", "%")
+    return text.encode(), tuple(names)
 
 
 def in_schema(text: str, schema: str) -> LiteralString:

@@ -20,7 +20,7 @@ from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.domain.settings import ANCESTORS_STALE_LOCK
 from gw_core.postgres.arrays import teach_text_arrays, text_array, text_encoding
 from gw_core.postgres.database import Connection
-from gw_core.postgres.statements import query
+from gw_core.postgres.statements import numbered_query, query
 from gw_core.postgres.translation import translate, translated
 
 # The order of a queue, and near enough the order of everything: priority, run_at, id.
@@ -175,20 +175,23 @@ class JobStore:
         `walked_to` then says how far that came, None when all have been looked at.
         """
         try:
-            cursor = self.connection.cursor(binary=True)
-            cursor.execute(  # prepared at the first use: the plan is forced to be the generic one, see PLAN
-                query("claim_jobs", self.schema),
-                {
-                    "pool": pool,
-                    "task_ids": list(tasks),
-                    "limit": limit,
-                    "per_queue": per_queue,
-                    "reach": max(REACH, limit),
-                    "walk_from": walk_from,
-                    "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
-                    "now": now,
-                },
+            values = {
+                "pool": pool,
+                "task_ids": list(tasks),
+                "limit": limit,
+                "per_queue": per_queue,
+                "reach": max(REACH, limit),
+                "walk_from": walk_from,
+                "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
+                "now": now,
+            }
+            statement, names = numbered_query("claim_jobs", self.schema)
+            cursor = psycopg.RawCursor(self.connection)
+            cursor.execute(  # prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN
+                statement,
+                [values[name] for name in names],
                 prepare=self.connection.prepare_threshold is not None,
+                binary=True,
             )
             rows = cursor.fetchall()
         except psycopg.Error as error:
