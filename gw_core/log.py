@@ -155,11 +155,11 @@ class JobLog:
         self._core.warning(f"Cannot {event.what}: {event.error}; trying again, first in {seconds:.2f} s")
 
     def _connection_restored(self, event: e.PoolConnectionRestored) -> None:
-        tries = "try" if event.attempts == 1 else "tries"
-        self._core.info(f"The database is back: can {event.what} again after {event.attempts} {tries}")
+        tries = "1 try" if event.attempts == 1 else f"{event.attempts} tries"
+        self._core.info(f"The database is back: can {event.what} again after {tries}")
 
     def _pool_stopping(self, event: e.PoolStopping) -> None:
-        self._core.info(f"Stopping ({event.reason}); waiting for {event.running} running jobs")
+        self._core.info(f"Stopping ({event.reason}); waiting for {_counted(event.running, 'running job')}")
 
     def _pool_interrupting(self, event: e.PoolInterrupting) -> None:
         for job in event.jobs:
@@ -168,13 +168,14 @@ class JobLog:
     def _pool_stopped(self, event: e.PoolStopped) -> None:
         if event.unsettled:
             self._core.error(
-                f"{event.unsettled} results could not be written before the end; "
+                f"{_counted(event.unsettled, 'result')} could not be written before the end; "
                 f"free their jobs with: gw unlock {event.pool}"
             )
 
     def _locks_reset(self, event: e.LocksReset) -> None:
         if event.jobs or event.queues:
-            self._core.warning(f"Freed locks older than four hours: {event.jobs} jobs, {event.queues} queues")
+            jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
+            self._core.warning(f"Freed locks older than four hours: {jobs}, {queues}")
 
     def _maintenance_failed(self, event: e.MaintenanceFailed) -> None:
         self._core.warning(f"{event.service} failed and will be tried again: {event.error}")
@@ -209,7 +210,8 @@ class JobLog:
 
     def _workers_recovered(self, event: e.WorkersRecovered) -> None:
         names = ", ".join(event.workers)
-        self._core.warning(f"Gave back {event.jobs} jobs and freed {event.queues} queues of silent workers: {names}")
+        jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
+        self._core.warning(f"Gave back {jobs} and freed {queues} of silent workers: {names}")
 
     def _recovery_hook_failed(self, event: e.RecoveryHookFailed) -> None:
         error = event.error
@@ -292,6 +294,11 @@ class JobLog:
 
     def _listener_failed(self, event: e.Event, error: Exception) -> None:
         self._core.error(f"A listener for '{event.name}' raised {type(error).__name__}: {error}", {"error": error})
+
+
+def _counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _completed_sentence(outcome: Completed) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.crontab_item import CrontabItem
-from gw_core.domain.errors import GraphileWorkerError, InvalidSettingError, TaskLoadError
+from gw_core.domain.errors import CrontabError, GraphileWorkerError, InvalidSettingError, TaskLoadError
 from gw_core.domain.events import (
     Events,
     HeartbeatLate,
@@ -488,6 +488,7 @@ def _items_of(crontab: Iterable[CrontabItem] | Path | str | None) -> tuple[Cront
         try:
             text = crontab.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise TaskLoadError(f"cannot read the crontab {crontab}: {error}") from error
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise CrontabError(f"cannot read the crontab {str(crontab)!r}: {reason}") from error
         return parse_crontab(text, source=str(crontab))
     return parse_crontab(crontab) if isinstance(crontab, str) else tuple(crontab)

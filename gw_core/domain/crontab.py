@@ -35,7 +35,6 @@ _SPACE: Final = (
 )
 _WORD = re.compile(f"[^{_SPACE}]+")
 _LINE_BREAK = re.compile("[\n\r\u2028\u2029]")
-_FIELD = re.compile("[0-9*/,-]+")
 _TASK = re.compile("[_a-zA-Z][_a-zA-Z0-9:/_-]*")
 _NOT_IN_FIELD = re.compile("[^0-9*/,-]")
 

@@ -18,7 +18,6 @@ MAX_QUEUE_NAME_LENGTH: Final = 128
 MAX_JOB_KEY_LENGTH: Final = 512
 SMALLINT_MIN: Final = -32768
 SMALLINT_MAX: Final = 32767
-DEFAULT_MAX_ATTEMPTS: Final = 25
 
 # A lone surrogate cannot be encoded as UTF-8, and PostgreSQL's text holds no NUL.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")

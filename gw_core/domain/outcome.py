@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
@@ -98,8 +97,3 @@ def _text_of(error: BaseException) -> str:
         text = "(its message could not be produced)"
     # PostgreSQL's text holds no NUL and no lone surrogates.
     return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def batch_items(value: Any) -> list[Any] | None:
-    """Return the results of a batch job as a list, or None when the task returned something else."""
-    return value if isinstance(value, list) else None

@@ -115,7 +115,7 @@ def test_a_run_with_recovery_takes_over_from_a_killed_one(shell: Shell, ward: Wa
         running.send(signal.SIGKILL)
         running.end()
     with other.started(*options) as running:
-        running.says("Gave back 1 jobs and freed 1 queues of silent workers: gw-")
+        running.says("Gave back 1 job and freed 1 queue of silent workers: gw-")
         running.says(f"Completed task {job_id} (slow")
         running.send(signal.SIGTERM)
         running.end()
