@@ -1,0 +1,468 @@
+"""One run of chaos: servers, workers, load and faults, then the judgement."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from gw_core import Client, GraphileWorkerError, JobSpec
+
+from .faults import Cuttable, Operator
+from .fleet import Fleet, Slot, Worker
+from .guard import Guard
+from .invariants import Evidence, Findings, Row, judge
+from .ledger import read_ledger
+from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
+from .producers import Added, Producers
+from .roads import OUTSIDE, Namespace, Road, can_make_namespaces
+from .servers import DATABASE, Cluster
+
+DRAIN: Final = 90.0
+"""Seconds within which everything must have run when the faults are over."""
+
+CALL: Final = 20.0
+"""Seconds within which every worker must run something after the last fault."""
+
+
+# Jobs that go back to run later may be overtaken; only the database knows which those are.
+WITNESS: Final = """
+create table public.delayed (job_id bigint not null);
+create function public.note_delay() returns trigger language plpgsql as
+  $$begin insert into public.delayed values (new.id); return new; end$$;
+create trigger note_delay after update on graphile_worker._private_jobs for each row
+  when (old.locked_by is not null and new.locked_by is null and new.run_at > old.run_at)
+  execute function public.note_delay();
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to do, and for how long."""
+
+    seed: int
+    jobs: int = 100_000
+    seconds: float = 60.0
+    workers: int = 4
+    threshold: float = 4.0
+    with_standby: bool = True
+    with_namespace: bool = True
+    node: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    log_level: str = "warning"
+    keep: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Verdict:
+    """How a run went."""
+
+    options: Options
+    findings: Findings
+    faults: dict[str, int]
+    skipped: dict[str, int]
+    jobs: int
+    runs: int
+    seconds: float
+    folder: Path | None
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings.broken
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "seed": self.options.seed,
+            "jobs": self.jobs,
+            "runs": self.runs,
+            "seconds": round(self.seconds, 1),
+            "faults": self.faults,
+            "skipped": self.skipped,
+            "figures": dict(sorted(self.findings.figures.items())),
+            "broken": self.findings.broken,
+        }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line; 0 when every promise was kept, 1 when one was broken, 2 when nothing was proved."""
+    given = _parser().parse_args(arguments)
+    options = _options(given)
+    say: Callable[[str], None] = lambda words: print(words, file=sys.stderr, flush=True)  # noqa: E731
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(2))
+    say(
+        f"seed {options.seed}: {options.jobs} jobs, {options.seconds:g} s of chaos; run it again with {_again(options)}"
+    )
+    verdict = run(options, say=say)
+    print(json.dumps(verdict.as_json(), indent=2) if given.json else _report(verdict))
+    return 0 if verdict.ok else 1
+
+
+def run(options: Options, *, say: Callable[[str], None] = lambda words: None) -> Verdict:
+    """Do everything, clean up whatever happens, and say how it went."""
+    began = time.monotonic()
+
+    def tell(words: str) -> None:
+        say(f"{time.monotonic() - began:7.2f} {words}")
+
+    folder = Path(tempfile.mkdtemp(prefix="gw-chaos-"))
+    folder.chmod(0o755)
+    guard = Guard(str(folder))
+    keep = options.keep
+    try:
+        verdict = _Scene(options, folder, guard, tell).play()
+        keep = keep or not verdict.ok
+    finally:
+        guard.dismiss()
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    verdict.seconds = time.monotonic() - began
+    verdict.folder = folder if keep else None
+    return verdict
+
+
+class _Scene:
+    """The parts of one run, in the order in which they act."""
+
+    def __init__(self, options: Options, folder: Path, guard: Guard, say: Callable[[str], None]) -> None:
+        self._options = options
+        self._folder = folder
+        self._guard = guard
+        self._say = say
+        self._findings = Findings()
+        self._roads: dict[str, list[Cuttable]] = {}
+
+    def play(self) -> Verdict:
+        options = self._options
+        with ExitStack() as stack:
+            self._has_namespace = options.with_namespace and can_make_namespaces()
+            addresses = ("127.0.0.1", OUTSIDE) if self._has_namespace else ("127.0.0.1",)
+            namespace = self._namespace(stack) if self._has_namespace else None
+            self._cluster = Cluster(self._folder, self._guard, with_standby=options.with_standby, addresses=addresses)
+            stack.callback(self._cluster.close)
+            self._cluster.create()
+            self._prepare_database()
+            self._say(f"PostgreSQL {self._cluster.primary.version} is up{' in two' if options.with_standby else ''}")
+            self._fleet = Fleet(self._folder, self._guard, grace_seconds=4.0)
+            stack.callback(self._fleet.close)
+            self._man_the_fleet(stack, namespace)
+            self._producers = Producers(
+                self._cluster.conninfo(),
+                seed=options.seed,
+                jobs=options.jobs,
+                load=make_load(options.seed, seconds=options.seconds),
+            )
+            stack.callback(self._producers.close)
+            self._operator = Operator(
+                self._cluster, self._fleet, self._roads, threshold=options.threshold, say=self._say
+            )
+            stack.callback(self._operator.close)
+            self._suffer()
+            self._recover()
+            self._end()
+            return self._judge()
+
+    # -- before ------------------------------------------------------------------------------------------------------
+
+    def _namespace(self, stack: ExitStack) -> Namespace:
+        name = f"gw-chaos-{os.getpid()}"
+        self._guard.has_namespace(name)
+        namespace = Namespace(name)
+        stack.callback(namespace.close)
+        return namespace
+
+    def _prepare_database(self) -> None:
+        with Client(self._cluster.conninfo(), max_connections=1) as client:
+            client.migrate()
+        self._cluster.primary.execute(WITNESS, database=DATABASE)
+
+    def _man_the_fleet(self, stack: ExitStack, namespace: Namespace | None) -> None:
+        rng = random.Random(f"fleet {self._options.seed}")
+        threshold = self._options.threshold
+        common = [
+            *("--heartbeat-interval", f"{threshold / 8:g}s", "--sweep-interval", f"{threshold / 8:g}s"),
+            *("--sweep-threshold", f"{threshold:g}s", "--recovery-delay", "200ms", "--poll-interval", "500ms"),
+            *("--log-level", self._options.log_level),
+        ]
+        for number in range(self._options.workers):
+            options = [*common, "-j", str(rng.choice([1, 4, 10, 20])), *(["--recover"] if number % 2 == 0 else [])]
+            slot = Slot(f"worker{number}", self._cluster.conninfo(), options)
+            if number == 1:
+                self._build_road(slot, stack)
+            elif number == 2 and namespace is not None:
+                self._build_cable(slot, namespace)
+            self._fleet.slots.append(slot)
+        for slot in self._fleet.slots:
+            self._fleet.start(slot)
+
+    def _build_road(self, slot: Slot, stack: ExitStack) -> None:
+        roads = [Road(lambda server=server: server.port) for server in self._cluster.servers]  # type: ignore[misc]
+        for road in roads:
+            stack.callback(road.close)
+        slot.road, slot.name = "proxy", f"{slot.name}-behind-a-proxy"
+        slot.conninfo = self._cluster.conninfo([road.port for road in roads])
+        self._roads[slot.road] = list(roads)
+
+    def _build_cable(self, slot: Slot, namespace: Namespace) -> None:
+        slot.road, slot.name, slot.prefix = "cable", f"{slot.name}-in-a-namespace", namespace.prefix
+        slot.conninfo = self._cluster.conninfo(host=OUTSIDE)
+        self._roads[slot.road] = [namespace]
+
+    # -- chaos -------------------------------------------------------------------------------------------------------
+
+    def _suffer(self) -> None:
+        options = self._options
+        counts = {**usual_counts(options.seconds, with_standby=options.with_standby), **options.counts}
+        self._producers.start()
+        self._operator.start(make_plan(options.seed, seconds=options.seconds, counts=counts))
+        self._operator.wait(options.seconds + 120)
+        self._producers.wait(options.seconds + 60)
+        self._say(f"{len(self._producers.added)} jobs were added, {self._producers.refusals} adds were not answered")
+
+    # -- after -------------------------------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        """Leave the workers alone until everything has run, then call each of them."""
+        with Client(self._cluster.conninfo(), max_connections=1) as client:
+            self._insist(lambda: self._producers.remove_the_rest(client))
+            self._call_everybody(client)
+            self._wait(DRAIN, "every job to run", self._is_drained)
+            self._wait(self._options.threshold * 3 + 10, "the dead to be forgotten", self._knows_only_the_living)
+
+    def _call_everybody(self, client: Client) -> None:
+        """Add jobs until every worker has run one of them."""
+        called: list[Added] = []
+        transaction = 10**9
+
+        def everybody_has_come() -> bool:
+            batch = [
+                Added(
+                    n=10**9 + len(called) + each,
+                    kind="call",
+                    spec=JobSpec(task="chaos", payload={"n": 10**9 + len(called) + each, "ms": 50}),
+                    transaction=transaction,
+                    asked=time.monotonic_ns(),
+                )
+                for each in range(40)
+            ]
+            client.add_many([each.spec for each in batch])
+            for each in batch:
+                each.answered = time.monotonic_ns()
+            called.extend(batch)
+            numbers = {each.n for each in called}
+            here = {run.pid for run in read_ledger(self._fleet.ledger) if run.n in numbers}
+            return all(worker.pid in here for worker in self._fleet.living)
+
+        self._wait(CALL, "every worker to run something after the last fault", everybody_has_come, every=0.5)
+        self._producers.added.extend(called)
+
+    def _is_drained(self) -> bool:
+        return not self._ask(
+            "select 1 from graphile_worker._private_jobs where is_available or locked_by is not null limit 1"
+        )
+
+    def _knows_only_the_living(self) -> bool:
+        known = {pid for (pid,) in self._ask("select pid from graphile_worker._private_gw_workers")}
+        return known == {worker.pid for worker in self._fleet.living if worker.is_ours}
+
+    def _end(self) -> None:
+        for worker in self._fleet.workers:
+            if worker.exit_code is not None and not worker.killed and worker.asked_to_stop is None:
+                self._operator.ended_alone.append(f"{worker.slot.name} ({worker.pid}) ended with {worker.exit_code}")
+        for worker in self._fleet.living:
+            self._operator.stop_in_order(worker)
+
+    # -- judging -----------------------------------------------------------------------------------------------------
+
+    def _judge(self) -> Verdict:
+        runs = read_ledger(self._fleet.ledger)
+        workers = self._fleet.workers
+        evidence = Evidence(
+            added=self._producers.added,
+            runs=runs,
+            faults=self._operator.faults,
+            rows=self._rows(),
+            lost={worker.pid: worker.lost() for worker in workers},
+            ends={worker.pid: worker.ended for worker in workers if worker.ended is not None},
+            foreign=frozenset(worker.pid for worker in workers if not worker.is_ours),
+            delayed=frozenset(job_id for (job_id,) in self._ask("select job_id from public.delayed")),
+        )
+        judged = judge(evidence)
+        self._findings.figures.update(judged.figures)
+        self._findings.broken += [*judged.broken, *self._what_workers_did(workers), *self._what_is_left()]
+        return Verdict(
+            options=self._options,
+            findings=self._findings,
+            faults=dict(self._operator.counts()),
+            skipped=dict(self._operator.skipped),
+            jobs=len(self._producers.added),
+            runs=len(runs),
+            seconds=0.0,
+            folder=None,
+        )
+
+    def _rows(self) -> list[Row]:
+        return [
+            Row(
+                job_id=row[0],
+                n=row[1],
+                attempts=row[2],
+                max_attempts=row[3],
+                is_locked=row[4],
+                has_key=row[5],
+                last_error=row[6],
+            )
+            for row in self._ask(
+                "select id, (payload ->> 'n')::bigint, attempts, max_attempts, locked_by is not null,"
+                " key is not null, last_error from graphile_worker._private_jobs"
+            )
+        ]
+
+    def _what_workers_did(self, workers: Sequence[Worker]) -> Iterator[str]:
+        yield from self._operator.slow_to_stop
+        yield from self._operator.ended_alone
+        if self._producers.empty_answers:
+            yield f"keyed adds {self._producers.empty_answers} were answered with another job, or none"
+        for worker in workers:
+            if not worker.is_ours:
+                continue
+            if worker.asked_to_stop and not worker.killed and worker.exit_code != -signal.SIGTERM:
+                yield f"{worker.slot.name} ({worker.pid}) ended with {worker.exit_code} after SIGTERM"
+            yield from (f"{worker.slot.name} ({worker.pid}) said: {line}" for line in _complaints(worker.words()))
+            self._findings.figures["jobs said to be lost"] += len(worker.lost())
+            if "was taken for dead" in worker.words():
+                self._findings.figures["workers taken for dead that lived"] += 1
+                if not any(
+                    fault.pid == worker.pid and fault.what in ("freeze", "cut") for fault in self._operator.faults
+                ):
+                    yield f"{worker.slot.name} ({worker.pid}) was taken for dead, and nobody had silenced it"
+
+    def _what_is_left(self) -> Iterator[str]:
+        for table, column in (
+            ("_private_job_queues", "locked_by"),
+            ("_private_jobs", "locked_by"),
+            ("_private_gw_workers", "id"),
+        ):
+            for (left,) in self._ask(f"select {column} from graphile_worker.{table} where {column} is not null"):
+                yield f"{table} still names {left}"
+        for question, what in (
+            ("select pid from pg_locks where locktype = 'advisory'", "an advisory lock is held by"),
+            ("select application_name from pg_stat_activity where application_name like 'gw:%'", "still connected is"),
+            ("select gid from pg_prepared_xacts", "a transaction is left prepared:"),
+            ("select relname from pg_class where relpersistence = 't'", "a temporary table is left:"),
+        ):
+            for (left,) in self._ask(question):
+                yield f"{what} {left}"
+
+    # -- small things ------------------------------------------------------------------------------------------------
+
+    def _ask(self, question: str) -> list[tuple[Any, ...]]:
+        return self._cluster.primary.execute(question, database=DATABASE)
+
+    def _insist(self, act: Callable[[], object]) -> None:
+        """Try again while connections are still being made anew."""
+
+        def is_done() -> bool:
+            with suppress(GraphileWorkerError):
+                act()
+                return True
+            return False
+
+        self._wait(30, "the servers to answer", is_done)
+
+    def _wait(self, seconds: float, what: str, condition: Callable[[], bool], *, every: float = 0.1) -> None:
+        """Wait for something that must come; if it does not, that is a finding, and the run goes on to its end."""
+        began = time.monotonic()
+        while time.monotonic() - began < seconds:
+            with suppress(GraphileWorkerError, psycopg.OperationalError):
+                if condition():
+                    self._say(f"waited {time.monotonic() - began:.1f} s for {what}")
+                    return
+            time.sleep(every)
+        self._findings.broken.append(f"waited {seconds:g} s in vain for {what}")
+
+
+def _complaints(words: str) -> Iterator[str]:
+    """Lines that no worker should ever write, whatever happens to its database."""
+    for line in words.splitlines():
+        if "Traceback" in line or "Thread gw-" in line or "A listener for" in line:
+            yield line
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, help="decides what happens and when; chosen and printed if not given")
+    parser.add_argument("--jobs", type=int, default=100_000, help="how many jobs are added (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long things go wrong (%(default)s)")
+    parser.add_argument("--workers", type=int, default=4, help="how many worker processes (%(default)s)")
+    parser.add_argument("--threshold", type=float, default=4.0, help="seconds of silence until dead (%(default)s)")
+    parser.add_argument("--no-standby", action="store_true", help="one server alone, so no failover")
+    parser.add_argument("--no-namespace", action="store_true", help="cut the network by a proxy only, also as root")
+    parser.add_argument(
+        "--node", type=int, default=0, metavar="N", help="N workers of npm's graphile-worker beside ours"
+    )
+    for what, often in {**WORKER_FAULTS, **SERVER_FAULTS}.items():
+        parser.add_argument(f"--{what}", type=int, metavar="N", help=f"how often (usually {often} a minute)")
+    parser.add_argument("--log-level", default="warning", help="of the workers (%(default)s)")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the logs and the ledger; after a failure they are kept"
+    )
+    parser.add_argument("--json", action="store_true", help="write the report as JSON")
+    return parser
+
+
+def _options(given: argparse.Namespace) -> Options:
+    counts = {what: getattr(given, what) for what in (*WORKER_FAULTS, *SERVER_FAULTS)}
+    return Options(
+        seed=given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000),
+        jobs=given.jobs,
+        seconds=given.seconds,
+        workers=given.workers,
+        threshold=given.threshold,
+        with_standby=not given.no_standby,
+        with_namespace=not given.no_namespace,
+        node=given.node,
+        counts={what: count for what, count in counts.items() if count is not None},
+        log_level=given.log_level,
+        keep=given.keep,
+    )
+
+
+def _again(options: Options) -> str:
+    words = [f"--seed {options.seed} --jobs {options.jobs} --seconds {options.seconds:g} --workers {options.workers}"]
+    words += [f"--{what} {count}" for what, count in options.counts.items()]
+    return " ".join(words)
+
+
+def _report(verdict: Verdict) -> str:
+    lines = [
+        f"seed {verdict.options.seed}: {verdict.jobs} jobs, {verdict.runs} runs, {verdict.seconds:.0f} s in all",
+        "faults: " + ", ".join(f"{count} {what}" for what, count in verdict.faults.items()),
+        *(f"  {what}: {count}" for what, count in sorted(verdict.findings.figures.items())),
+    ]
+    broken = verdict.findings.broken
+    if broken:
+        lines += [f"{len(broken)} promises were broken:", *(f"  - {each}" for each in broken[:50])]
+        if len(broken) > 50:
+            lines.append(f"  and {len(broken) - 50} more")
+        lines.append(f"logs and ledger are in {verdict.folder}")
+    else:
+        lines.append("every promise was kept")
+    return "\n".join(lines)

@@ -1,0 +1,237 @@
+"""Carry out the plan, and remember what was done to whom and when."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from .fleet import Fleet, Slot, Worker
+from .plan import SERVER_FAULTS, Action
+from .servers import Cluster
+
+LATEST_SIGN_OF_LIFE: Final = 5.0
+"""Seconds a worker may take to run its first job before it is killed all the same."""
+
+
+class Cuttable(Protocol):
+    """A road to the servers."""
+
+    def cut(self) -> None: ...
+
+    def mend(self, *, forgetful: bool) -> None: ...
+
+
+@dataclass(slots=True)
+class Fault:
+    """Something that was done: to one process, or with `pid` None to the servers. Moments as in the ledger."""
+
+    what: str
+    pid: int | None
+    began: int
+    ended: int | None = None
+    detail: str = ""
+
+
+class Operator:
+    """Does what the plan says, at the time it says so, and starts again what it ended."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        fleet: Fleet,
+        roads: Mapping[str, Sequence[Cuttable]],
+        *,
+        threshold: float,
+        say: Callable[[str], None],
+    ) -> None:
+        self.faults: list[Fault] = []
+        self.skipped: Counter[str] = Counter()
+        self.slow_to_stop: list[str] = []
+        self.ended_alone: list[str] = []
+        self._cluster = cluster
+        self._fleet = fleet
+        self._roads = roads
+        self._threshold = threshold
+        self._say = say
+        self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._troubles: list[BaseException] = []
+        self._doings: dict[str, Callable[[random.Random], None]] = {
+            "kill": self._kill,
+            "freeze": self._freeze,
+            "cut": self._cut,
+            "stop": self._stop,
+            "crash": self._crash,
+            "failover": self._fail_over,
+            "backend": self._crash_backend,
+            "restart": self._restart,
+            "terminate": self._terminate,
+        }
+
+    # -- carrying out --------------------------------------------------------------------------------------------------
+
+    def start(self, plan: Sequence[Action]) -> None:
+        """Begin; servers suffer one thing after the other, workers several at a time."""
+        began = time.monotonic()
+        for_servers = [action for action in plan if action.what in SERVER_FAULTS]
+        self._spawn(lambda: [self._at(began, action) for action in for_servers])
+        for action in plan:
+            if action.what not in SERVER_FAULTS:
+                self._spawn(lambda action=action: self._at(began, action))  # type: ignore[misc]
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the plan has been carried out; raises what went wrong with it."""
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if self._troubles:
+            raise self._troubles[0]
+        if any(thread.is_alive() for thread in self._threads):
+            raise TimeoutError(f"the plan was not carried out within {seconds:.0f} s")
+
+    def close(self) -> None:
+        self._closing.set()
+        for thread in self._threads:
+            thread.join(90)
+
+    def counts(self) -> Counter[str]:
+        return Counter(fault.what for fault in self.faults)
+
+    def _spawn(self, work: Callable[[], object]) -> None:
+        thread = threading.Thread(target=self._carefully, args=(work,), name="operator", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _carefully(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._troubles.append(error)
+
+    def _at(self, began: float, action: Action) -> None:
+        if not self._closing.wait(max(0.0, began + action.at - time.monotonic())):
+            self._doings[action.what](random.Random(action.seed))
+
+    @contextmanager
+    def _noting(self, what: str, pid: int | None, detail: str = "") -> Iterator[Fault]:
+        fault = Fault(what, pid, time.monotonic_ns(), detail=detail)
+        self.faults.append(fault)
+        try:
+            yield fault
+        finally:
+            fault.ended = time.monotonic_ns()
+            whom = "" if pid is None else f" {pid}"
+            self._say(f"{what}{whom} {fault.detail} ({(fault.ended - fault.began) / 1e9:.1f} s)")
+
+    # -- workers -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _someone(self, what: str, rng: random.Random, *, on_a_road: bool = False) -> Iterator[tuple[Slot, Worker]]:
+        """Take a worker that nothing else is being done to, and that has run something."""
+        slots = [slot for slot in self._fleet.slots if slot.road or not on_a_road]
+        rng.shuffle(slots)
+        for slot in slots:
+            if slot.lock.acquire(blocking=False):
+                break
+        else:
+            slot = rng.choice(slots)
+            slot.lock.acquire()
+        try:
+            worker = slot.worker
+            assert worker is not None
+            if worker.exit_code is not None:
+                self._someone_ended_alone(worker)
+                worker = self._fleet.start(slot)
+            self._wait_for_sign_of_life(worker)
+            yield slot, worker
+        finally:
+            slot.lock.release()
+
+    def _someone_ended_alone(self, worker: Worker) -> None:
+        if worker.is_ours:
+            self.ended_alone.append(f"{worker.slot.name} ({worker.pid}) ended with {worker.exit_code} by itself")
+
+    def _wait_for_sign_of_life(self, worker: Worker) -> None:
+        deadline = time.monotonic() + LATEST_SIGN_OF_LIFE
+        while not self._fleet.has_run_something(worker) and time.monotonic() < deadline:
+            if self._closing.wait(0.05):
+                return
+
+    def _kill(self, rng: random.Random) -> None:
+        with self._someone("kill", rng) as (slot, worker):
+            with self._noting("kill", worker.pid, slot.name):
+                self._fleet.kill(worker)
+            self._closing.wait(rng.choice([0.0, 0.0, 0.5]))
+            self._restart_slot(slot)
+
+    def _freeze(self, rng: random.Random) -> None:
+        with self._someone("freeze", rng) as (slot, worker), self._noting("freeze", worker.pid, slot.name):
+            worker.process.send_signal(signal.SIGSTOP)
+            self._closing.wait(rng.choice([0.5, self._threshold * 1.3 + 1, self._threshold * 1.3 + 2]))
+            worker.process.send_signal(signal.SIGCONT)
+
+    def _cut(self, rng: random.Random) -> None:
+        if not self._roads:
+            self.skipped["cut"] += 1
+            return
+        with self._someone("cut", rng, on_a_road=True) as (slot, worker):
+            forgetful = rng.random() < 0.5
+            detail = f"{slot.name}{', forgetful' if forgetful else ''}"
+            with self._noting("cut", worker.pid, detail):
+                for road in self._roads[slot.road]:
+                    road.cut()
+                self._closing.wait(rng.choice([1.0, self._threshold * 1.3 + 1, self._threshold * 1.3 + 3]))
+                for road in self._roads[slot.road]:
+                    road.mend(forgetful=forgetful)
+
+    def _stop(self, rng: random.Random) -> None:
+        with self._someone("stop", rng) as (slot, worker):
+            with self._noting("stop", worker.pid, slot.name):
+                self.stop_in_order(worker)
+            self._restart_slot(slot)
+
+    def stop_in_order(self, worker: Worker) -> None:
+        """Send SIGTERM and see that it ends within the grace period and a second."""
+        self._fleet.ask_to_stop(worker)
+        most = self._fleet.grace_seconds + 1.0
+        # The machine may be busy; what counts is the promise, and that nothing hangs.
+        if not self._fleet.wait_for_end(worker, most + 2.0):
+            self.slow_to_stop.append(f"{worker.slot.name} ({worker.pid}) did not end within {most:g} s of SIGTERM")
+            self._fleet.kill(worker)
+
+    def _restart_slot(self, slot: Slot) -> None:
+        if not self._closing.is_set():
+            self._fleet.start(slot)
+
+    # -- servers -------------------------------------------------------------------------------------------------------
+
+    def _crash(self, rng: random.Random) -> None:
+        how = rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGQUIT])
+        with self._noting("crash", None, how.name):
+            self._cluster.restart(how, down_for=rng.choice([0.0, 0.3, 1.0]))
+
+    def _restart(self, rng: random.Random) -> None:
+        with self._noting("restart", None, "SIGINT"):
+            self._cluster.restart(signal.SIGINT, down_for=rng.choice([0.0, 0.5]))
+
+    def _crash_backend(self, rng: random.Random) -> None:
+        with self._noting("backend", None):
+            self._cluster.crash_a_backend()
+
+    def _fail_over(self, rng: random.Random) -> None:
+        how = rng.choice([signal.SIGKILL, signal.SIGQUIT, signal.SIGINT])
+        with self._noting("failover", None, how.name):
+            old = self._cluster.fail_over(how)
+        way = self._cluster.bring_back(old, by_rewinding=rng.random() < 0.5)
+        self._say(f"server {old.name} follows again, by {way}")
+
+    def _terminate(self, rng: random.Random) -> None:
+        with self._noting("terminate", None) as fault:
+            fault.detail = f"{self._cluster.terminate_backends(rng)} connections"

@@ -1,0 +1,142 @@
+"""Worker processes as an operator runs them: started, killed, frozen, stopped in order, and started again."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from .guard import Guard
+from .servers import environment
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+TASKS: Final = Path(__file__).with_name("tasks")
+GW: Final = Path(sys.executable).with_name("gw")
+LOST: Final = re.compile(r"Lost job (\d+) ")
+NUMBERS: Final = itertools.count(1)
+
+
+@dataclass(eq=False)
+class Worker:
+    """One process, from its start to its end."""
+
+    slot: Slot
+    process: subprocess.Popen[bytes]
+    log: Path
+    started: int
+    ended: int | None = None
+    asked_to_stop: int | None = None
+    killed: bool = False
+    is_ours: bool = True
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.process.poll()
+
+    def words(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def lost(self) -> set[int]:
+        """The jobs it said it had lost."""
+        return {int(each) for each in LOST.findall(self.words())}
+
+
+@dataclass(eq=False)
+class Slot:
+    """A place for one worker after the other."""
+
+    name: str
+    conninfo: str
+    options: Sequence[str]
+    prefix: Sequence[str] = ()
+    """What comes before the command, such as what enters a network namespace."""
+    road: str = ""
+    """How it reaches the servers, when that way can be cut."""
+    lock: threading.Lock = field(default_factory=threading.Lock)  # held while something is done to the worker
+    worker: Worker | None = None
+
+
+class Fleet:
+    """All workers of a run, the living and the dead."""
+
+    def __init__(self, folder: Path, guard: Guard, *, grace_seconds: float) -> None:
+        self.ledger = folder / "ledger"
+        self.ledger.mkdir()
+        self.slots: list[Slot] = []
+        self.workers: list[Worker] = []
+        self.grace_seconds = grace_seconds
+        self._logs = folder / "logs"
+        self._logs.mkdir()
+        self._folder = folder
+        self._guard = guard
+
+    @property
+    def living(self) -> list[Worker]:
+        return [slot.worker for slot in self.slots if slot.worker is not None and slot.worker.exit_code is None]
+
+    def start(self, slot: Slot) -> Worker:
+        gw = [str(GW)] if GW.exists() else [sys.executable, "-m", "gw_cli"]
+        command = [
+            *(*slot.prefix, *gw, "run", "--connection", slot.conninfo, "--tasks", str(TASKS)),
+            *("--grace-period", f"{self.grace_seconds}s", *slot.options),
+        ]
+        return self.launch(slot, command)
+
+    def launch(self, slot: Slot, command: Sequence[str], *, is_ours: bool = True, cwd: Path | None = None) -> Worker:
+        log = self._logs / f"{next(NUMBERS):03}-{slot.name}"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command,
+                cwd=cwd or self._folder,
+                env={**environment(), "PYTHONPATH": str(CHECKOUT), "GW_CHAOS_LEDGER": str(self.ledger)},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        self._guard.started(process.pid)
+        slot.worker = Worker(slot, process, log, time.monotonic_ns(), is_ours=is_ours)
+        self.workers.append(slot.worker)
+        return slot.worker
+
+    def has_run_something(self, worker: Worker) -> bool:
+        return (self.ledger / str(worker.pid)).exists()
+
+    def kill(self, worker: Worker) -> None:
+        worker.killed = True
+        worker.process.kill()
+        self.wait_for_end(worker, 10)
+
+    def ask_to_stop(self, worker: Worker) -> None:
+        worker.asked_to_stop = time.monotonic_ns()
+        worker.process.send_signal(signal.SIGTERM)
+
+    def wait_for_end(self, worker: Worker, seconds: float) -> bool:
+        """Wait until the process is gone; True when it went within that time."""
+        try:
+            worker.process.wait(max(0.0, seconds))
+        except subprocess.TimeoutExpired:
+            return False
+        worker.ended = time.monotonic_ns()
+        self._guard.ended(worker.pid)
+        return True
+
+    def close(self) -> None:
+        """End whatever is left."""
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                os.kill(worker.pid, signal.SIGCONT)
+                self.kill(worker)

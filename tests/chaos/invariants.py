@@ -1,0 +1,289 @@
+"""The promises, checked from outside: what was added, what ran, what was done to whom, and what is left.
+
+Every rule is a function of these, and answers with sentences about what broke it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from .faults import Fault
+from .ledger import Run
+from .producers import Added
+
+SECOND: Final = 1_000_000_000
+BEFORE: Final = 1 * SECOND
+"""How long before a run a fault may have been that concerns it: its claim was not yet on disk, or it waited."""
+
+AFTER: Final = 3 * SECOND
+"""How long after its end a run's result may be under way, on a busy machine and while connections are made again."""
+
+SERVER_FAULTS: Final = frozenset({"crash", "failover", "backend", "restart"})
+SILENCING_FAULTS: Final = frozenset({"freeze", "cut"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A job that is still in the table when all is over."""
+
+    job_id: int
+    n: int
+    attempts: int
+    max_attempts: int
+    is_locked: bool
+    has_key: bool
+    last_error: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """Everything there is to judge by."""
+
+    added: Sequence[Added]
+    runs: Sequence[Run]
+    faults: Sequence[Fault]
+    rows: Sequence[Row]
+    lost: Mapping[int, set[int]] = field(default_factory=dict)
+    """For each process the jobs it said it had lost."""
+    ends: Mapping[int, int] = field(default_factory=dict)
+    """When each process ended."""
+    foreign: frozenset[int] = frozenset()
+    """Processes that are not ours: they have no heartbeat, and say nothing of jobs they lost."""
+    delayed: frozenset[int] = frozenset()
+    """Jobs that were given back to run later: others may overtake them."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What broke a promise, and figures about what did not."""
+
+    broken: list[str] = field(default_factory=list)
+    figures: Counter[str] = field(default_factory=Counter)
+
+
+def judge(evidence: Evidence) -> Findings:
+    """Check all promises."""
+    findings = Findings()
+    court = _Court(evidence, findings.figures)
+    for rule in (
+        court.nothing_is_lost,
+        court.nothing_strange_is_left,
+        court.extra_runs_are_explained,
+        court.queues_do_not_overlap,
+        court.queues_keep_their_order,
+        court.the_last_keyed_add_runs,
+        court.the_retired_stay_retired,
+        court.nothing_runs_too_early,
+    ):
+        findings.broken.extend(rule())
+    return findings
+
+
+class _Court:
+    def __init__(self, evidence: Evidence, figures: Counter[str]) -> None:
+        self._evidence = evidence
+        self._figures = figures
+        self._added = {each.n: each for each in evidence.added}
+        self._rows = {row.n: row for row in evidence.rows}
+        self._runs: dict[int, list[Run]] = defaultdict(list)
+        for run in evidence.runs:
+            self._runs[run.n].append(run)
+        self._of_servers = [fault for fault in evidence.faults if fault.what in SERVER_FAULTS]
+        self._of_pid: dict[int, list[Fault]] = defaultdict(list)
+        for fault in evidence.faults:
+            if fault.pid is not None:
+                self._of_pid[fault.pid].append(fault)
+
+    # -- rules -------------------------------------------------------------------------------------------------------
+
+    def nothing_is_lost(self) -> Iterator[str]:
+        for added in self._evidence.added:
+            if added.answered is None or added.kind in ("keyed", "removed"):
+                continue
+            self._figures["adds answered"] += 1
+            if added.kind == "final":
+                if added.n not in self._rows:
+                    yield f"job {added.n} was to fail for good, and is not there to be seen"
+            elif not any(run.how == "ok" for run in self._runs[added.n]):
+                yield f"job {added.n} ({added.kind}) was added and never ran to its end{self._story(added.n)}"
+
+    def nothing_strange_is_left(self) -> Iterator[str]:
+        for row in self._evidence.rows:
+            added = self._added.get(row.n)
+            if added is None:
+                yield f"job {row.job_id} is there, and nobody added number {row.n}"
+            elif row.is_locked:
+                yield f"job {row.n} ({added.kind}) is still locked"
+            elif row.attempts < row.max_attempts:
+                yield f"job {row.n} ({added.kind}) could still run, and does not{self._story(row.n)}"
+            elif added.kind not in ("final", "removed", "keyed"):
+                yield f"job {row.n} ({added.kind}) failed for good: {row.last_error}"
+            elif added.kind != "final" and row.has_key:
+                yield f"job {row.n} ({added.kind}) failed for good and was neither removed nor superseded"
+
+    def extra_runs_are_explained(self) -> Iterator[str]:
+        for n, runs in self._runs.items():
+            for before, after in pairwise(runs):
+                if before.how == "failed":
+                    continue
+                self._figures["extra runs"] += 1
+                reason = self._reason_to_repeat(before, after)
+                if reason is None:
+                    yield f"job {n} ran again without a reason{self._story(n)}"
+                else:
+                    self._figures[f"extra runs: {reason}"] += 1
+
+    def queues_do_not_overlap(self) -> Iterator[str]:
+        for queue, runs in self._by_queue().items():
+            latest: Run | None = None
+            for run in runs:
+                if latest is not None and run.began < self._end(latest):
+                    yield from self._overlap(queue, latest, run)
+                if latest is None or self._end(run) > self._end(latest):
+                    latest = run
+
+    def queues_keep_their_order(self) -> Iterator[str]:
+        for queue, runs in self._by_queue().items():
+            newest = -1  # the latest transaction of which a job has begun
+            seen: set[int] = set()
+            for run in runs:
+                if run.n in seen or self._added[run.n].answered is None:
+                    continue
+                seen.add(run.n)
+                transaction = self._added[run.n].transaction
+                if transaction < newest and run.job_id not in self._evidence.delayed:
+                    yield f"in queue {queue} job {run.n} was overtaken by one added after it{self._story(run.n)}"
+                if run.job_id not in self._evidence.delayed:
+                    newest = max(newest, transaction)
+                    self._figures["runs in order"] += 1
+
+    def the_last_keyed_add_runs(self) -> Iterator[str]:
+        by_key: dict[str, list[Added]] = defaultdict(list)
+        for added in self._evidence.added:
+            if added.kind == "keyed" and added.spec.job_key is not None:
+                by_key[added.spec.job_key].append(added)
+        for key, adds in by_key.items():
+            answered = [each.n for each in adds if each.answered is not None]
+            if not answered:
+                continue
+            last = max(answered)
+            self._figures["keyed adds answered"] += len(answered)
+            # One that was not answered may have replaced it all the same.
+            candidates = [each.n for each in adds if each.n >= last]
+            if not any(run.how == "ok" for n in candidates for run in self._runs[n]):
+                yield f"the last add under key {key} (job {last}) never ran to its end{self._story(last)}"
+
+    def the_retired_stay_retired(self) -> Iterator[str]:
+        for added in self._evidence.added:
+            if added.removed is None:
+                continue
+            self._figures["removed"] += 1
+            late = [run for run in self._runs[added.n] if run.began > added.removed and not self._was_silenced(run)]
+            if added.holder is not None:
+                self._figures["removed while running"] += 1
+                # It had been claimed by then; its own process may have begun it a moment later.
+                claimed = [run for run in late if run.pid == added.holder or run.pid in self._evidence.foreign][:1]
+                late = [run for run in late if run not in claimed]
+            if late:
+                yield f"job {added.n} began {_ago(late[0].began, added.removed)} after it was removed"
+
+    def nothing_runs_too_early(self) -> Iterator[str]:
+        for added in self._evidence.added:
+            for run in self._runs[added.n] if added.delay and added.kind == "scheduled" else ():
+                self._figures["scheduled runs"] += 1
+                early = added.asked_wall + added.delay * SECOND - run.began_wall
+                # The server counts in microseconds.
+                if early > 10_000:
+                    yield f"job {added.n} began {early / SECOND:.3f} s before its time"
+
+    # -- reasons -------------------------------------------------------------------------------------------------------
+
+    def _reason_to_repeat(self, before: Run, after: Run) -> str | None:
+        """Return which fault a job was in flight at that ran again, or None."""
+        for run in (before, after):
+            for fault in self._of_pid[run.pid]:
+                if self._concerns(fault, run):
+                    return fault.what
+        for fault in self._of_servers:
+            if self._concerns(fault, before) or self._concerns(fault, after):
+                return fault.what
+        return None
+
+    def _concerns(self, fault: Fault, run: Run) -> bool:
+        return fault.began <= self._end(run) + AFTER and (fault.ended or fault.began) >= run.began - BEFORE
+
+    def _overlap(self, queue: str, one: Run, other: Run) -> Iterator[str]:
+        """Excuse a run that had lost its queue without knowing, if its result counted for nothing."""
+        self._figures["overlaps"] += 1
+        silenced = [run for run in (one, other) if self._was_silenced(run)]
+        crashed = [fault for fault in self._of_servers if self._concerns(fault, one)]
+        reason = "presumed dead" if silenced else "claim lost in a crash" if crashed else None
+        if reason is None:
+            yield f"in queue {queue} jobs {one.n} and {other.n} ran at the same time{self._story(one.n, other.n)}"
+            return
+        self._figures[f"overlaps: {reason}"] += 1
+        if not any(self._is_void(run) for run in silenced or (one,)):
+            yield f"in queue {queue} job {one.n} ran on beside {other.n}, and its result was not refused" + self._story(
+                one.n, other.n
+            )
+
+    def _was_silenced(self, run: Run) -> bool:
+        return any(f.what in SILENCING_FAULTS and self._concerns(f, run) for f in self._of_pid[run.pid])
+
+    def _is_void(self, run: Run) -> bool:
+        """Whether its process said that the job was lost, or could not say any more."""
+        if run.pid in self._evidence.foreign or run.job_id in self._evidence.lost.get(run.pid, ()):
+            return True
+        return any(f.what in ("kill", "stop") and self._concerns(f, run) for f in self._of_pid[run.pid])
+
+    # -- small things ------------------------------------------------------------------------------------------------
+
+    def _by_queue(self) -> Mapping[str, list[Run]]:
+        queues: dict[str, list[Run]] = defaultdict(list)
+        for run in self._evidence.runs:
+            added = self._added.get(run.n)
+            if added is not None and added.spec.queue_name is not None:
+                queues[added.spec.queue_name].append(run)
+        return queues
+
+    def _end(self, run: Run) -> int:
+        """When it ended; one that was cut off ended with its process."""
+        return run.ended if run.ended is not None else self._evidence.ends.get(run.pid, run.began)
+
+    def _story(self, *numbers: int) -> str:
+        """Tell everything that is known of some jobs, for whoever looks for the cause."""
+        lines = [line for n in numbers for line in self._lines(n)]
+        return "".join(f"\n      {line}" for line in lines)
+
+    def _lines(self, n: int) -> Iterator[str]:
+        added = self._added.get(n)
+        if added is None:
+            return
+        yield f"{n}: {added.kind} queue={added.spec.queue_name} asked={_s(added.asked)} answered={_s(added.answered)}"
+        for run in self._runs[n]:
+            yield (
+                f"{n}: ran as {run.job_id} in {run.pid}, attempt {run.attempt}, {_s(run.began)} to {_s(run.ended)}"
+                f" {run.how or '(cut off)'}{' (lost)' if run.job_id in self._evidence.lost.get(run.pid, ()) else ''}"
+            )
+        yield from (self._fault_line(n, fault) for fault in self._faults_around(self._runs[n]))
+
+    def _faults_around(self, runs: Sequence[Run]) -> Iterable[Fault]:
+        pids = {run.pid for run in runs}
+        for fault in self._evidence.faults:
+            if (fault.pid in pids or fault.pid is None) and any(self._concerns(fault, run) for run in runs):
+                yield fault
+
+    def _fault_line(self, n: int, fault: Fault) -> str:
+        return f"{n}: {fault.what} of {fault.pid or 'the servers'}, {_s(fault.began)} to {_s(fault.ended)}"
+
+
+def _s(moment: int | None) -> str:
+    return "never" if moment is None else f"{moment / SECOND:.3f}"
+
+
+def _ago(later: int, earlier: int) -> str:
+    return f"{(later - earlier) / SECOND:.3f} s"

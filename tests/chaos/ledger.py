@@ -1,0 +1,46 @@
+"""What the tasks wrote down: one file for each process, one line for the beginning and one for the end of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a job, as the task itself saw it. Moments are nanoseconds of the machine's one monotonic clock."""
+
+    pid: int
+    job_id: int
+    attempt: int
+    n: int
+    """The number the job was given when it was added."""
+    began: int
+    began_wall: int
+    """The same moment by the wall clock, in nanoseconds since 1970."""
+    ended: int | None = None
+    how: str = ""
+    """ok, failed, or nothing: it was not let to its end."""
+
+
+def read_ledger(folder: Path) -> list[Run]:
+    """Return all runs there were, in the order in which they began."""
+    runs = [run for file in folder.iterdir() for run in _runs_of(int(file.name), file)]
+    return sorted(runs, key=lambda run: run.began)
+
+
+def pids_in(folder: Path) -> set[int]:
+    """Return the processes that ran something."""
+    return {int(file.name) for file in folder.iterdir()}
+
+
+def _runs_of(pid: int, file: Path) -> Iterator[Run]:
+    runs: dict[str, Run] = {}
+    for line in file.read_text().splitlines():
+        match line.split():
+            case ["B", number, job_id, attempt, n, began, wall]:
+                runs[number] = Run(pid, int(job_id), int(attempt), int(n), int(began), int(wall))
+            case ["E", number, how, ended]:
+                runs[number].how, runs[number].ended = how, int(ended)
+    yield from runs.values()

@@ -1,0 +1,55 @@
+"""What will happen, and when: decided from the seed before anything is started."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+# What happens in a minute, when nothing else is asked for. The order is that of the report.
+WORKER_FAULTS: Final = {"kill": 24, "freeze": 5, "cut": 4, "stop": 6}
+SERVER_FAULTS: Final = {"crash": 5, "failover": 2, "backend": 2, "restart": 1, "terminate": 5}
+FIRST, LAST = 0.05, 0.95
+"""The part of the time in which things happen: workers need a moment to begin, and faults one to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that happens so many seconds after the beginning; `seed` decides whatever is left open."""
+
+    at: float
+    what: str
+    seed: int
+
+
+def usual_counts(seconds: float, *, with_standby: bool) -> dict[str, int]:
+    """Return how often each thing happens in a run of this length."""
+    usual = {**WORKER_FAULTS, **SERVER_FAULTS}
+    if not with_standby:
+        del usual["failover"]
+    return {what: max(1, round(count * seconds / 60)) for what, count in usual.items()}
+
+
+def make_plan(seed: int, *, seconds: float, counts: Mapping[str, int]) -> list[Action]:
+    """Return the actions in the order of their time: servers and workers have a track each, spread over the time."""
+    rng = random.Random(seed)
+    tracks = [[what for what in kinds for _ in range(counts.get(what, 0))] for kinds in (SERVER_FAULTS, WORKER_FAULTS)]
+    actions = [action for track in tracks for action in _spread(track, seconds, rng)]
+    return sorted(actions, key=lambda action: action.at)
+
+
+def make_load(seed: int, *, seconds: float) -> list[float]:
+    """Return the share of all jobs that is added in each second: calm, busy and sudden by turns."""
+    rng = random.Random(f"load {seed}")
+    weights = [rng.choice([0.3, 1.0, 1.0, 1.0, 1.5, 3.0]) for _ in range(max(1, round(seconds)))]
+    return [weight / sum(weights) for weight in weights]
+
+
+def _spread(track: list[str], seconds: float, rng: random.Random) -> list[Action]:
+    rng.shuffle(track)
+    room = (LAST - FIRST) * seconds / max(1, len(track))
+    return [
+        Action(FIRST * seconds + room * (place + rng.random()), what, rng.getrandbits(32))
+        for place, what in enumerate(track)
+    ]
