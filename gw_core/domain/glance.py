@@ -40,7 +40,8 @@ class SchemaGlance:
     """What is installed in the schema; where an index of ours is missing, some numbers are as well."""
 
     name: str
-    revision: int
+    revision: int | None
+    """The newest revision of the shared line; None when our role may not read it."""
     rows_hidden: bool
     """Row level security hides the tables' rows from this role."""
     has_heartbeats: bool
@@ -92,8 +93,8 @@ class HeldQueue:
 class Glance:
     """The queue at the moment `at` of the database's clock.
 
-    A number that could not be had cheaply is None; a part that failed is named with its reason in `unseen`: `counters`,
-    `sizes`, `heads`, `locks`, `failed`, `workers`, `queues` or `crontabs`.
+    A number that could not be had cheaply is None; a part that failed is named with its reason in `unseen`: `revision`,
+    `counters`, `heads`, `locks`, `failed`, `workers`, `rust workers`, `queues` or `crontabs`.
     """
 
     at: datetime

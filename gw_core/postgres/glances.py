@@ -1,0 +1,312 @@
+"""Glance at a queue: everything a console draws at each tick, in one round trip whose cost does not grow with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+import psycopg
+from psycopg.rows import tuple_row
+
+from gw_core.domain.crontab_item import KnownCrontab
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.glance import Glance, HeldQueue, JobCounters, PriorityHead, SchemaGlance, ServerGlance
+from gw_core.domain.queue_report import Count, Quality
+from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merged
+from gw_core.postgres.connections import Lender
+from gw_core.postgres.statements import query, quoted
+from gw_core.postgres.translation import translate
+
+STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
+LOCK_TIMEOUT: Final = timedelta(milliseconds=100)
+
+MOST_LOCKED: Final = 10_000
+MOST_FAILED: Final = 1_000
+MOST_HEADS: Final = 50
+MOST_READY: Final = 1_000
+FEWEST_READY: Final = 50
+READY_IN_ALL: Final = 5_000
+"""Ready jobs are counted up to this over all priorities, so that fifty of them cost no more than five."""
+
+MOST_WORKERS: Final = 500
+MOST_QUEUES: Final = 200
+
+RUST: Final = 11
+"""Where glance_place.sql tells of the Rust port's table."""
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+class Glances:
+    """Glances at one queue, again and again; safe to share between threads. Raises our errors, not the driver's."""
+
+    def __init__(self, lender: Lender, schema: str) -> None:
+        self._lender = lender
+        self._schema = schema
+        # What the schema had when it was last looked at: which statements can be sent along with the one that asks.
+        self._known: SchemaGlance | None = None
+        self._has_rust_workers = False
+        self._heads = 1
+
+    def look(self, recovery: RecoverySettings) -> Glance:
+        """Return what is to be seen now; `recovery` says which workers count as dead."""
+        glance, known = self._look(recovery)
+        # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
+        return glance if glance.schema == known else self._look(recovery)[0]
+
+    def _look(self, recovery: RecoverySettings) -> tuple[Glance, SchemaGlance | None]:
+        known, most_ready = self._known, self._most_ready()
+        began = perf_counter()
+        answers, unseen = self._ask(self._questions(recovery, most_ready))
+        took = timedelta(seconds=perf_counter() - began)
+        place = answers["place"][0]
+        counters, estimates = _counters(answers.get("counters"))
+        held = [HeldQueue(name=name, held_by=by, held_at=_moment(at)) for name, by, at in answers.get("queues", ())]
+        heads = [_head(*row, most=most_ready) for row in answers.get("heads", ())]
+        glance = Glance(
+            at=_moment(place[0]),
+            took=took,
+            server=_server(place),
+            schema=_installed(self._schema, place, answers.get("revision")),
+            counters=counters,
+            total=estimates.get("total"),
+            waiting=estimates.get("waiting"),
+            running=_running(answers.get("locks")),
+            failed=_failed(answers.get("failed"), estimates.get("failed")),
+            table_bytes=estimates["bytes"].value if "bytes" in estimates else None,
+            heads=heads[:MOST_HEADS],
+            heads_are_all=len(heads) <= MOST_HEADS,
+            workers=_workers(answers, held, recovery),
+            held_queues=held[:MOST_QUEUES],
+            held_queues_are_all=len(held) <= MOST_QUEUES,
+            crontabs=[KnownCrontab(*row) for row in answers.get("crontabs", ())],
+            unseen=unseen,
+        )
+        self._known, self._has_rust_workers, self._heads = glance.schema, place[RUST], max(1, len(heads))
+        return glance, known
+
+    def _most_ready(self) -> int:
+        return max(FEWEST_READY, min(MOST_READY, READY_IN_ALL // self._heads))
+
+    # -- what is asked -----------------------------------------------------------------------------------------------
+
+    def _questions(self, recovery: RecoverySettings, most_ready: int) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Return the statements by the part of the glance each answers; the first tells where we are."""
+        schema = quoted(self._schema)
+        tables = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
+        values = {f"{key}_table": f"{schema}.{name}" for key, name in tables.items()}
+        indexes = {"waiting": "jobs_main_index", "failed": "jobs_gw_failed_index"}
+        values |= {f"{key}_index": f"{schema}.{name}" for key, name in indexes.items()}
+        questions: dict[str, tuple[str, dict[str, Any]]] = {
+            "place": ("glance_place", values),
+            "revision": ("glance_revision", {}),
+            "counters": ("glance_counters", values),
+            "heads": ("glance_heads", {"levels": MOST_HEADS, "most": most_ready + 1}),
+            "queues": ("glance_queues", {"queues": MOST_QUEUES + 1}),
+            "crontabs": ("list_crontabs", {}),
+        }
+        known = self._known
+        if known is not None and known.has_locked_index:
+            flags = {"resilient_flags": list(recovery.resilient_flags)}
+            questions["locks"] = ("glance_locks", {"most": MOST_LOCKED + 1, **flags})
+        if known is not None and known.has_failed_index:
+            questions["failed"] = ("glance_failed", {"most": MOST_FAILED + 1})
+        if known is not None and known.has_heartbeats:
+            questions["workers"] = ("glance_hearts", {"workers": MOST_WORKERS})
+        if self._has_rust_workers:
+            questions["rust workers"] = ("glance_rust_hearts", {"workers": MOST_WORKERS})
+        return questions
+
+    def _ask(
+        self, questions: Mapping[str, tuple[str, dict[str, Any]]]
+    ) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+        """Ask everything at once; when a part fails, ask one by one and name those that fail again."""
+        try:
+            return dict(zip(questions, self._rows(list(questions.values())), strict=True)), ()
+        except DatabaseUnavailableError:
+            raise
+        except DatabaseError:
+            return self._ask_one_by_one(questions)
+
+    def _ask_one_by_one(
+        self, questions: Mapping[str, tuple[str, dict[str, Any]]]
+    ) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+        answers: dict[str, Rows] = {}
+        unseen: list[tuple[str, str]] = []
+        for part, question in questions.items():
+            try:
+                (answers[part],) = self._rows([question])
+            except DatabaseUnavailableError:
+                raise
+            except DatabaseError as error:
+                if part == "place":
+                    raise
+                unseen.append((part, str(error)))
+        return answers, tuple(unseen)
+
+    def _rows(self, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
+        """Run statements in one transaction and one trip there and back."""
+        with self._lender.connection() as connection:
+            manners = self._lender.database.manners
+            bounds = {
+                "statement_timeout": _milliseconds(manners.within_statement(STATEMENT_TIMEOUT)),
+                "lock_timeout": _milliseconds(manners.within_lock(LOCK_TIMEOUT)),
+            }
+            try:
+                with connection.pipeline(), connection.transaction():
+                    connection.execute(query("report_manners", self._schema), bounds)
+                    cursors = [
+                        connection.cursor(binary=True, row_factory=tuple_row).execute(query(name, self._schema), values)
+                        for name, values in questions
+                    ]
+                return [cursor.fetchall() for cursor in cursors]
+            except psycopg.Error as error:
+                raise translate(error, schema=self._schema) from error
+
+
+# -- what is answered --------------------------------------------------------------------------------------------------
+
+
+def _server(place: tuple[Any, ...]) -> ServerGlance:
+    _, version, database, user, host, port, started, in_recovery, read_only, *_ = place
+    return ServerGlance(
+        version=version,
+        database=database,
+        user=user,
+        host=host,
+        port=port,
+        started_at=_moment(started),
+        in_recovery=in_recovery,
+        read_only=read_only,
+    )
+
+
+def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> SchemaGlance:
+    hidden, has_hearts, _, indexes = place[RUST - 2 :]
+    return SchemaGlance(
+        name=schema,
+        revision=revision[0][0] if revision else None,
+        rows_hidden=hidden,
+        has_heartbeats=has_hearts,
+        has_locked_index="jobs_gw_locked_index" in indexes,
+        has_failed_index="jobs_gw_failed_index" in indexes,
+        has_queue_index="jobs_gw_queue_heads_index" in indexes,
+    )
+
+
+def _counters(rows: Rows | None) -> tuple[JobCounters | None, dict[str, Count]]:
+    """Return the counters, and what the statistics estimate."""
+    if not rows:
+        return None, {}
+    inserted, updated, deleted, live, dead, vacuumed, size, waiting, failed = rows[0]
+    estimates = {"total": live, "waiting": waiting, "failed": failed}
+    counters = JobCounters(
+        inserted=inserted,
+        updated=updated,
+        deleted=deleted,
+        live_rows=live,
+        dead_rows=dead,
+        last_vacuum_at=None if vacuumed is None else _moment(vacuumed),
+    )
+    known = {name: Count(round(each), Quality.ESTIMATE) for name, each in estimates.items() if each is not None}
+    return counters, {**known, "bytes": Count(size)}
+
+
+def _head(
+    priority: int,
+    ready: int,
+    oldest_id: int | None,
+    task: str | None,
+    oldest: float | None,
+    upcoming: float | None,
+    *,
+    most: int,
+) -> PriorityHead:
+    return PriorityHead(
+        priority=priority,
+        ready=_bounded(ready, most),
+        oldest_id=oldest_id,
+        oldest_task=task,
+        oldest_due_at=None if oldest is None else _moment(oldest),
+        next_due_at=None if upcoming is None else _moment(upcoming),
+    )
+
+
+def _running(rows: Rows | None) -> Count | None:
+    return None if rows is None else _bounded(sum(row[1] for row in rows), MOST_LOCKED)
+
+
+def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
+    """Return what was counted; beyond the bound the statistics know better, if they know of so many at all."""
+    if not rows:
+        return None
+    counted = _bounded(rows[0][0], MOST_FAILED)
+    is_beyond = counted.quality is Quality.AT_LEAST and estimate is not None and estimate.value > MOST_FAILED
+    return estimate if is_beyond else counted
+
+
+def _workers(answers: Mapping[str, Rows], held: Sequence[HeldQueue], recovery: RecoverySettings) -> list[WorkerInfo]:
+    """Return every worker known by a heartbeat or by a lock among those looked at."""
+    hearts = [_heart(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
+    now = _moment(answers["place"][0][0])
+    holders = [
+        WorkerInfo(id=name, jobs=jobs, lock_age=timedelta(seconds=latest), is_resilient=resilient)
+        for name, jobs, latest, resilient in answers.get("locks", ())
+        if name is not None
+    ]
+    workers = merged(hearts, with_queues(holders, held, now))
+    return [replace(worker, is_stale=is_dead(worker, recovery)) for worker in workers]
+
+
+def with_queues(holders: Sequence[WorkerInfo], held: Sequence[HeldQueue], now: datetime) -> list[WorkerInfo]:
+    """Add to each holder of jobs the queues it holds, and the holders of queues alone."""
+    known = {each.id: each for each in holders}
+    for queue in held:
+        if queue.held_by is not None:
+            holder = known.get(queue.held_by, WorkerInfo(id=queue.held_by))
+            age = now - queue.held_at
+            latest = age if holder.lock_age is None else min(age, holder.lock_age)
+            known[queue.held_by] = replace(holder, queues=holder.queues + 1, lock_age=latest)
+    return list(known.values())
+
+
+def _heart(
+    worker_id: str,
+    started: float,
+    last: float,
+    age: float,
+    host: str | None,
+    pid: int | None,
+    version: str | None,
+    metadata: str | None,
+) -> WorkerInfo:
+    about = msgspec.json.decode(metadata) if metadata else None
+    return WorkerInfo(
+        id=worker_id,
+        started_at=_moment(started),
+        last_heartbeat_at=_moment(last),
+        heartbeat_age=timedelta(seconds=age),
+        host=host,
+        pid=pid,
+        version=version,
+        metadata=about if isinstance(about, dict) else {},
+    )
+
+
+def _bounded(counted: int, most: int) -> Count:
+    return Count(counted) if counted <= most else Count(most, Quality.AT_LEAST)
+
+
+def _moment(epoch: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(epoch, UTC)
+    except (OverflowError, ValueError):
+        return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
+
+
+def _milliseconds(span: timedelta) -> str:
+    return str(max(1, round(span.total_seconds() * 1000)))

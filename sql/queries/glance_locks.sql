@@ -1,0 +1,21 @@
+-- Who holds jobs, of the first `most` that are held: how many, and the seconds since the latest lock.
+-- It needs our own index of locked jobs. A flag counts as in list_workers_with_locks.sql.
+with held as materialized (
+  select jobs.locked_by, jobs.locked_at, jobs.flags
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.id
+   limit %(most)s
+)
+select
+  held.locked_by,
+  count(*),
+  date_part('epoch', now() - max(held.locked_at)),
+  bool_or(held.flags is not null and exists (
+    select from jsonb_each(case when jsonb_typeof(held.flags) = 'object' then held.flags end) as flag
+     where flag.key = any(%(resilient_flags)s::text[])
+       and flag.value not in ('false', 'null', '0', '""')
+  ))
+from held
+group by held.locked_by
+order by held.locked_by

@@ -1,0 +1,22 @@
+-- Which server answers, as what, and which of our objects the schema has; none of the queue's rows is read.
+-- A session is read-only by its default; the transaction this runs in is so in any case.
+select
+  date_part('epoch', now()),
+  current_setting('server_version'),
+  current_database()::text,
+  current_user::text,
+  host(inet_server_addr()),
+  inet_server_port(),
+  date_part('epoch', pg_postmaster_start_time()),
+  pg_is_in_recovery(),
+  pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean,
+  row_security_active(%(jobs_table)s::regclass),
+  to_regclass(%(workers_table)s::text) is not null,
+  to_regclass(%(rust_workers_table)s::text) is not null,
+  array(
+    select names.relname::text
+      from pg_catalog.pg_index as indexes
+      join pg_catalog.pg_class as names on names.oid = indexes.indexrelid
+     where indexes.indrelid = %(jobs_table)s::regclass
+       and indexes.indisvalid
+  )

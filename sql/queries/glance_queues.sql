@@ -1,0 +1,10 @@
+-- The named queues that somebody holds, those held for longest first.
+-- No index knows of them, but there is one row for each name and not one for each job.
+select
+  queues.queue_name,
+  queues.locked_by,
+  date_part('epoch', queues.locked_at)
+from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+where queues.locked_at is not null
+order by queues.locked_at, queues.id
+limit %(queues)s
