@@ -62,7 +62,7 @@ class Options:
     with_namespace: bool = True
     node: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    log_level: str = "warning"
+    log_level: str = "info"
     keep: bool = False
 
 
@@ -228,6 +228,7 @@ class _Scene:
         options = self._options
         counts = {**usual_counts(options.seconds, with_standby=options.with_standby), **options.counts}
         self._producers.start()
+        self._operator.supervise()
         self._operator.start(make_plan(options.seed, seconds=options.seconds, counts=counts))
         self._operator.wait(options.seconds + 120)
         self._producers.wait(options.seconds + 60)
@@ -280,9 +281,7 @@ class _Scene:
         return known == {worker.pid for worker in self._fleet.living if worker.is_ours}
 
     def _end(self) -> None:
-        for worker in self._fleet.workers:
-            if worker.exit_code is not None and not worker.killed and worker.asked_to_stop is None:
-                self._operator.ended_alone.append(f"{worker.slot.name} ({worker.pid}) ended with {worker.exit_code}")
+        self._operator.stop_supervising()
         for worker in self._fleet.living:
             self._operator.stop_in_order(worker)
 
@@ -335,6 +334,7 @@ class _Scene:
     def _what_workers_did(self, workers: Sequence[Worker]) -> Iterator[str]:
         yield from self._operator.slow_to_stop
         yield from self._operator.ended_alone
+        self._findings.figures["starts in vain, the database being away"] += self._operator.starts_in_vain
         if self._producers.empty_answers:
             yield f"keyed adds {self._producers.empty_answers} were answered with another job, or none"
         for worker in workers:
@@ -420,7 +420,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     for what, often in {**WORKER_FAULTS, **SERVER_FAULTS}.items():
         parser.add_argument(f"--{what}", type=int, metavar="N", help=f"how often (usually {often} a minute)")
-    parser.add_argument("--log-level", default="warning", help="of the workers (%(default)s)")
+    parser.add_argument("--log-level", default="info", help="of the workers (%(default)s)")
     parser.add_argument(
         "--keep", action="store_true", help="keep the logs and the ledger; after a failure they are kept"
     )

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from .fleet import Fleet, Slot, Worker
+from .fleet import NO_DATABASE, Fleet, Slot, Worker
 from .plan import SERVER_FAULTS, Action
 from .servers import Cluster
 
@@ -55,6 +55,7 @@ class Operator:
         self.skipped: Counter[str] = Counter()
         self.slow_to_stop: list[str] = []
         self.ended_alone: list[str] = []
+        self.starts_in_vain = 0
         self._cluster = cluster
         self._fleet = fleet
         self._roads = roads
@@ -63,6 +64,7 @@ class Operator:
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._troubles: list[BaseException] = []
+        self._supervisor = threading.Thread(target=self._carefully, args=(self._watch,), name="supervisor", daemon=True)
         self._doings: dict[str, Callable[[random.Random], None]] = {
             "kill": self._kill,
             "freeze": self._freeze,
@@ -74,6 +76,36 @@ class Operator:
             "restart": self._restart,
             "terminate": self._terminate,
         }
+
+    # -- what a supervisor does ----------------------------------------------------------------------------------------
+
+    def supervise(self) -> None:
+        """Start again whatever ends by itself, as systemd does; whoever has begun to work must not end."""
+        self._supervisor.start()
+
+    def stop_supervising(self) -> None:
+        self._closing.set()
+        self._supervisor.join(10)
+
+    def _watch(self) -> None:
+        while not self._closing.wait(0.2):
+            for slot in self._fleet.slots:
+                if slot.lock.acquire(blocking=False):
+                    try:
+                        self._revive(slot)
+                    finally:
+                        slot.lock.release()
+
+    def _revive(self, slot: Slot) -> None:
+        worker = slot.worker
+        if worker is None or worker.exit_code is None:
+            return
+        self._fleet.wait_for_end(worker, 1)
+        if worker.is_ours and worker.exit_code == NO_DATABASE and not worker.has_begun:
+            self.starts_in_vain += 1
+        elif worker.is_ours:
+            self.ended_alone.append(f"{slot.name} ({worker.pid}) ended with {worker.exit_code} by itself")
+        self._fleet.start(slot)
 
     # -- carrying out --------------------------------------------------------------------------------------------------
 
@@ -97,7 +129,7 @@ class Operator:
             raise TimeoutError(f"the plan was not carried out within {seconds:.0f} s")
 
     def close(self) -> None:
-        self._closing.set()
+        self.stop_supervising()
         for thread in self._threads:
             thread.join(90)
 
@@ -146,17 +178,11 @@ class Operator:
         try:
             worker = slot.worker
             assert worker is not None
-            if worker.exit_code is not None:
-                self._someone_ended_alone(worker)
-                worker = self._fleet.start(slot)
             self._wait_for_sign_of_life(worker)
-            yield slot, worker
+            self._revive(slot)
+            yield slot, slot.worker or worker
         finally:
             slot.lock.release()
-
-    def _someone_ended_alone(self, worker: Worker) -> None:
-        if worker.is_ours:
-            self.ended_alone.append(f"{worker.slot.name} ({worker.pid}) ended with {worker.exit_code} by itself")
 
     def _wait_for_sign_of_life(self, worker: Worker) -> None:
         deadline = time.monotonic() + LATEST_SIGN_OF_LIFE

@@ -22,6 +22,10 @@ CHECKOUT: Final = Path(__file__).resolve().parents[2]
 TASKS: Final = Path(__file__).with_name("tasks")
 GW: Final = Path(sys.executable).with_name("gw")
 LOST: Final = re.compile(r"Lost job (\d+) ")
+BEGUN: Final = "Looking for jobs as "
+NO_DATABASE: Final = 3
+"""How `gw` ends when the database cannot be reached at the start."""
+
 NUMBERS: Final = itertools.count(1)
 
 
@@ -48,6 +52,11 @@ class Worker:
 
     def words(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it got as far as looking for jobs."""
+        return BEGUN in self.words()
 
     def lost(self) -> set[int]:
         """The jobs it said it had lost."""

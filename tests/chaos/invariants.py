@@ -87,6 +87,7 @@ class _Court:
     def __init__(self, evidence: Evidence, figures: Counter[str]) -> None:
         self._evidence = evidence
         self._figures = figures
+        self._excused: set[int] = set()
         self._added = {each.n: each for each in evidence.added}
         self._rows = {row.n: row for row in evidence.rows}
         self._runs: dict[int, list[Run]] = defaultdict(list)
@@ -139,12 +140,12 @@ class _Court:
 
     def queues_do_not_overlap(self) -> Iterator[str]:
         for queue, runs in self._by_queue().items():
-            latest: Run | None = None
+            running: list[Run] = []
             for run in runs:
-                if latest is not None and run.began < self._end(latest):
-                    yield from self._overlap(queue, latest, run)
-                if latest is None or self._end(run) > self._end(latest):
-                    latest = run
+                running = [each for each in running if self._end(each) > run.began]
+                for each in running:
+                    yield from self._overlap(queue, each, run)
+                running.append(run)
 
     def queues_keep_their_order(self) -> Iterator[str]:
         for queue, runs in self._by_queue().items():
@@ -218,18 +219,22 @@ class _Court:
 
     def _overlap(self, queue: str, one: Run, other: Run) -> Iterator[str]:
         """Excuse a run that had lost its queue without knowing, if its result counted for nothing."""
-        self._figures["overlaps"] += 1
         silenced = [run for run in (one, other) if self._was_silenced(run)]
-        crashed = [fault for fault in self._of_servers if self._concerns(fault, one)]
-        reason = "presumed dead" if silenced else "claim lost in a crash" if crashed else None
+        concerned = [run for run in (one, other) for fault in self._of_servers if self._concerns(fault, run)]
+        reason = "presumed dead" if silenced else "claim lost in a crash" if concerned else None
         if reason is None:
             yield f"in queue {queue} jobs {one.n} and {other.n} ran at the same time{self._story(one.n, other.n)}"
             return
-        self._figures[f"overlaps: {reason}"] += 1
-        if not any(self._is_void(run) for run in silenced or (one,)):
-            yield f"in queue {queue} job {one.n} ran on beside {other.n}, and its result was not refused" + self._story(
-                one.n, other.n
+        void = [run for run in silenced or concerned if self._is_void(run)]
+        if not void:
+            yield (
+                f"in queue {queue} jobs {one.n} and {other.n} ran at the same time after a fault, and neither result"
+                f" was refused{self._story(one.n, other.n)}"
             )
+        for run in void:
+            if id(run) not in self._excused:
+                self._excused.add(id(run))
+                self._figures[f"runs beside others of their queue, void: {reason}"] += 1
 
     def _was_silenced(self, run: Run) -> bool:
         return any(f.what in SILENCING_FAULTS and self._concerns(f, run) for f in self._of_pid[run.pid])
