@@ -48,6 +48,9 @@ LONGEST_DELAY: Final = timedelta(days=100 * 365)
 REACH: Final = 100
 """How many queued jobs, and then queues, a small claim looks at before it is content with what it found."""
 
+WHOLE_CLAIMS: Final = 50
+"""How many claims go on looking for jobs in named queues once there were some, before one asks whether there are."""
+
 SETTLE_PLAN: Final = {
     "jit": "off",
     # Rows are locked in the order of their ids, which an index scan over a sorted array keeps and a bitmap does not.
@@ -89,6 +92,7 @@ class JobStore:
         self.connection = connection
         self.schema = schema
         self.walked_to: int | None = None
+        self._whole_claims = 0
 
     @contextmanager
     def transaction(self, *, needed: bool = True) -> Iterator[None]:
@@ -174,32 +178,48 @@ class JobStore:
         `walk_from` is the queue id from which free queues are looked for when those of the first jobs are all held;
         `walked_to` then says how far that came, None when all have been looked at.
         """
-        try:
-            values = {
-                "pool": pool,
-                "task_ids": list(tasks),
-                "limit": limit,
-                "per_queue": per_queue,
-                "reach": max(REACH, limit),
-                "walk_from": walk_from,
-                "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
-                "now": now,
-            }
-            statement, names = numbered_query("claim_jobs", self.schema)
-            cursor = psycopg.RawCursor(self.connection)
-            cursor.execute(  # prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN
-                statement,
-                [values[name] for name in names],
-                prepare=self.connection.prepare_threshold is not None,
-                binary=True,
-            )
-            rows = cursor.fetchall()
-        except psycopg.Error as error:
-            raise translate(error, schema=self.schema) from error
-        self.walked_to = rows.pop()[12] if rows and rows[-1][0] is None else None
+        values = {
+            "pool": pool,
+            "task_ids": list(tasks),
+            "limit": limit,
+            "per_queue": per_queue,
+            "reach": max(REACH, limit),
+            "walk_from": walk_from,
+            "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
+            "now": now,
+        }
+        rows = self._claimed_rows(values)
         if len(rows) > 1:
             rows.sort(key=_ORDER)
         return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]
+
+    def _claimed_rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Claim by the statement for jobs without a queue as long as there are no others, and by the whole one else."""
+        self.walked_to = None
+        if not self._whole_claims:
+            rows = self._claim_by("claim_unqueued_jobs", values)
+            if not _ends_with_a_note(rows):
+                return rows
+            self._whole_claims = WHOLE_CLAIMS
+        self._whole_claims -= 1
+        rows = self._claim_by("claim_jobs", values)
+        if _ends_with_a_note(rows):
+            self.walked_to = rows.pop()[12]
+        return rows
+
+    def _claim_by(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        statement, names = numbered_query(name, self.schema)
+        try:
+            cursor = psycopg.RawCursor(self.connection)
+            cursor.execute(  # prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN
+                statement,
+                [values[each] for each in names],
+                prepare=self.connection.prepare_threshold is not None,
+                binary=True,
+            )
+            return cursor.fetchall()
+        except psycopg.Error as error:
+            raise translate(error, schema=self.schema) from error
 
     # `in_doubt` says that the same was sent before and may have been written. What tells is whether any job is still
     # ours: if none is, the queues were freed as well, and this very pool may have claimed their next jobs since.
@@ -340,6 +360,11 @@ class JobStore:
 
     def _ids(self, name: str, **values: Any) -> set[int]:
         return {row[0] for row in self._rows(name, **values)}
+
+
+def _ends_with_a_note(rows: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether the last row is no job but tells about the claim."""
+    return bool(rows) and rows[-1][0] is None
 
 
 def _when(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:

@@ -1,4 +1,4 @@
-"""claim_jobs.sql: who gets which jobs, and in what order."""
+"""claim_jobs.sql and claim_unqueued_jobs.sql: who gets which jobs, and in what order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from datetime import timedelta
 
 import pytest
 
+from gw_core.postgres.store import WHOLE_CLAIMS
 from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
+
+
+@pytest.fixture(params=["as it comes", "by the whole statement"])
+def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
+    """Where there are no named queues a shorter statement claims, by the same rules."""
+    if request.param == "by the whole statement":
+        queue.store._whole_claims = 1_000_000
+    return queue
+
 
 # -- jobs without a queue ------------------------------------------------------------------------------------------
 
@@ -263,3 +273,24 @@ def test_a_walk_past_very_many_held_queues_goes_on_where_it_stopped(queue: Queue
     assert (found, claims) == ([free], 4)
     assert queue.claim(limit=10, walk_from=walk_from) == []
     assert queue.store.walked_to is None
+
+
+def test_jobs_in_queues_are_found_as_soon_as_there_are_some(queue: Queue) -> None:
+    plain = [queue.add(priority=5) for _ in range(3)]
+    assert queue.claim_ids(limit=1) == plain[:1]
+
+    urgent = queue.add(queue_name="q", priority=1)
+    later = queue.add(queue_name="other", priority=9)
+
+    assert queue.claim_ids(limit=2) == [urgent, plain[1]]
+    assert queue.claim_ids() == [plain[2], later]
+
+
+def test_jobs_without_a_queue_are_found_long_after_the_last_one_in_a_queue(queue: Queue) -> None:
+    queue.claimed(queue_name="q")
+
+    for _ in range(WHOLE_CLAIMS + 2):
+        assert queue.claim() == []
+
+    job_id = queue.add()
+    assert queue.claim_ids() == [job_id]

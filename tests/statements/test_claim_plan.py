@@ -1,15 +1,14 @@
-"""claim_jobs.sql must walk its indexes, whatever the planner knows of the table."""
+"""A claim must walk its indexes, whatever the planner knows of the table."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
-from gw_core.postgres.statements import query
+from gw_core.postgres.statements import numbered_query
 from statements.statement_support import Queue
 
 ROWS = 200_000
@@ -34,16 +33,9 @@ def backlog(databases: Any, template: str) -> Iterator[Queue]:
     databases.drop(name)
 
 
-def plan_of_a_claim(queue: Queue, limit: int) -> str:
+def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
     """EXPLAIN of the claim as its session runs it: prepared, with the generic plan."""
-    names: list[str] = []
-
-    def numbered(match: re.Match[str]) -> str:
-        if match[1] not in names:
-            names.append(match[1])
-        return f"${names.index(match[1]) + 1}"
-
-    text = re.sub(r"%\((\w+)\)s", numbered, query("claim_jobs", queue.store.schema)).replace("%%", "%")
+    text, names = numbered_query(name, queue.store.schema)
     known: dict[str, str] = {
         "pool": "'ours'::text",
         "task_ids": f"array[{next(iter(queue.store.register_tasks(['mail'])))}]",
@@ -51,10 +43,10 @@ def plan_of_a_claim(queue: Queue, limit: int) -> str:
         "per_queue": str(limit),
         "reach": str(max(100, limit)),
     }
-    arguments = ", ".join(known.get(name, "0" if name.startswith("walk") else "null") for name in names)
+    arguments = ", ".join(known.get(each, "0" if each.startswith("walk") else "null") for each in names)
     connection: psycopg.Connection[Any] = queue.store.connection
     with connection.transaction(force_rollback=True):
-        connection.execute(f"prepare plan_of_a_claim as {text}".encode())
+        connection.execute(b"prepare plan_of_a_claim as " + text)
         try:
             rows = connection.execute(f"explain (costs off) execute plan_of_a_claim({arguments})".encode()).fetchall()
         finally:
@@ -64,10 +56,11 @@ def plan_of_a_claim(queue: Queue, limit: int) -> str:
 
 @pytest.mark.parametrize("statistics", ["missing", "fresh"])
 @pytest.mark.parametrize("limit", [1, 500])
-def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int) -> None:
+@pytest.mark.parametrize("name", ["claim_jobs", "claim_unqueued_jobs"])
+def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int, name: str) -> None:
     if statistics == "fresh":
         backlog.run("analyze _private_jobs, _private_job_queues, _private_tasks")
-    plan = plan_of_a_claim(backlog, limit)
+    plan = plan_of_a_claim(backlog, limit, name)
 
     assert "Seq Scan on _private_jobs" not in plan
     assert "Seq Scan on _private_job_queues" not in plan
