@@ -53,6 +53,7 @@ complete -c gw -n '__fish_seen_subcommand_from run' -l recovery-delay -r -d 'How
 complete -c gw -n '__fish_seen_subcommand_from run' -l orphans-after -r -d 'How old the latest lock of a worker without a heartbeat, such as one of Node.js, must be to be taken away.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l resilient-flag -r -d 'A worker that runs a job with this flag may be silent for longer; may be repeated.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l resilient-multiplier -r -d 'How many times longer it may be silent.'
+complete -c gw -n '__fish_seen_subcommand_from run' -l processes -r -d 'Run so many worker processes under a supervisor, or auto: one for each processor.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l max-jobs -r -d 'End in order after this many jobs, for a supervisor to start afresh.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l max-lifetime -r -d 'End in order after this long.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l max-rss -r -d 'End in order when the process uses this much memory, such as 512M or 2G.'

@@ -131,6 +131,17 @@ def _count(smallest: int, largest: int) -> Callable[[object], int]:
     return read
 
 
+def _processes(raw: object) -> int:
+    if raw == "auto":
+        from gw_cli.supervision import usable_processors  # knows the system, and our settings
+
+        return usable_processors()
+    try:
+        return _count(1, 1000)(raw)
+    except ValueError:
+        raise ValueError("give a whole number from 1 to 1000, or auto") from None
+
+
 def _factor(raw: object) -> float:
     known = float(raw) if isinstance(raw, int | float) and not isinstance(raw, bool) else None
     if isinstance(raw, str) and re.fullmatch(r"[0-9]{1,7}([.][0-9]{1,6})?", raw):
@@ -368,6 +379,14 @@ RESILIENT_MULTIPLIER: Final = Setting[float](
     default=_CORE.resilient_multiplier,
     write=lambda value: f"{value:g}",
 )
+PROCESSES: Final = Setting[int | None](
+    name="processes",
+    metavar="N",
+    help="Run so many worker processes under a supervisor, or auto: one for each processor.",
+    read=_processes,
+    default=None,
+    write=_written_optional,
+)
 MAX_JOBS: Final = Setting[int | None](
     name="max-jobs",
     metavar="N",
@@ -508,6 +527,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     ORPHANS_AFTER,
     RESILIENT_FLAG,
     RESILIENT_MULTIPLIER,
+    PROCESSES,
     MAX_JOBS,
     MAX_LIFETIME,
     MAX_RSS,

@@ -72,7 +72,7 @@ def _say(text: str) -> None:
 # -- the log ---------------------------------------------------------------------------------------------------------
 
 
-class _Stream:
+class LogStream:
     """Where all sinks of a process write: whole lines, one write a batch.
 
     A signal's handler may log while its thread is in the middle of a write. So the lock lets the same thread in again,
@@ -85,7 +85,12 @@ class _Stream:
         self._closed = False
 
     def write(self, text: str) -> None:
-        rest = memoryview(text.encode("utf-8", "backslashreplace"))
+        """Write lines of our own."""
+        self.pass_on(text.encode("utf-8", "backslashreplace"))
+
+    def pass_on(self, lines: bytes) -> None:
+        """Write whole lines, perhaps another process's."""
+        rest = memoryview(lines)
         with self._lock:
             try:
                 while rest and not self._closed:
@@ -98,7 +103,7 @@ class _Stream:
 class _Sink:
     """Writes the messages of one scope that reach the level."""
 
-    def __init__(self, stream: _Stream, level: str) -> None:
+    def __init__(self, stream: LogStream, level: str) -> None:
         self._stream = stream
         self._least = LEVELS[level]
 
@@ -125,7 +130,7 @@ class _Sink:
 class TextSink(_Sink):
     """`[job(worker: task{id})] INFO: message`, as the ancestor writes it."""
 
-    def __init__(self, stream: _Stream, level: str, scope: Meta, *, colour: bool) -> None:
+    def __init__(self, stream: LogStream, level: str, scope: Meta, *, colour: bool) -> None:
         super().__init__(stream, level)
         where = visible(_where(scope))
         self._heads = {each: f"[{where}] {_label(each, colour)}: " for each in LEVELS}
@@ -148,7 +153,7 @@ class TextSink(_Sink):
 class JsonSink(_Sink):
     """One object a line: `ts`, `level`, `message`, the scope's keys, and `error` with type, message and places."""
 
-    def __init__(self, stream: _Stream, level: str, scope: Meta) -> None:
+    def __init__(self, stream: LogStream, level: str, scope: Meta) -> None:
         super().__init__(stream, level)
         self._scope = {key: _plain(value) for key, value in scope.items() if value is not None}
 
@@ -170,14 +175,29 @@ _PLACE: Final = "where the message of a batch belongs"
 
 
 def log_factory(
-    *, level: str, log_format: str, raw: BinaryIO | None = None, colour: bool | None = None
+    *,
+    level: str,
+    log_format: str,
+    raw: BinaryIO | None = None,
+    colour: bool | None = None,
+    stream: LogStream | None = None,
+    process: int | None = None,
 ) -> Callable[[Meta], Any]:
-    """Return what makes the sink of a scope: text, or JSON lines, on stderr unless told otherwise."""
-    stream = _Stream(_unbuffered_stderr() if raw is None else raw)
+    """Return what makes the sink of a scope: text, or JSON lines, on stderr unless told otherwise.
+
+    With `process` every line says which one of several processes wrote it.
+    """
+    stream = stream or log_stream(raw)
+    which: Meta = {} if process is None else {"process": process}
     if log_format == "json":
-        return lambda scope: JsonSink(stream, level, scope)
+        return lambda scope: JsonSink(stream, level, {**which, **scope})
     coloured = wants_colour(sys.stderr) if colour is None else colour
-    return lambda scope: TextSink(stream, level, scope, colour=coloured)
+    return lambda scope: TextSink(stream, level, {**which, **scope}, colour=coloured)
+
+
+def log_stream(raw: BinaryIO | None = None) -> LogStream:
+    """Return where the log goes: stderr unless told otherwise."""
+    return LogStream(_unbuffered_stderr() if raw is None else raw)
 
 
 def _unbuffered_stderr() -> Any:
@@ -212,6 +232,8 @@ def _frame_line(place: str) -> str:
 
 def _where(scope: Meta) -> str:
     label = scope.get("label") or "core"
+    if "process" in scope:
+        label = f"{label}#{scope['process']}"
     worker, task, job = scope.get("worker_id"), scope.get("task_identifier"), scope.get("job_id")
     if worker is None and task is None:
         return str(label)

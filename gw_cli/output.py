@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring
@@ -80,6 +81,14 @@ def records(rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Co
         _write(table(rows, columns, width=_terminal_width(), bold=wants_colour(sys.stdout)))
     else:
         _write(_tab_separated(rows, keys))
+
+
+def pass_on(lines: bytes) -> None:
+    """Write what a process of ours wrote, as it is; when nobody reads it any more, nothing."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(lines)
+        sys.stdout.buffer.flush()
 
 
 def flush() -> None:

@@ -132,6 +132,14 @@ if TYPE_CHECKING:
         Snooze as Snooze,
     )
     from gw_core.domain.plugins import Plugin as Plugin, Refuse as Refuse, Skip as Skip
+    from gw_core.domain.process_events import (
+        ProcessEnded as ProcessEnded,
+        ProcessesGivenUp as ProcessesGivenUp,
+        ProcessesKilled as ProcessesKilled,
+        ProcessReady as ProcessReady,
+        SupervisorStarted as SupervisorStarted,
+        SupervisorStopped as SupervisorStopped,
+    )
     from gw_core.domain.queue_report import (
         Count as Count,
         FoundJob as FoundJob,
@@ -212,6 +220,8 @@ if TYPE_CHECKING:
     )
     from gw_core.postgres.reports import Reports as Reports
     from gw_core.postgres.store import RemovedJob as RemovedJob
+    from gw_core.processes.lifeline import Lifeline as Lifeline
+    from gw_core.processes.supervisor import Supervisor as Supervisor
     from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
     from gw_core.worker.context import JobContext as JobContext, StopSignal as StopSignal
     from gw_core.worker.executables import ExecutableError as ExecutableError
@@ -371,6 +381,14 @@ _HOMES = {
         "SweepReport",
         "WorkerInfo",
     ),
+    "gw_core.domain.process_events": (
+        "ProcessEnded",
+        "ProcessReady",
+        "ProcessesGivenUp",
+        "ProcessesKilled",
+        "SupervisorStarted",
+        "SupervisorStopped",
+    ),
     "gw_core.domain.queue_report": (
         "Count",
         "FoundJob",
@@ -444,6 +462,8 @@ _HOMES = {
     ),
     "gw_core.postgres.reports": ("Reports",),
     "gw_core.postgres.store": ("RemovedJob",),
+    "gw_core.processes.lifeline": ("Lifeline",),
+    "gw_core.processes.supervisor": ("Supervisor",),
     "gw_core.runner": (
         "RunResult",
         "Runner",

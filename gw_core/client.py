@@ -90,6 +90,11 @@ class Client:
         """The schema the queue lives in."""
         return self._database.schema
 
+    @property
+    def is_embedded(self) -> bool:
+        """True when the database is one that is run for us, and may stop when the last client leaves."""
+        return self._database.conninfo.startswith("embedded:")
+
     def __enter__(self) -> Self:
         return self
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
-from gw_core.domain import events as e, schedule_events as c
+from gw_core.domain import events as e, process_events as p, schedule_events as c
 from gw_core.domain.durations import format_duration
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 
@@ -97,10 +97,14 @@ def stdlib_factory(scope: Meta) -> LogSink:
 
 
 class JobLog:
-    """Turns events into sentences; subscribe it with `attach`."""
+    """Turns events into sentences; subscribe it with `attach`.
 
-    def __init__(self, logger: Logger) -> None:
+    Without `announce` what it runs is told for those who look for a fault only: another process has said it.
+    """
+
+    def __init__(self, logger: Logger, *, announce: bool = True) -> None:
         self._core = logger.scope(label="core")
+        self._announce = self._core.info if announce else self._core.debug
         self._worker = logger.scope(label="worker")
         self._cron = logger.scope(label="cron")
 
@@ -145,7 +149,7 @@ class JobLog:
 
     def _pool_started(self, event: e.PoolStarted) -> None:
         names = ", ".join(f"'{task}'" for task in event.tasks) or "none"
-        self._core.info(f"Looking for jobs as {event.pool} with {event.concurrency} threads (task names: {names})")
+        self._announce(f"Looking for jobs as {event.pool} with {event.concurrency} threads (task names: {names})")
 
     def _pool_listening(self, event: e.PoolListening) -> None:
         self._core.debug(f"Listening for new jobs as {event.pool}")
@@ -184,14 +188,14 @@ class JobLog:
 
     def _recovery_announced(self, event: e.RecoveryAnnounced) -> None:
         if event.recovery is None:
-            self._core.info(
+            self._announce(
                 "Recovery is off: jobs of a crashed worker stay locked for up to four hours, unless a worker with "
                 "--recover or gw sweep gives them back"
             )
             return
         silence = format_duration(event.recovery.threshold)
         delay = format_duration(event.recovery.delay)
-        self._core.info(
+        self._announce(
             f"Recovery is on: jobs of a worker silent for {silence} are given back and may run {delay} later"
         )
 
@@ -281,8 +285,7 @@ class JobLog:
     # -- process ---------------------------------------------------------------------------------------------------
 
     def _signal_received(self, event: e.SignalReceived) -> None:
-        how = "stopping at once" if event.forced else "stopping when running jobs have ended; repeat to stop at once"
-        self._core.info(f"Received {event.signal}; {how}")
+        self._core.info(_signal_sentence(event))
 
     def _probe_started(self, event: e.ProbeStarted) -> None:
         pages = "/live, /ready and /metrics" if event.metrics else "/live and /ready"
@@ -296,9 +299,68 @@ class JobLog:
         self._core.error(f"A listener for '{event.name}' raised {type(error).__name__}: {error}", {"error": error})
 
 
-def _counted(number: int, noun: str) -> str:
+def _counted(number: int, noun: str, nouns: str | None = None) -> str:
     """Return a number with its noun."""
-    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
+    return f"1 {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
+
+
+class SupervisorLog:
+    """Turns what happens to worker processes into sentences; subscribe it with `attach`."""
+
+    def __init__(self, logger: Logger) -> None:
+        self._log = logger.scope(label="supervisor")
+
+    def attach(self, events: e.Events) -> None:
+        """Listen to everything there is a sentence for."""
+        reactions: Sequence[tuple[type[e.Event], Callable[[Any], None]]] = (
+            (p.SupervisorStarted, self._started),
+            (p.ProcessReady, self._ready),
+            (p.ProcessEnded, self._ended),
+            (p.ProcessesGivenUp, self._given_up),
+            (p.ProcessesKilled, self._killed),
+            (p.SupervisorStopped, self._stopped),
+            (e.SignalReceived, self._signal_received),
+            (e.MaintenanceFailed, self._failed),
+        )
+        for kind, reaction in reactions:
+            events.on(kind, reaction)
+
+    def _started(self, event: p.SupervisorStarted) -> None:
+        self._log.info(f"Starting {_counted(event.processes, 'worker process', 'worker processes')}")
+
+    def _ready(self, event: p.ProcessReady) -> None:
+        self._log.info(f"Process {event.number} is ready (pid {event.pid})")
+
+    def _ended(self, event: p.ProcessEnded) -> None:
+        what = f"Process {event.number} (pid {event.pid}) {event.how}"
+        if event.again_in is None:
+            tell = self._log.debug if event.in_order or event.ends_all else self._log.error
+            tell(f"{what}; it is not started again")
+        elif event.in_order:
+            self._log.info(f"{what}; it is replaced")
+        else:
+            self._log.warning(f"{what}; it is started again in {event.again_in.total_seconds():g} s")
+
+    def _given_up(self, event: p.ProcessesGivenUp) -> None:
+        self._log.error(f"Process {event.number} is of no use, so all are stopped: {event.reason}")
+
+    def _killed(self, event: p.ProcessesKilled) -> None:
+        numbers = ", ".join(map(str, event.numbers))
+        self._log.error(f"Killed what had not ended long after the grace period: {numbers}; a sweep frees their jobs")
+
+    def _stopped(self, event: p.SupervisorStopped) -> None:
+        self._log.info(f"All processes have ended: {event.reason}")
+
+    def _signal_received(self, event: e.SignalReceived) -> None:
+        self._log.info(_signal_sentence(event))
+
+    def _failed(self, event: e.MaintenanceFailed) -> None:
+        self._log.warning(f"{event.service} failed and will be tried again: {event.error}")
+
+
+def _signal_sentence(event: e.SignalReceived) -> str:
+    how = "stopping at once" if event.forced else "stopping when running jobs have ended; repeat to stop at once"
+    return f"Received {event.signal}; {how}"
 
 
 def _completed_sentence(outcome: Completed) -> str:

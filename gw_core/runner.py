@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -105,12 +105,14 @@ class Runner:
         max_connections: int = 10,
         migrate: bool = True,
         pg_bin: Path | None = None,
+        announce: bool = True,
         probe: ProbeSettings | None = None,
     ) -> None:
         self.events = events or Events()
         self.settings = settings or WorkerSettings()
         self.logger = logger or Logger()
-        JobLog(self.logger).attach(self.events)
+        self._announce = announce
+        JobLog(self.logger, announce=announce).attach(self.events)
         for plugin in plugins:
             plugin.attach(self.events)
         self._database = Database(
@@ -247,10 +249,11 @@ class Runner:
                 raise TaskLoadError("the task registry has no tasks; register at least one")
             return self._tasks
         loaded = load_folder(Path(self._tasks), strict=self.settings.strict)
-        for notice in loaded.notices:
-            self.logger.scope(label="tasks").info(notice)
-        for fault in loaded.faults:
-            self.logger.scope(label="tasks").error(str(fault))
+        if self._announce:
+            for notice in loaded.notices:
+                self.logger.scope(label="tasks").info(notice)
+            for fault in loaded.faults:
+                self.logger.scope(label="tasks").error(str(fault))
         if not loaded.registry.identifiers:
             raise TaskLoadError(
                 f"there is no task to run in {loaded.root}; add a file such as hello.py with def hello(payload)"
@@ -292,7 +295,7 @@ class Runner:
                     self.logger.scope(label="core").warning(warning)
                 return
             state.raise_unless_usable()
-            for warning in state.warnings():
+            for warning in state.warnings() if self._announce else ():
                 self.logger.scope(label="core").warning(warning)
 
     def _lock_renewal(self, pool: Pool) -> LockRenewal:

@@ -12,6 +12,7 @@ from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.exit_codes import ExitCode
 from gw_cli.frame import command, new_app
 from gw_cli.session import configured, open_client
+from gw_cli.supervision import NUMBER, UNANNOUNCED, as_worker, bind, supervise
 
 if TYPE_CHECKING:
     from gw_core import ProbeSettings, Runner, RunResult, TaskRegistry, WorkerSettings
@@ -46,6 +47,7 @@ def run(
     orphans_after: options.OrphansAfter = None,
     resilient_flag: options.ResilientFlag = None,
     resilient_multiplier: options.ResilientMultiplier = None,
+    processes: options.Processes = None,
     max_jobs: options.MaxJobs = None,
     max_lifetime: options.MaxLifetime = None,
     max_rss: options.MaxRss = None,
@@ -64,6 +66,8 @@ def run(
     pg_bin: options.PgBin = None,
     config: options.Config = None,
     schema_only: Annotated[bool, typer.Option("--schema-only", hidden=True)] = False,
+    process_number: Annotated[str | None, typer.Option(NUMBER, hidden=True)] = None,
+    unannounced: Annotated[bool, typer.Option(UNANNOUNCED, hidden=True)] = False,
 ) -> int:
     """Run jobs until told to stop, or with --once until none is left.
 
@@ -96,6 +100,7 @@ def run(
         orphans_after=orphans_after,
         resilient_flag=resilient_flag,
         resilient_multiplier=resilient_multiplier,
+        processes=processes,
         max_jobs=max_jobs,
         max_lifetime=max_lifetime,
         max_rss=max_rss,
@@ -113,7 +118,14 @@ def run(
     )
     if schema_only:
         return _only_the_schema(configuration)
-    runner = _runner(configuration, once=once)
+    if process_number is None:
+        if configuration[c.PROCESSES] is not None:
+            return supervise(configuration, once=once)
+        runner = _runner(configuration, once=once)
+    else:
+        line = as_worker()
+        runner = _runner(configuration, once=once, process=int(process_number), announce=not unannounced)
+        bind(runner, line)
     return _code(runner.run_once(cron=cron) if once else runner.run())
 
 
@@ -132,10 +144,14 @@ def _only_the_schema(configuration: c.Configuration) -> int:
     return ExitCode.OK
 
 
-def _runner(configuration: c.Configuration, *, once: bool) -> Runner:
+def _runner(
+    configuration: c.Configuration, *, once: bool, process: int | None = None, announce: bool = True
+) -> Runner:
     from gw_core import Logger, Runner
 
-    factory = diagnostics.log_factory(level=configuration[c.LOG_LEVEL], log_format=configuration[c.LOG_FORMAT])
+    factory = diagnostics.log_factory(
+        level=configuration[c.LOG_LEVEL], log_format=configuration[c.LOG_FORMAT], process=process
+    )
     if configuration[c.LOG_FORMAT] == "json":
         diagnostics.speak_through(factory({"label": "core"}))
     return Runner(
@@ -150,7 +166,8 @@ def _runner(configuration: c.Configuration, *, once: bool) -> Runner:
         watch=configuration[c.WATCH],
         max_connections=configuration[c.MAX_POOL_SIZE],
         pg_bin=configuration[c.PG_BIN],
-        probe=_probe(configuration),
+        probe=_probe(configuration, process),
+        announce=announce,
     )
 
 
@@ -179,12 +196,13 @@ def _settings(configuration: c.Configuration) -> WorkerSettings:
     )
 
 
-def _probe(configuration: c.Configuration) -> ProbeSettings | None:
-    """Return where probes are answered, if anywhere."""
+def _probe(configuration: c.Configuration, process: int | None) -> ProbeSettings | None:
+    """Return where probes are answered, if anywhere; of several processes each has the next port."""
     from gw_core import InvalidInputError, ProbeSettings
 
     port = configuration[c.PROBE_PORT]
     if port is not None:
+        port += process - 1 if port and process else 0
         return ProbeSettings(port=port, host=configuration[c.PROBE_HOST], metrics=configuration[c.METRICS])
     # What a file or the environment says for many workers may be more than this one asks for.
     for setting, is_wanted in ((c.METRICS, configuration[c.METRICS]), (c.PROBE_HOST, True)):

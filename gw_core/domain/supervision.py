@@ -1,0 +1,100 @@
+"""What becomes of a worker process that ended: is it started again, when, and when is it no use?"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+FIRST_PAUSE: Final = timedelta(seconds=0.25)
+LONGEST_PAUSE: Final = timedelta(seconds=30)
+
+SETTLED_AFTER: Final = timedelta(seconds=60)
+"""A process that lived this long counts as sound: what ends it later is a new trouble."""
+
+MOST_VAIN_STARTS: Final = 5
+"""How many processes in a row may end before they were ready, when no other one works, until it counts as no use."""
+
+SIGNALLED: Final = 128
+"""A shell shows an end by signal N as this plus N."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How a process ended: `code` is negative for a signal, as `subprocess` has it."""
+
+    code: int
+    was_ready: bool
+    lived: timedelta
+    quick_ends: int = 0
+    """How often it ended soon after its start, this time not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """What is known of the processes together when one of them ends."""
+
+    once: bool
+    hopeless: Collection[int]
+    """Exit codes after which starting again brings nothing: wrong settings, tasks that do not load."""
+    vain_starts: int
+    """How many ended in a row before they were ready, this one counted."""
+    others_work: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StartAgain:
+    """Start the process again after this pause."""
+
+    after: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveOut:
+    """Go on without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndAll:
+    """End the others too, with this exit code."""
+
+    reason: str
+    exit_code: int
+
+
+def what_next(end: End, fleet: Fleet) -> StartAgain | LeaveOut | EndAll:
+    """Return what becomes of a process that nobody asked to end."""
+    code = exit_code_of(end.code)
+    if end.code in fleet.hopeless:
+        return EndAll(f"it {told(end.code)}, and would end the same way again", code)
+    if fleet.once:
+        return LeaveOut()
+    if not end.was_ready and not fleet.others_work and fleet.vain_starts >= MOST_VAIN_STARTS:
+        return EndAll(f"{fleet.vain_starts} starts in a row were in vain; at last it {told(end.code)}", code or 1)
+    if end.code == 0 and end.was_ready:
+        return StartAgain(timedelta(0))
+    return StartAgain(pause_after(end.quick_ends))
+
+
+def pause_after(quick_ends: int) -> timedelta:
+    """Return how long to wait before starting again what ended soon after its start so many times before."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(quick_ends, 20)))
+
+
+def exit_code_of(code: int) -> int:
+    """Return the exit code that stands for an end, also for one by a signal."""
+    return SIGNALLED - code if code < 0 else code
+
+
+def told(code: int) -> str:
+    """Return in words how a process ended."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+    return f"was ended by {name}{hint}"

@@ -1,0 +1,175 @@
+"""One worker process, from its supervisor's side."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from gw_core.processes.lifeline import FORCE, READY, STOP
+
+PassOn = Callable[[str, bytes], None]
+"""Takes whole lines of "stdout" or "stderr"."""
+
+LONGEST_HELD: Final = 1 << 20
+"""Bytes of an unfinished line that are held back; a longer one is passed on in pieces."""
+
+_CHUNK: Final = 1 << 16
+_DRAIN: Final = 1.0
+"""Seconds for what an ended process wrote last; whatever it started may hold its pipes for ever."""
+
+
+class WorkerProcess:
+    """A process, the line to it, and two threads: one passes on what it writes, one waits for its end."""
+
+    def __init__(
+        self,
+        number: int,
+        command: Sequence[str],
+        *,
+        pass_on: PassOn,
+        on_ready: Callable[[WorkerProcess], None],
+        on_end: Callable[[WorkerProcess], None],
+    ) -> None:
+        self.number = number
+        self.is_ready = False
+        """Kept by the supervisor."""
+        self._began = time.monotonic()
+        self._pass_on = pass_on
+        self._on_ready = on_ready
+        self._on_end = on_end
+        self._line, theirs = socket.socketpair()
+        with theirs:
+            self._popen = subprocess.Popen(  # noqa: S603 - the program that is running, without a shell
+                list(command),
+                stdin=theirs.fileno(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                # A group of its own: Ctrl-C at the terminal reaches the supervisor only, which passes it on.
+                start_new_session=True,
+            )
+        self.pid = self._popen.pid
+        self._reader = threading.Thread(target=self._read, name=f"gw-lines-{number}", daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._wait, name=f"gw-process-{number}", daemon=True).start()
+
+    @property
+    def code(self) -> int | None:
+        """How it ended, negative for a signal; None while it runs."""
+        code: int | None = self._popen.returncode
+        return code
+
+    @property
+    def lived(self) -> timedelta:
+        """How long ago it was started."""
+        return timedelta(seconds=time.monotonic() - self._began)
+
+    def stop(self, reason: str) -> None:
+        """Ask it to stop in order."""
+        self._send(STOP + reason.replace("\n", " ").encode() + b"\n")
+
+    def force(self) -> None:
+        """End the grace period of its stop."""
+        self._send(FORCE + b"\n")
+
+    def kill(self) -> None:
+        """Kill it, and what it started in its group."""
+        if self._popen.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def _send(self, order: bytes) -> None:
+        with suppress(OSError):  # it has ended, which the thread that waits for it tells
+            self._line.sendall(order)
+
+    # -- its end -----------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        self._popen.wait()
+        with suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)  # wakes the reader, which reads what is left
+        self._reader.join(_DRAIN)
+        self._on_end(self)
+
+    # -- what it writes ----------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        popen = self._popen
+        assert popen.stdout is not None  # noqa: S101 - both are pipes, see above
+        assert popen.stderr is not None  # noqa: S101
+        pipes = {popen.stdout: _WholeLines("stdout", self._pass_on), popen.stderr: _WholeLines("stderr", self._pass_on)}
+        with selectors.DefaultSelector() as ready, self._line, popen.stdout, popen.stderr:
+            ready.register(self._line, selectors.EVENT_READ)
+            for pipe, lines in pipes.items():
+                ready.register(pipe, selectors.EVENT_READ, lines)
+            self._serve(ready)
+        for lines in pipes.values():
+            lines.end()
+
+    def _serve(self, ready: selectors.BaseSelector) -> None:
+        patience: float | None = None
+        until = float("inf")
+        while ready.get_map() and time.monotonic() < until:
+            found = ready.select(patience)
+            if patience is not None and not found:
+                return
+            for key, _ in found:
+                if not self._take(key):
+                    ready.unregister(key.fileobj)
+                    if key.fileobj is self._line:
+                        patience, until = 0.0, time.monotonic() + _DRAIN
+
+    def _take(self, key: selectors.SelectorKey) -> bool:
+        """Read what is there; False at the end."""
+        if key.fileobj is self._line:
+            return self._hear()
+        chunk = os.read(key.fd, _CHUNK)
+        lines: _WholeLines = key.data
+        lines.feed(chunk)
+        return bool(chunk)
+
+    def _hear(self) -> bool:
+        try:
+            said = self._line.recv(64)
+        except OSError:
+            return False
+        if READY.strip() in said:
+            self._on_ready(self)
+        return bool(said)
+
+
+class _WholeLines:
+    """Passes a stream on in whole lines, so that no other process writes into the middle of one."""
+
+    def __init__(self, channel: str, pass_on: PassOn) -> None:
+        self._channel = channel
+        self._pass_on = pass_on
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes; pass on the lines they complete."""
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            self._pass_on(self._channel, b"".join([*self._held, chunk[:end]]))
+            self._held, self._held_bytes = [], 0
+        if rest := chunk[end:]:
+            self._held.append(rest)
+            self._held_bytes += len(rest)
+        if self._held_bytes > LONGEST_HELD:
+            self.end()
+
+    def end(self) -> None:
+        """Pass on what came after the last line break, as a line."""
+        if self._held:
+            self._pass_on(self._channel, b"".join([*self._held, b"\n"]))
+            self._held, self._held_bytes = [], 0

@@ -1,0 +1,282 @@
+"""Several worker processes as one: started, replaced when one dies, stopped in order."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Protocol
+
+from gw_core.domain.events import Events, MaintenanceFailed, SignalReceived
+from gw_core.domain.process_events import (
+    ProcessEnded,
+    ProcessesGivenUp,
+    ProcessesKilled,
+    ProcessReady,
+    SupervisorStarted,
+    SupervisorStopped,
+)
+from gw_core.domain.supervision import (
+    LONGEST_PAUSE,
+    SETTLED_AFTER,
+    SIGNALLED,
+    End,
+    EndAll,
+    Fleet,
+    StartAgain,
+    exit_code_of,
+    told,
+    what_next,
+)
+from gw_core.log import Logger, SupervisorLog
+from gw_core.processes.process import PassOn, WorkerProcess
+from gw_core.signals import Signals
+
+AFTER_GRACE: Final = timedelta(seconds=1)
+"""How long after the grace period, or after a second signal, a process is killed that has not ended."""
+
+IN_ORDER: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
+"""How a process that was asked to stop ends; a service manager may have asked it as well."""
+
+
+class Command(Protocol):
+    """Makes the command line of a worker process."""
+
+    def __call__(self, number: int, *, announces: bool) -> Sequence[str]:
+        """Return the command of process `number`; one that announces says for all what they run."""
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """The place of one process, whichever process has it now."""
+
+    number: int
+    process: WorkerProcess | None = None
+    start_at: float | None = None
+    quick_ends: int = 0
+
+
+@dataclass(slots=True)
+class _Stop:
+    """That all shall end: why, with which code, and when those that have not are killed."""
+
+    reason: str
+    exit_code: int
+    kill_at: float | None
+
+
+class Supervisor:
+    """Runs worker processes until a signal, or with `once` until all have ended by themselves.
+
+    The first process is started alone: when it cannot run, none can, and its error is said once. The others follow
+    when it is ready. One that dies is started again, at once after an end in order, else with a growing pause. An exit
+    code among `hopeless`, or ends before any process was ready, end all. `pass_on` gets whole lines of what processes
+    write; it is called from several threads.
+
+    All state belongs to the thread that calls `run`; others put news into its queue.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        *,
+        processes: int,
+        grace_period: timedelta,
+        once: bool = False,
+        hopeless: Collection[int] = (),
+        pass_on: PassOn,
+        events: Events | None = None,
+        logger: Logger | None = None,
+        handle_signals: bool = True,
+    ) -> None:
+        self.events = events or Events()
+        SupervisorLog(logger or Logger()).attach(self.events)
+        self._command = command
+        self._grace = grace_period.total_seconds()
+        self._once = once
+        self._hopeless = hopeless
+        self._handle_signals = handle_signals
+        self._places = [_Place(number) for number in range(1, processes + 1)]
+        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._writing = threading.Lock()  # held while lines are passed on: one process at a time
+        self._pass_on_lines = pass_on
+        self._is_proven = False
+        self._vain_starts = 0
+        self._codes: list[int] = []
+        self._stop: _Stop | None = None
+
+    def run(self) -> int:
+        """Run until the end and return the exit code: the worst of the processes', or that of the signal."""
+        with Signals(lambda name: self._news.put(lambda: self._on_signal(name)), enabled=self._handle_signals):
+            self.events.emit(SupervisorStarted(processes=len(self._places)))
+            self._start(self._places[0])
+            while not self._is_over():
+                self._turn()
+        return self._end()
+
+    def stop(self, reason: str = "asked to stop") -> None:
+        """Ask for an orderly stop, from any thread; `run` returns when it is done."""
+        self._news.put(lambda: self._stop_all(reason, 0))
+
+    # -- one round -----------------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        """Take one piece of news, or do what has come due meanwhile."""
+        try:
+            self._news.get(timeout=self._until_due())()
+        except queue.Empty:
+            self._do_due()
+
+    def _until_due(self) -> float | None:
+        moments = [place.start_at for place in self._places]
+        moments.append(None if self._stop is None else self._stop.kill_at)
+        due = min((moment for moment in moments if moment is not None), default=None)
+        return None if due is None else max(0.0, due - time.monotonic())
+
+    def _do_due(self) -> None:
+        now = time.monotonic()
+        for place in self._places:
+            if place.start_at is not None and place.start_at <= now:
+                self._start(place)
+        if self._stop is not None and self._stop.kill_at is not None and self._stop.kill_at <= now:
+            self._kill(self._stop)
+
+    def _is_over(self) -> bool:
+        return all(place.process is None and place.start_at is None for place in self._places)
+
+    def _end(self) -> int:
+        stop = self._stop
+        worst = max((exit_code_of(code) for code in self._codes), default=0)
+        reason = "no job is left to run" if stop is None else stop.reason
+        code = worst or (0 if stop is None else stop.exit_code)
+        self.events.emit(SupervisorStopped(reason=reason, exit_code=code))
+        return code
+
+    # -- starting ------------------------------------------------------------------------------------------------------
+
+    def _start(self, place: _Place) -> None:
+        place.start_at = None
+        try:
+            place.process = WorkerProcess(
+                place.number,
+                self._command(place.number, announces=not self._is_proven),
+                pass_on=self._pass_on,
+                on_ready=lambda process: self._news.put(lambda: self._on_ready(place, process)),
+                on_end=lambda process: self._news.put(lambda: self._on_end(place, process)),
+            )
+        except OSError as error:
+            # The system has no room for one more process now; those that run go on.
+            if not self._is_proven:
+                raise
+            place.start_at = time.monotonic() + LONGEST_PAUSE.total_seconds()
+            self.events.emit(MaintenanceFailed(service=f"starting process {place.number}", error=error))
+
+    def _on_ready(self, place: _Place, process: WorkerProcess) -> None:
+        if place.process is not process:  # it has ended meanwhile
+            return
+        process.is_ready = True
+        self._vain_starts = 0
+        self.events.emit(ProcessReady(number=place.number, pid=process.pid))
+        if not self._is_proven and self._stop is None:
+            self._is_proven = True
+            for other in self._places[1:]:
+                self._start(other)
+
+    def _pass_on(self, channel: str, lines: bytes) -> None:
+        with self._writing:
+            self._pass_on_lines(channel, lines)
+
+    # -- ending --------------------------------------------------------------------------------------------------------
+
+    def _on_end(self, place: _Place, process: WorkerProcess) -> None:
+        code = process.code or 0
+        place.process = None
+        if self._stop is not None:
+            in_order = code in IN_ORDER
+            if not in_order:
+                self._codes.append(code)
+            self._tell_end(process, in_order=in_order, again_in=None)
+            return
+        self._vain_starts += not process.is_ready
+        next_step = what_next(self._end_of(place, process), self._fleet())
+        if isinstance(next_step, StartAgain):
+            place.quick_ends = 0 if process.lived > SETTLED_AFTER else place.quick_ends + (code != 0)
+            place.start_at = time.monotonic() + next_step.after.total_seconds()
+            self._tell_end(process, in_order=code == 0, again_in=next_step.after)
+            return
+        if self._once or isinstance(next_step, EndAll):
+            self._codes.append(code)
+        self._tell_end(process, in_order=code == 0, again_in=None, ends_all=isinstance(next_step, EndAll))
+        if isinstance(next_step, EndAll):
+            # What keeps the first of all from running it has said itself.
+            if self._is_proven or code not in self._hopeless:
+                self.events.emit(
+                    ProcessesGivenUp(number=place.number, reason=next_step.reason, exit_code=next_step.exit_code)
+                )
+            self._stop_all(f"process {place.number} cannot run", next_step.exit_code)
+
+    def _end_of(self, place: _Place, process: WorkerProcess) -> End:
+        lived = process.lived
+        return End(
+            code=process.code or 0,
+            was_ready=process.is_ready,
+            lived=lived,
+            quick_ends=0 if lived > SETTLED_AFTER else place.quick_ends,
+        )
+
+    def _fleet(self) -> Fleet:
+        return Fleet(
+            once=self._once,
+            hopeless=self._hopeless,
+            vain_starts=self._vain_starts,
+            others_work=any(place.process is not None and place.process.is_ready for place in self._places),
+        )
+
+    def _tell_end(
+        self, process: WorkerProcess, *, in_order: bool, again_in: timedelta | None, ends_all: bool = False
+    ) -> None:
+        self.events.emit(
+            ProcessEnded(
+                number=process.number,
+                pid=process.pid,
+                how=told(process.code or 0),
+                in_order=in_order,
+                again_in=again_in,
+                ends_all=ends_all,
+            )
+        )
+
+    def _on_signal(self, name: str) -> None:
+        self.events.emit(SignalReceived(signal=name, forced=self._stop is not None))
+        if self._stop is None:
+            self._stop_all(f"received {name}", SIGNALLED + signal.Signals[name])
+            return
+        if self._stop.kill_at is not None:
+            self._stop.kill_at = min(self._stop.kill_at, time.monotonic() + AFTER_GRACE.total_seconds())
+        for process in self._running():
+            process.force()
+
+    def _stop_all(self, reason: str, exit_code: int) -> None:
+        if self._stop is not None:
+            return
+        kill_at = time.monotonic() + self._grace + AFTER_GRACE.total_seconds()
+        self._stop = _Stop(reason, exit_code, kill_at)
+        for place in self._places:
+            place.start_at = None
+        for process in self._running():
+            process.stop(reason)
+
+    def _kill(self, stop: _Stop) -> None:
+        stop.kill_at = None
+        running = self._running()
+        for process in running:
+            process.kill()
+        if running:
+            self.events.emit(ProcessesKilled(numbers=tuple(process.number for process in running)))
+
+    def _running(self) -> list[WorkerProcess]:
+        return [place.process for place in self._places if place.process is not None]
