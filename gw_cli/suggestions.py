@@ -1,34 +1,47 @@
-"""Values for completion in a shell: quick, silent, and never more than a shell may read.
+"""The values a shell completes: at once from the last answer, or from the database within a fifth of a second.
 
-Loading the database driver takes most of the time a person at a Tab key has. So the answer comes from the last one when
-the database is slower, and a process of its own fetches the next.
+Loading the database driver takes longer than everything else together, so another process begins with it before this
+one has read the configuration. That process has no terminal and outlives this one: what it learns too late is there
+for the next Tab.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
+import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gw_cli import configuration as c, output
+if TYPE_CHECKING:
+    from pathlib import Path
 
-WHOLE_ANSWER_SECONDS: Final = 0.18
-"""How long a person at a Tab key is to wait, from the start of the program; its own work is part of it."""
+    from gw_cli.configuration import Configuration
+
+WHOLE_ANSWER_SECONDS: Final = 0.19
+"""How long a person at a Tab key is to wait, from the start of the program."""
 
 LONGEST_FETCH_SECONDS: Final = 5
 FRESH_SECONDS: Final = 5.0
 
 KINDS: Final = ("tasks", "queues", "keys", "workers")
-HARMLESS: Final = re.compile(r"[\w@%+=:,./-]+")
+HARMLESS: Final = r"[\w@%+=:,./-]+"
 """Names a shell takes as they are; another one is not offered, for what it would do as part of a command."""
+
+_fetchers: list[Fetcher] = []
+"""The process that has been started ahead, if any."""
+
+
+def ahead(arguments: Sequence[str]) -> None:
+    """Start what will be needed to answer these arguments."""
+    if arguments and arguments[0] in KINDS:
+        _fetchers.append(Fetcher())
 
 
 def suggest(arguments: Sequence[str]) -> int:
     """Print the values of a kind that begin like a word, one a line: `gw --complete KIND [PREFIX]`. Says no error."""
+    from gw_cli import output
+
     kind, prefix = (*arguments, "", "")[:2]
     if kind in KINDS:
         for name in _names(kind):
@@ -39,20 +52,28 @@ def suggest(arguments: Sequence[str]) -> int:
 
 
 def _names(kind: str) -> list[str]:
-    from gw_cli.session import configured
-
+    fetcher = _fetchers.pop() if _fetchers else Fetcher()
     try:
+        from gw_cli.session import configured
+
         configuration = configured()
         cache = _cache_file(configuration, kind)
         if not _is_fresh(cache):
-            _renew(configuration, kind, cache)
+            fetcher.fetch(configuration, kind, cache)
         return cache.read_text("utf-8").splitlines()
     except Exception:  # noqa: BLE001 - whoever presses Tab must see no error, whatever it is
         return []
+    finally:
+        fetcher.close()
 
 
-def _cache_file(configuration: c.Configuration, kind: str) -> Path:
+def _cache_file(configuration: Configuration, kind: str) -> Path:
     """Return where the names of this queue are kept; the folder is for us alone."""
+    import hashlib
+    from pathlib import Path
+
+    from gw_cli import configuration as c
+
     where = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     folder = Path(where) / "gw"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,19 +89,43 @@ def _is_fresh(cache: Path) -> bool:
         return False
 
 
-def _renew(configuration: c.Configuration, kind: str, cache: Path) -> None:
-    """Let another process ask the database, and wait for it as long as a person would."""
-    reading, writing = os.pipe()
-    if os.fork() == 0:
-        _fetch_and_end(configuration, kind, cache)
-    os.close(writing)
-    # The other process closes its end when it ends, and only then is there something to read: the end.
-    import select
+class Fetcher:
+    """Another process that asks the database, once it is told what."""
 
-    select.select([reading], [], [], max(0.0, WHOLE_ANSWER_SECONDS - time.process_time()))
+    def __init__(self) -> None:
+        self._began = time.monotonic() - time.process_time()
+        theirs, self._orders = os.pipe()
+        self._answers, answers = os.pipe()
+        if os.fork() == 0:
+            os.close(self._orders)
+            _fetch_and_end(theirs, answers)
+        os.close(theirs)
+        os.close(answers)
+
+    def fetch(self, configuration: Configuration, kind: str, cache: Path) -> None:
+        """Have the names of a kind written, and wait for it as long as a person would."""
+        import json
+        import select
+
+        from gw_cli import configuration as c
+
+        orders = [configuration[c.CONNECTION], configuration[c.SCHEMA], kind, str(cache)]
+        os.write(self._orders, json.dumps(orders).encode())
+        os.close(self._orders)
+        self._orders = -1
+        # The other process closes its end when it ends, and only then is there something to read: the end.
+        left = self._began + WHOLE_ANSWER_SECONDS - time.monotonic()
+        select.select([self._answers], [], [], max(0.0, left))
+
+    def close(self) -> None:
+        """Let the other process go; without orders it ends."""
+        for end in (self._orders, self._answers):
+            if end != -1:
+                os.close(end)
+        self._orders = self._answers = -1
 
 
-def _fetch_and_end(configuration: c.Configuration, kind: str, cache: Path) -> None:
+def _fetch_and_end(orders: int, answers: int) -> None:
     """Write what the database says, in a session of its own without anything of the terminal's; does not return."""
     import signal
 
@@ -90,23 +135,31 @@ def _fetch_and_end(configuration: c.Configuration, kind: str, cache: Path) -> No
         nowhere = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(nowhere, number)
-        _write(cache, _fetched(configuration, kind))
+        import json
+
+        from gw_core import known_names  # the slow part, while our parent reads the configuration
+
+        connection, schema, kind, cache = json.loads(_read_all(orders) or b"null") or sys.exit()
+        _write(cache, _fetched(known_names, connection, schema, kind))
     finally:
         os._exit(0)
 
 
-def _fetched(configuration: c.Configuration, kind: str) -> list[str]:
-    from gw_cli.session import open_client
-    from gw_core import NameKind
+def _read_all(number: int) -> bytes:
+    with open(number, "rb") as pipe:
+        return pipe.read()
 
-    if str(configuration[c.CONNECTION] or "").startswith("embedded:"):
+
+def _fetched(known_names: Any, connection: str | None, schema: str, kind: str) -> list[str]:
+    import re
+
+    if (connection or "").startswith("embedded:"):
         return []  # a Tab must not start a server
-    with open_client(configuration) as client:
-        return [name for name in client.care.names(NameKind(kind)) if HARMLESS.fullmatch(name)]
+    return [name for name in known_names(connection, schema, kind) if re.fullmatch(HARMLESS, name)]
 
 
-def _write(cache: Path, names: Sequence[str]) -> None:
-    new = cache.with_suffix(f".{os.getpid()}")
-    new.touch(mode=0o600)
-    new.write_text("".join(f"{name}\n" for name in names), "utf-8")
-    new.replace(cache)
+def _write(cache: str, names: Sequence[str]) -> None:
+    new = f"{cache}.{os.getpid()}"
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write("".join(f"{name}\n" for name in names))
+    os.replace(new, cache)

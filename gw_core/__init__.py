@@ -198,7 +198,6 @@ if TYPE_CHECKING:
         Batch as Batch,
         Care as Care,
         Locks as Locks,
-        NameKind as NameKind,
         Skipped as Skipped,
         SkipReason as SkipReason,
         Survey as Survey,
@@ -218,6 +217,7 @@ if TYPE_CHECKING:
         MigrationReport as MigrationReport,
         MigrationStep as MigrationStep,
     )
+    from gw_core.postgres.names import NameKind as NameKind, known_names as known_names
     from gw_core.postgres.reports import Reports as Reports
     from gw_core.postgres.store import RemovedJob as RemovedJob
     from gw_core.processes.lifeline import Lifeline as Lifeline
@@ -438,7 +438,6 @@ _HOMES = {
         "Batch",
         "Care",
         "Locks",
-        "NameKind",
         "SkipReason",
         "Skipped",
         "Survey",
@@ -459,6 +458,10 @@ _HOMES = {
         "MigrationPlan",
         "MigrationReport",
         "MigrationStep",
+    ),
+    "gw_core.postgres.names": (
+        "NameKind",
+        "known_names",
     ),
     "gw_core.postgres.reports": ("Reports",),
     "gw_core.postgres.store": ("RemovedJob",),

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from psycopg.rows import tuple_row
 
-from gw_core.domain.errors import TransientDatabaseError
 from gw_core.domain.job import JobSpec, check_count
 from gw_core.domain.job_state import JobFilter
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
+from gw_core.postgres.names import MOST_NAMES, NameKind, find_names
 from gw_core.postgres.schema_state import WORKERS_STEP, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translated
@@ -27,19 +27,6 @@ LONGEST_WAIT: Final = "10s"
 """How long a batch waits for a row that somebody else holds in an open transaction."""
 
 NOW: Final = timedelta()
-
-
-MOST_NAMES: Final = 200
-LONGEST_SEARCH: Final = "2s"
-
-
-class NameKind(StrEnum):
-    """What a shell can complete."""
-
-    TASKS = "tasks"
-    QUEUES = "queues"
-    KEYS = "keys"
-    WORKERS = "workers"
 
 
 class SkipReason(StrEnum):
@@ -203,13 +190,8 @@ class Care:
 
     def names(self, kind: NameKind, prefix: str = "", *, limit: int = MOST_NAMES) -> list[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; nothing when that takes long."""
-        values = {"prefix": prefix, "limit": limit}
-        try:
-            with self._transaction() as connection:
-                connection.execute("select set_config('statement_timeout', %s, true)", (LONGEST_SEARCH,))
-                return [row[0] for row in rows(connection, query(f"suggest_{kind}", self.schema), values)]
-        except TransientDatabaseError:
-            return []
+        with self.lender.connection() as connection:
+            return find_names(connection, self.schema, kind, prefix=prefix, limit=limit)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

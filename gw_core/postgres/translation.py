@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors as pg
-from psycopg_pool import PoolClosed, PoolTimeout
 
 from gw_core.domain.errors import (
     AuthenticationError,
@@ -72,7 +71,7 @@ def _without_state(error: BaseException) -> DatabaseError:
     if isinstance(error, psycopg.OperationalError) and ("authentication failed" in text or "does not exist" in text):
         # While connecting, the driver hands over libpq's text without the server's code.
         return AuthenticationError(f"the server refused the connection: {text}")
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | PoolTimeout | PoolClosed):
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return DatabaseUnavailableError(f"the database cannot be reached: {text}")
     return DatabaseError(f"the statement could not be run: {text}")
 
@@ -89,5 +88,5 @@ def translated(schema: str = "graphile_worker") -> Iterator[None]:
     """Raise our errors for the driver's inside the block."""
     try:
         yield
-    except (psycopg.Error, PoolTimeout, PoolClosed) as error:
+    except psycopg.Error as error:  # the pool's own errors among them
         raise translate(error, schema=schema) from error

@@ -1,0 +1,110 @@
+"""The program: finds the command, runs it, and turns whatever happens into words and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from gw_cli import diagnostics, output
+from gw_cli.app import COMPLETE
+from gw_cli.exit_codes import ExitCode, verdict
+from gw_core import GraphileWorkerError, __version__
+
+DEBUG = "--debug"
+ENDED_BY_SIGNAL = 128
+"""A shell shows an end by signal N as this plus N."""
+
+
+def main_program() -> NoReturn:
+    """Run `gw` with the arguments of the process and end the process."""
+    output.stand_in_for_closed_streams()
+    _end(program(sys.argv[1:]))
+
+
+def program(arguments: Sequence[str]) -> int:
+    """Run `gw` with these arguments and return the exit code."""
+    if list(arguments) in (["--version"], ["-V"]):
+        output.line(f"gw {__version__}")
+        return ExitCode.OK
+    if arguments[:1] == [COMPLETE]:
+        from gw_cli.suggestions import suggest
+
+        return suggest(arguments[1:])
+    arguments, debug = _without_debug(arguments)
+    try:
+        code = _invoke(arguments)
+        output.flush()
+        return code
+    except output.ReaderGone:
+        return ExitCode.BROKEN_PIPE
+    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the top: everything ends in words and a code
+        return _report(problem, debug=debug)
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """Take `--debug` out, wherever it stands before a `--`: it belongs to the program and not to a command."""
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    kept = [each for each in arguments[:end] if each != DEBUG]
+    return [*kept, *arguments[end:]], len(kept) < end or bool(os.environ.get("GW_DEBUG"))
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    import typer  # late: `gw --version` does without
+
+    from gw_cli.root import root_command
+
+    try:
+        result: Any = root_command()(args=list(arguments) or ["--help"], prog_name="gw", standalone_mode=False)
+    except typer.Exit as end:
+        return end.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except _usage_error() as mistake:
+        return _report_usage(mistake)
+    return result if isinstance(result, int) else ExitCode.OK
+
+
+def _usage_error() -> type[Exception]:
+    """Return Typer's base of all complaints about arguments, which has no public name in all its versions."""
+    import typer
+
+    base: type[Exception] = typer.BadParameter.__mro__[1]
+    return base
+
+
+def _report_usage(mistake: Any) -> int:
+    context = mistake.ctx
+    where = "gw" if context is None else context.command_path
+    message = mistake.format_message().rstrip(".")
+    diagnostics.error(f"{message[:1].lower()}{message[1:]}; see {where} --help")
+    return ExitCode.USAGE
+
+
+def _report(problem: BaseException, *, debug: bool) -> int:
+    code = verdict(problem)
+    if isinstance(problem, GraphileWorkerError):
+        diagnostics.error(str(problem))
+    elif code == ExitCode.INTERRUPTED:
+        diagnostics.error("interrupted")
+    elif isinstance(problem, OSError):
+        diagnostics.error(f"the system refused: {problem}")
+    else:
+        hint = "" if debug else f"; this is a fault in gw: run the same with {DEBUG} and report what it shows"
+        diagnostics.error(f"{type(problem).__name__}: {problem}{hint}")
+    if debug:
+        diagnostics.traceback_of(problem)
+    return code
+
+
+def _end(code: int) -> NoReturn:
+    """End the process; for an end by a signal by that very signal, so that the caller sees what happened."""
+    output.let_go()
+    if code > ENDED_BY_SIGNAL:
+        sys.stderr.flush()
+        signal.signal(code - ENDED_BY_SIGNAL, signal.SIG_DFL)
+        # As process 1 of a container nothing happens here, and the code below says the same.
+        os.kill(os.getpid(), code - ENDED_BY_SIGNAL)
+    sys.exit(int(code))
