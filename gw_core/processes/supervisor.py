@@ -122,6 +122,10 @@ class Supervisor:
         """Ask for an orderly stop, from any thread; `run` returns when it is done."""
         self._news.put(lambda: self._stop_all(reason, 0))
 
+    def force(self) -> None:
+        """End the grace period of a stop, from any thread."""
+        self._news.put(self._force_all)
+
     # -- one round -----------------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:
@@ -254,8 +258,11 @@ class Supervisor:
         self.events.emit(SignalReceived(signal=name, forced=self._stop is not None))
         if self._stop is None:
             self._stop_all(f"received {name}", SIGNALLED + signal.Signals[name])
-            return
-        if self._stop.kill_at is not None:
+        else:
+            self._force_all()
+
+    def _force_all(self) -> None:
+        if self._stop is not None and self._stop.kill_at is not None:
             self._stop.kill_at = min(self._stop.kill_at, time.monotonic() + AFTER_GRACE.total_seconds())
         for process in self._running():
             process.force()

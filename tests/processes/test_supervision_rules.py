@@ -1,0 +1,93 @@
+"""What becomes of a process that ended, as a rule of what is known."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from gw_core.domain.supervision import (
+    LONGEST_PAUSE,
+    MOST_VAIN_STARTS,
+    End,
+    EndAll,
+    Fleet,
+    LeaveOut,
+    StartAgain,
+    exit_code_of,
+    pause_after,
+    told,
+    what_next,
+)
+
+AT_ONCE = StartAgain(timedelta(0))
+SOON = StartAgain(pause_after(0))
+
+
+def an_end(code: int = 1, **options: Any) -> End:
+    return End(**{"code": code, "was_ready": True, "lived": timedelta(seconds=5), **options})
+
+
+def a_fleet(**options: Any) -> Fleet:
+    return Fleet(**{"once": False, "hopeless": (2, 8), "vain_starts": 0, "others_work": True, **options})
+
+
+IN_VAIN = {"was_ready": False}
+ALONE = {"others_work": False}
+
+
+@pytest.mark.parametrize(
+    ("end", "fleet", "expected"),
+    [
+        pytest.param(an_end(0), a_fleet(), AT_ONCE, id="after as many jobs as it was to run"),
+        pytest.param(an_end(-9), a_fleet(**ALONE), SOON, id="killed"),
+        pytest.param(an_end(-9, quick_ends=2), a_fleet(), StartAgain(pause_after(2)), id="killed again and again"),
+        pytest.param(an_end(-9, **IN_VAIN), a_fleet(vain_starts=99), SOON, id="in vain while others work"),
+        pytest.param(an_end(0, **IN_VAIN), a_fleet(), SOON, id="ended before it began"),
+        pytest.param(an_end(3, **IN_VAIN), a_fleet(vain_starts=4, **ALONE), SOON, id="in vain, but not too often"),
+        pytest.param(an_end(), a_fleet(once=True), LeaveOut(), id="dead in a single run"),
+        pytest.param(an_end(0), a_fleet(once=True), LeaveOut(), id="done in a single run"),
+    ],
+)
+def test_what_ended_is_started_again_or_left_out(end: End, fleet: Fleet, expected: object) -> None:
+    assert what_next(end, fleet) == expected
+
+
+@pytest.mark.parametrize(
+    ("end", "fleet", "code"),
+    [
+        pytest.param(an_end(8), a_fleet(), 8, id="its tasks do not load"),
+        pytest.param(an_end(2), a_fleet(once=True), 2, id="wrong settings in a single run"),
+        pytest.param(an_end(-11, **IN_VAIN), a_fleet(vain_starts=5, **ALONE), 139, id="it dies whenever it starts"),
+        pytest.param(an_end(0, **IN_VAIN), a_fleet(vain_starts=5, **ALONE), 1, id="it ends whenever it starts"),
+    ],
+)
+def test_what_starting_again_cannot_mend_ends_all(end: End, fleet: Fleet, code: int) -> None:
+    decision = what_next(end, fleet)
+
+    assert isinstance(decision, EndAll)
+    assert decision.exit_code == code
+
+
+def test_starts_in_vain_are_few_enough_to_be_told_within_seconds() -> None:
+    assert sum((pause_after(number) for number in range(MOST_VAIN_STARTS - 1)), timedelta()) < timedelta(seconds=5)
+
+
+@given(st.integers(0, 10_000))
+def test_pauses_grow_and_stay_within_a_bound(ends: int) -> None:
+    assert pause_after(ends) <= pause_after(ends + 1) <= LONGEST_PAUSE
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "shell"),
+    [
+        (7, "ended with exit code 7", 7),
+        (-11, "was ended by SIGSEGV", 139),
+        (-9, "was ended by SIGKILL, perhaps for want of memory", 137),
+        (-99, "was ended by signal 99", 227),
+    ],
+)
+def test_an_end_is_told_in_words_and_as_a_shell_shows_it(code: int, words: str, shell: int) -> None:
+    assert (told(code), exit_code_of(code)) == (words, shell)

@@ -1,0 +1,184 @@
+"""The supervisor, with processes that do nothing but live and die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from process_support import Supervised, quick_pauses, supervising, wait_until
+
+from gw_core import ProcessEnded, ProcessesGivenUp, ProcessesKilled, ProcessReady
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_pauses(monkeypatch)
+
+
+def stop(running: Supervised) -> int:
+    running.supervisor.stop("the test asked")
+    return running.end()
+
+
+# -- starting ------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_process_announces_and_the_others_follow_when_it_is_ready() -> None:
+    with Supervised({}, processes=3) as running:
+        running.heard.wait_for(ProcessReady, count=3)
+
+        assert running.commands == [(1, True), (2, False), (3, False)]
+        assert stop(running) == 0
+
+
+def test_when_the_first_cannot_run_no_other_is_tried() -> None:
+    with Supervised({"ready": False, "code": 8}, processes=3, hopeless=(8,)) as running:
+        assert running.end() == 8
+
+    assert running.commands == [(1, True)]
+    # Its own error is the one sentence about it.
+    assert [message for level, message in running.logged if level in ("warning", "error")] == []
+
+
+def test_processes_that_die_whenever_they_start_are_given_up() -> None:
+    with Supervised({"ready": False, "signal": signal.SIGSEGV}, processes=2) as running:
+        assert running.end() == 128 + signal.SIGSEGV
+
+    assert len(running.commands) == 5
+    assert [event.number for event in running.heard.of(ProcessesGivenUp)] == [1]
+
+
+# -- replacing -----------------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_is_killed_is_started_again_in_its_place() -> None:
+    with Supervised({}, processes=2) as running:
+        running.heard.wait_for(ProcessReady, count=2)
+        os.kill(running.pids()[1], signal.SIGKILL)
+        running.heard.wait_for(ProcessReady, count=3)
+
+        (ended,) = running.heard.of(ProcessEnded)
+        assert (ended.number, ended.in_order, "SIGKILL" in ended.how) == (2, False, True)
+        assert [number for number, _ in running.commands] == [1, 2, 2]
+        assert stop(running) == 0
+
+
+def test_a_process_that_ends_in_order_is_replaced_at_once() -> None:
+    with Supervised({"code": 0}, {}) as running:
+        running.heard.wait_for(ProcessReady, count=2)
+
+        (ended,) = running.heard.of(ProcessEnded)
+        assert (ended.in_order, ended.again_in) == (True, timedelta(0))
+
+
+def test_an_end_that_cannot_be_mended_ends_the_others_too() -> None:
+    with Supervised({}, {"code": 57}, processes=2, hopeless=(57,)) as running:
+        assert running.end() == 57
+
+    assert [event.number for event in running.heard.of(ProcessesGivenUp)] == [2]
+    assert len(running.last_words()) == 2
+
+
+def test_in_a_single_run_nothing_is_started_again_and_the_worst_code_counts(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    scripts = [{"waits_for": str(go), "code": code} for code in (0, 1, 0)]
+    with Supervised(*scripts, processes=3, once=True) as running:
+        running.heard.wait_for(ProcessReady, count=3)
+        go.touch()
+
+        assert running.end() == 1
+    assert len(running.commands) == 3
+
+
+# -- stopping ------------------------------------------------------------------------------------------------------
+
+
+def test_all_are_asked_to_stop_and_told_why() -> None:
+    with Supervised({}, processes=2) as running:
+        running.heard.wait_for(ProcessReady, count=2)
+        assert stop(running) == 0
+
+    assert [words["reasons"] for words in running.last_words()] == [["the test asked"]] * 2
+
+
+def test_a_second_signal_forces_all() -> None:
+    with Supervised({"stubborn": True}, processes=2) as running:
+        running.heard.wait_for(ProcessReady, count=2)
+        running.supervisor._news.put(lambda: running.supervisor._on_signal("SIGTERM"))
+        running.supervisor._news.put(lambda: running.supervisor._on_signal("SIGTERM"))
+
+        assert running.end() == 128 + signal.SIGTERM
+    assert [words["reasons"] for words in running.last_words()] == [["received SIGTERM", "force"]] * 2
+
+
+def test_what_does_not_end_is_killed_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervising, "AFTER_GRACE", timedelta(seconds=0.1))
+    with Supervised({"stubborn": "to the last"}, {}, processes=2, grace=0.1) as running:
+        running.heard.wait_for(ProcessReady, count=2)
+        asked_at = time.monotonic()
+
+        assert stop(running) == 128 + signal.SIGKILL
+        assert time.monotonic() - asked_at < 5
+    assert [event.numbers for event in running.heard.of(ProcessesKilled)] == [(1,)]
+
+
+def test_a_stop_while_one_waits_to_be_started_again_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gw_core.domain import supervision
+
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(seconds=60))
+    monkeypatch.setattr(supervision, "LONGEST_PAUSE", timedelta(seconds=60))
+    with Supervised({"code": 1}, processes=1) as running:
+        running.heard.wait_for(ProcessEnded)
+
+        assert stop(running) == 0
+
+
+def test_processes_hear_that_their_supervisor_is_gone() -> None:
+    with Supervised({}) as running:
+        running.heard.wait_for(ProcessReady)
+        (process,) = running.supervisor._running()
+        process._line.shutdown(2)
+        running.heard.wait_for(ProcessEnded)
+
+        assert process.code == 0
+
+
+# -- what they write -----------------------------------------------------------------------------------------------
+
+
+def test_lines_are_passed_on_whole(tmp_path: Path) -> None:
+    half = "x" * 40_000
+    script: dict[str, Any] = {"says": ["one ", "line\n", half, half, "\n", "the rest"]}
+    with Supervised(script, processes=2) as running:
+        running.heard.wait_for(ProcessReady, count=2)
+        stop(running)
+
+    written = [text for channel, text in running.written if channel == "stderr"]
+    assert all(text.endswith("\n") for text in written)
+    assert sorted("".join(written).splitlines()) == sorted(["one line", half + half, "the rest"] * 2)
+
+
+def test_a_line_without_end_does_not_grow_our_memory() -> None:
+    from gw_core.processes.process import LONGEST_HELD, _WholeLines
+
+    passed: list[bytes] = []
+    lines = _WholeLines("stderr", lambda channel, text: passed.append(text))
+    for _ in range(3 * LONGEST_HELD // 65_536):
+        lines.feed(b"x" * 65_536)
+
+    assert 2 <= len(passed) <= 3
+    assert max(map(len, passed)) < LONGEST_HELD + 2 * 65_536
+
+
+def test_the_stdin_of_a_process_is_empty_and_the_line_is_not_its() -> None:
+    with Supervised({}) as running:
+        running.heard.wait_for(ProcessReady)
+        stop(running)
+
+    wait_until(running.last_words)
+    assert [words["stdin"] for words in running.last_words()] == [""]
