@@ -1,1 +1,1 @@
-"""Where the operators' console will live, over gw_core's public names; there is none yet."""
+"""The operators' console, over gw_core's public names: what it shows, and the hands to mend it."""

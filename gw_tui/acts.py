@@ -1,0 +1,100 @@
+"""What an operator can have done, as values: each names what it hits, and jobs as they were seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gw_core import Job, JobSpec, QueueStatistics, Seen, SweepReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Let failed jobs run again now."""
+
+    jobs: Sequence[Seen]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reschedule:
+    """Change when and how jobs run; None keeps a value."""
+
+    jobs: Sequence[Seen]
+    run_at: datetime | timedelta | None = None
+    priority: int | None = None
+    attempts: int | None = None
+    max_attempts: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail:
+    """Fail jobs for good."""
+
+    jobs: Sequence[Seen]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Remove jobs as if they had been completed; the result holds them, for `Restore`."""
+
+    jobs: Sequence[Seen]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Add removed jobs again, each with a new id."""
+
+    jobs: Sequence[Job]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add:
+    """Add a job."""
+
+    spec: JobSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlock:
+    """Take every job and queue from workers that are dead."""
+
+    workers: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Give back the jobs of workers that went silent; with `dry_run` only say which."""
+
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountExactly:
+    """Count every job, which reads the whole table; it changes nothing and takes its time."""
+
+
+Act = Retry | Reschedule | Fail | Remove | Restore | Add | Unlock | Sweep | CountExactly
+
+
+@dataclass(frozen=True, slots=True)
+class Omitted:
+    """A job, or a worker, that an act left alone, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What an act did: to which jobs or workers, and which it left alone."""
+
+    done: Sequence[str] = ()
+    omitted: Sequence[Omitted] = ()
+    removed: Sequence[Job] = field(default=())
+    """The jobs as they were, for `Restore`."""
+    sweep: SweepReport | None = None
+    statistics: QueueStatistics | None = None

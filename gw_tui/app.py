@@ -1,0 +1,441 @@
+"""The console itself: modes, themes and keys, and what the threads tell put before the screen in front."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from textual import events, on
+from textual.app import App
+from textual.binding import BindingType
+from textual.filter import LineFilter, NoColor
+from textual.screen import Screen
+
+from gw_core import FlowMeter, Glance
+from gw_tui import clean, figures
+from gw_tui.acts import Act
+from gw_tui.connection_state import ConnectionState, Phase, Trouble
+from gw_tui.filters import NoControls, OnlyAscii
+from gw_tui.journal import Journal, Kind
+from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying
+from gw_tui.options import PERIODS, Options
+from gw_tui.palette import ConsoleCommands
+from gw_tui.poller import BLURRED, Poller
+from gw_tui.registry import BY_ID, EVERYWHERE, PLACE_OF, PLACES, Place, Situation
+from gw_tui.rings import Rings
+from gw_tui.screens.base import ConsoleScreen, bindings_of
+from gw_tui.source import Question, Source
+from gw_tui.themes import FALLBACK, NAMES, THEMES
+from gw_tui.widgets.connection_line import Standing
+
+HEARTBEAT: Final = 0.5
+"""How often ages and countdowns go on, in seconds."""
+
+
+def _screen_of(place: Place) -> ConsoleScreen:
+    module, name = place.home
+    try:
+        found = getattr(importlib.import_module(f"gw_tui.screens.{module}"), name)
+    except ModuleNotFoundError:
+        from gw_tui.screens.unready import UnreadyScreen
+
+        found = type(name, (UnreadyScreen,), {"PLACE": place.id})
+    screen: ConsoleScreen = found()
+    return screen
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    generation: int = 0
+    question: Question | None = None
+
+
+class ConsoleApp(App[None]):
+    """The operators' console over a source; `run()` shows it until the operator leaves."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "gw"
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
+        place.id: partial(_screen_of, place) for place in PLACES
+    }
+    COMMANDS = {ConsoleCommands}  # noqa: RUF012 - see below
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as the base class has it
+        (0, "-narrow"),
+        (100, "-normal"),
+        (140, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - see above
+        (0, "-short"),
+        (30, "-tall"),
+    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(EVERYWHERE)
+
+    def __init__(
+        self, source: Source, options: Options | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.options = options or Options()
+        self._own_filters: list[LineFilter] = [NoControls()]
+        if self.options.ascii:
+            self._own_filters.append(OnlyAscii())
+        if not self.options.colour:
+            self._own_filters.append(NoColor())
+        super().__init__(ansi_color=None if self.options.colour else True)
+        self.no_color = not self.options.colour
+        self.source = source
+        self.clock = clock
+        self.period = self.options.period
+        self.connection = ConnectionState()
+        self.journal = Journal()
+        self.rings = Rings()
+        self.glance: Glance | None = None
+        self.cost: float | None = None
+        self.last_act: Acted | None = None
+        self.flow_meter = FlowMeter()
+        self._poller = Poller(source, self.post_message, period=self.period)
+        self._asked = _Asked()
+        self._answer: Answered | None = None
+        self._phase = Phase.CONNECTING
+        self._paused_at: float | None = None
+        self._hears = True
+        self._is_blurred = False
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return what every line goes through before it is written; ours come last."""
+        return [*super().get_line_filters(), *self._own_filters]
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return our colours for themes that lack them."""
+        return dict(FALLBACK)
+
+    # -- begin and end ---------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Begin."""
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = self.options.theme if self.options.theme in self.available_themes else NAMES[0]
+        if self.options.keys:
+            self.set_keymap({name: ",".join(keys.split()) for name, keys in self.options.keys.items()})
+        self.note(Kind.CONSOLE, f"console started on {self.source.target.where}")
+        self.switch_mode(self.options.screen if self.options.screen in PLACE_OF else PLACES[0].id)
+        self._poller.start()
+        self.set_interval(HEARTBEAT, self._beat)
+
+    async def on_unmount(self) -> None:
+        """Let go of the database; whatever it does, this ends."""
+        await asyncio.to_thread(self._poller.stop)
+
+    # -- what the threads tell -------------------------------------------------------------------------------------
+
+    @on(Heard)
+    def _heard(self, message: Heard) -> None:
+        self.glance, self.cost = message.glance, message.took
+        self.connection = self.connection.heard(self.clock())
+        self._poller.listener.reached()
+        self._measure(message.glance)
+        self._follow_phase()
+        if self._paused_at is None and (screen := self.front) is not None:
+            screen.show_glance(message.glance)
+        self.draw_frame()
+
+    @on(Answered)
+    def _answered(self, message: Answered) -> None:
+        if message.generation != self._asked.generation:
+            return
+        self._answer = message
+        if self._paused_at is None and (screen := self.front) is not None:
+            screen.show_answer(message.question, message.answer)
+
+    @on(Hindered)
+    def _hindered(self, message: Hindered) -> None:
+        self.note(Kind.TROUBLE, f"{message.trouble}: {message.sentence}", is_bad=True)
+        if message.question is not None and message.generation == self._asked.generation and self.front is not None:
+            self.front.show_trouble(message.trouble, message.sentence)
+
+    @on(Lost)
+    def _lost(self, message: Lost) -> None:
+        before = self.connection.sentence
+        self.connection = self.connection.lost(
+            self.clock(), message.trouble, message.sentence, retry_in=message.retry_in
+        )
+        if message.sentence != before:
+            self.note(Kind.CONNECTION, message.sentence, is_bad=True)
+        self._follow_phase()
+        self.draw_frame()
+
+    @on(Trying)
+    def _trying(self) -> None:
+        self.connection = self.connection.trying()
+        self.draw_frame()
+
+    @on(Announced)
+    def _announced(self, message: Announced) -> None:
+        self.note(Kind.JOBS, f"{figures.counted(message.jobs, 'job')} announced")
+
+    @on(Hearing)
+    def _hearing(self, message: Hearing) -> None:
+        if self._hears and not message.hears:
+            self.note(Kind.CONNECTION, f"announcements are not heard: {message.sentence}", is_bad=True)
+        self._hears = message.hears
+
+    @on(Acted)
+    def _acted(self, message: Acted) -> None:
+        self.last_act = message
+        self._poller.reader.hurry()
+        if self.front is not None:
+            self.front.show_acted(message)
+
+    # -- what the screens ask and do -------------------------------------------------------------------------------
+
+    @property
+    def front(self) -> ConsoleScreen | None:
+        """The screen in front, dialogs left aside."""
+        return next((each for each in reversed(self.screen_stack) if isinstance(each, ConsoleScreen)), None)
+
+    @property
+    def now(self) -> datetime:
+        """The moment of the database's clock, as far as it is known; goes on while the database is away."""
+        if self.glance is None or self.connection.heard_at is None:
+            return datetime.now(UTC)
+        return self.glance.at + timedelta(seconds=max(0.0, self.clock() - self.connection.heard_at))
+
+    @property
+    def phase(self) -> Phase:
+        """How the console stands with its database."""
+        return self.connection.phase(self.clock(), self._pace)
+
+    def ask(self, screen: ConsoleScreen) -> None:
+        """Ask a screen's question from now on, when it is in front."""
+        if screen is self.front:
+            self._asked = _Asked(self._asked.generation + 1, screen.question())
+            self._answer = None
+            self._poller.reader.ask(self._asked.question, self._asked.generation)
+
+    def came_to_front(self, screen: ConsoleScreen) -> None:
+        """A screen is in front from now on."""
+        self.ask(screen)
+        if self.glance is not None:
+            screen.show_glance(self.glance)
+        self.draw_frame()
+
+    def act(self, act: Act) -> None:
+        """Have something done; the answer comes as `Acted`."""
+        self._poller.actor.do(act)
+
+    def note(self, kind: Kind, words: str, *, is_bad: bool = False) -> None:
+        """Keep an entry in the journal."""
+        self.journal.note(self.now, kind, words, is_bad=is_bad)
+
+    def situation(self, *, has_row: bool, has_changes: bool) -> Situation:
+        """Return what decides which commands are possible."""
+        phase = self.phase
+        return Situation(
+            is_live=phase is Phase.LIVE,
+            is_down=phase in (Phase.DOWN, Phase.RETRYING, Phase.REFUSED, Phase.NO_SCHEMA, Phase.CONNECTING),
+            is_read_only=self.is_read_only,
+            has_row=has_row,
+            has_changes=has_changes,
+        )
+
+    @property
+    def is_read_only(self) -> bool:
+        """True when nothing can be changed: asked for, or because the server takes no writes."""
+        return self.options.read_only or self.source.target.is_read_only or self._follows_another
+
+    @property
+    def _follows_another(self) -> bool:
+        return self.glance is not None and self.glance.server.in_recovery
+
+    # -- the frame -------------------------------------------------------------------------------------------------
+
+    @property
+    def _pace(self) -> float:
+        return self.period * (BLURRED if self._is_blurred else 1.0)
+
+    def _beat(self) -> None:
+        self._follow_phase()
+        self.draw_frame()
+        if (screen := self.front) is not None and screen.is_mounted and self._paused_at is None:
+            screen.show_time()
+
+    def _follow_phase(self) -> None:
+        phase = self.phase
+        if phase is not self._phase:
+            self._phase = phase
+            if phase in (Phase.LIVE, Phase.STALE):
+                self.note(Kind.CONNECTION, f"connection {phase}", is_bad=phase is Phase.STALE)
+            self.refresh_bindings()
+
+    def _measure(self, glance: Glance) -> None:
+        flow = self.flow_meter.read(glance)
+        second = glance.at.timestamp()
+        if flow is not None:
+            self.rings.done.add(second, flow.done)
+            self.rings.added.add(second, flow.added)
+            self.rings.changed.add(second, flow.changed)
+        self.rings.age.add(second, 0.0 if glance.backlog_age is None else glance.backlog_age.total_seconds())
+
+    def draw_frame(self) -> None:
+        """Draw the lines around the screen."""
+        screen = self.front
+        if screen is None:
+            return
+        phase = self.phase
+        tables = [table for table in screen.query("KeyedTable") if hasattr(table, "waiting")]
+        target = self.source.target
+        standing = Standing(
+            phase=phase,
+            target=self._where(target.where),
+            schema=target.schema,
+            mode="READ-ONLY" if self.is_read_only else "READ-WRITE",
+            environment=self.options.environment,
+            period=self._pace,
+            cost=self.cost,
+            clock=figures.clock(self.now) if self.glance is not None else "",
+            paused_for=None if self._paused_at is None else self.clock() - self._paused_at,
+            hears=self._hears,
+            waiting=sum(table.waiting for table in tables),
+        )
+        screen.frame(standing, self._banner(phase), dimmed=phase not in (Phase.LIVE, Phase.STALE))
+
+    def _where(self, described: str) -> str:
+        if self.glance is None:
+            return described
+        server = self.glance.server
+        return f"{server.user}@{server.host or 'local'}/{server.database}"
+
+    def _banner(self, phase: Phase) -> str:
+        words = clean.line(self.connection.sentence, 300)
+        now = self.clock()
+        attempt = f"try {self.connection.attempt + 1}"
+        match phase:
+            case Phase.DOWN:
+                left = self.connection.next_try_in(now) or 0.0
+                return f"✖ DOWN: {words}. Next try in {left:.0f} s ({attempt}); r tries now."
+            case Phase.RETRYING:
+                return f"↻ RETRYING ({attempt}): {words}"
+            case Phase.REFUSED:
+                return f"✖ REFUSED: {words}. Mend that, then press r."
+            case Phase.NO_SCHEMA:
+                return f"✖ NO SCHEMA: {words}"
+            case Phase.STALE:
+                return f"! STALE: no answer for {self.connection.silent_for(now) or 0.0:.0f} s."
+            case _:
+                return self._warning()
+
+    def _warning(self) -> str:
+        if self.glance is not None and self.glance.schema.rows_hidden:
+            user = clean.line(self.glance.server.user, 60)
+            return f"! Row level security hides rows from {user}; this is not all. gw doctor says what to do."
+        return ""
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Tell whether a command is possible now; Textual asks before it shows or runs one."""
+        command = BY_ID.get(action)
+        if command is None or not command.is_everywhere:
+            return True
+        return command.possible(self.situation(has_row=False, has_changes=False))
+
+    def action_go(self, place: str) -> None:
+        """Go to a screen."""
+        self.switch_mode(place)
+
+    def action_reconnect(self) -> None:
+        """Try to reach the database now."""
+        self._poller.reader.hurry()
+
+    def action_pause(self) -> None:
+        """Stop drawing, or go on."""
+        if self._paused_at is None:
+            self._paused_at = self.clock()
+        else:
+            self._paused_at = None
+            self._show_again()
+        self.draw_frame()
+
+    def action_faster(self) -> None:
+        """Look more often."""
+        self._set_period(max((each for each in PERIODS if each < self.period), default=PERIODS[0]))
+
+    def action_slower(self) -> None:
+        """Look less often."""
+        self._set_period(min((each for each in PERIODS if each > self.period), default=PERIODS[-1]))
+
+    def action_zoom(self) -> None:
+        """Give the focused panel the whole screen, or take it back."""
+        if self.screen.maximized is not None:
+            self.screen.minimize()
+        elif self.screen.focused is not None:
+            self.screen.maximize(self.screen.focused)
+
+    def action_help(self) -> None:
+        """Show the keys of the screen in front."""
+        from gw_tui.screens.help import HelpScreen
+
+        screen = self.front
+        if screen is not None and self.screen is screen:
+            place = PLACE_OF.get(screen.TAB or screen.PLACE, PLACES[0])
+            self.push_screen(HelpScreen(place.title, place.help, screen.active_bindings))
+
+    def action_palette(self) -> None:
+        """Find a command by its name."""
+        self.action_command_palette()
+
+    def action_next_theme(self) -> None:
+        """Take the next theme."""
+        names = self.theme_names
+        place = names.index(self.theme) if self.theme in names else -1
+        self.use_theme(names[(place + 1) % len(names)])
+
+    def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
+        """Save the screen as an SVG file."""
+        saved = self.save_screenshot(filename, path)
+        self.notify(f"Saved {saved}", markup=False)
+
+    @property
+    def theme_names(self) -> list[str]:
+        """The themes there are, ours first."""
+        return [*NAMES, *sorted(set(self.available_themes) - set(NAMES))]
+
+    def use_theme(self, name: str) -> None:
+        """Show everything in other colours."""
+        self.theme = name
+
+    def _set_period(self, period: float) -> None:
+        self.period = period
+        self._poller.reader.pace(self._pace)
+        self.draw_frame()
+
+    def _show_again(self) -> None:
+        """Show what was heard while nothing was drawn."""
+        screen = self.front
+        if screen is None:
+            return
+        if self.glance is not None:
+            screen.show_glance(self.glance)
+        if self._answer is not None:
+            screen.show_answer(self._answer.question, self._answer.answer)
+
+    def on_app_blur(self, _: events.AppBlur) -> None:
+        """Look less often while nobody does."""
+        if self.options.pause_unfocused:
+            self._is_blurred = True
+            self._poller.reader.pace(self._pace)
+
+    def on_app_focus(self, _: events.AppFocus) -> None:
+        """Look at once: somebody does again."""
+        if self._is_blurred:
+            self._is_blurred = False
+            self._poller.reader.pace(self._pace)
+
+
+__all__ = ["ConsoleApp", "Trouble"]

@@ -1,0 +1,97 @@
+"""Write numbers, spans and moments short enough for a screen, each saying how good it is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gw_core import Count
+
+NOTHING: Final = "\N{EN DASH}"
+PLAIN_BELOW: Final = 10_000
+_SIZES: Final = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+_MARKS: Final = {"exact": ("", ""), "at least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}
+
+
+def number(value: float) -> str:
+    """Return a count in at most six characters: `2,000`, `12.3k`, `4.00M`."""
+    if abs(value) < PLAIN_BELOW:
+        return f"{round(value):,}"
+    size, unit = next((size, unit) for size, unit in _SIZES if abs(value) >= size)
+    return f"{_three_digits(value / size)}{unit}"
+
+
+def count(found: Count) -> str:
+    """Return a count that says how good it is: `2,000` exact, `~4.00M` an estimate, `~40?` rough, `1,000+` at least."""
+    before, after = _MARKS[found.quality.value]
+    return f"{before}{number(found.value)}{after}"
+
+
+def rate(per_second: float | None) -> str:
+    """Return so many a second: `45/s`, `0.2/s`, `1.20k/s`."""
+    if per_second is None:
+        return NOTHING
+    shown = f"{per_second:.1f}" if 0 < abs(per_second) < PLAIN_BELOW / 1_000 else number(per_second)
+    return f"{shown}/s"
+
+
+def span(value: timedelta | None) -> str:
+    """Return a span in its two largest units: `4.2s`, `38s`, `9m02s`, `6h06m`, `3d04h`, `41d`."""
+    if value is None:
+        return NOTHING
+    seconds = value.total_seconds()
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+    if seconds < 9.95:
+        return f"{sign}{seconds:.1f}s"
+    whole = round(seconds)
+    for unit, size, smaller, part in (("d", 86_400, "h", 3_600), ("h", 3_600, "m", 60), ("m", 60, "s", 1)):
+        if whole >= size:
+            units, rest = divmod(whole, size)
+            return f"{sign}{units}{unit}" + ("" if units > 30 else f"{rest // part:02d}{smaller}")
+    return f"{sign}{whole}s"
+
+
+def until(moment: datetime | None, now: datetime) -> str:
+    """Return where a moment lies: `in 54s`, or `2m07s ago`."""
+    if moment is None:
+        return NOTHING
+    away = moment - now
+    return f"in {span(away)}" if away > timedelta() else f"{span(-away)} ago"
+
+
+def clock(moment: datetime | None) -> str:
+    """Return the time of day in UTC: `14:52:07Z`."""
+    return NOTHING if moment is None else f"{moment.astimezone(UTC):%H:%M:%SZ}"
+
+
+def day(moment: datetime | None, now: datetime) -> str:
+    """Return a moment in UTC, without its date when that is today's."""
+    if moment is None:
+        return NOTHING
+    shown, today = moment.astimezone(UTC), now.astimezone(UTC)
+    if shown.date() == today.date():
+        return f"{shown:%H:%M:%S}"
+    return f"{shown:%d %b %H:%M}" if shown.year == today.year else f"{shown:%Y-%m-%d}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes: `214 B`, `3.1 GiB`."""
+    left = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if left < 1024:
+            return f"{left:.0f} {unit}" if unit == "B" else f"{left:.1f} {unit}"
+        left /= 1024
+    return f"{left:.1f} TiB"
+
+
+def counted(count: int, what: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _three_digits(value: float) -> str:
+    for places, least in ((2, 9.995), (1, 99.95)):
+        if abs(value) < least:
+            return f"{value:.{places}f}"
+    return f"{value:.0f}"

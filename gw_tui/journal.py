@@ -1,0 +1,66 @@
+"""What this console saw and did, as far back as fits."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+MOST: Final = 5_000
+
+
+class Kind(StrEnum):
+    """What an entry is about."""
+
+    CONNECTION = "connection"
+    JOBS = "jobs"
+    """Jobs were announced."""
+    ACT = "act"
+    TROUBLE = "trouble"
+    CONSOLE = "console"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that was seen or done; the words may hold data and are cleaned where they are shown."""
+
+    number: int
+    at: datetime
+    kind: Kind
+    words: str
+    is_bad: bool = False
+
+    def as_json(self) -> str:
+        """Return the entry as JSON on one line."""
+        at = self.at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        record = {"at": at, "kind": self.kind.value, "words": self.words, "is_bad": self.is_bad}
+        return json.dumps(record)
+
+
+class Journal:
+    """A ring of entries, newest last."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._entries: deque[Entry] = deque(maxlen=most)
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def newest_first(self) -> Iterator[Entry]:
+        """Yield the entries from the newest back."""
+        return reversed(self._entries)
+
+    def note(self, at: datetime, kind: Kind, words: str, *, is_bad: bool = False) -> Entry:
+        """Keep an entry and return it."""
+        self._number += 1
+        entry = Entry(self._number, at, kind, words, is_bad)
+        self._entries.append(entry)
+        return entry

@@ -1,0 +1,34 @@
+"""What the operator chose when starting the console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+PERIODS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""How often the console can look, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How the console shows itself; `keys` are the user's own, by command."""
+
+    period: float = 1.0
+    environment: str = ""
+    """The name of the environment, shown as a badge."""
+    read_only: bool = False
+    screen: str = "overview"
+    filter: str = ""
+    theme: str = "gw-dark"
+    ascii: bool = False
+    colour: bool = True
+    mouse: bool = True
+    show_payload: bool = True
+    pause_unfocused: bool = True
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_production(self) -> bool:
+        """True when every act shall be asked about, because of what the environment is called."""
+        return self.environment.lower().startswith("prod")

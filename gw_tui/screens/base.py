@@ -1,0 +1,157 @@
+"""What all screens have in common: the frame around them, what they ask, and how they are told the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widgets import Static
+
+from gw_tui.connection_state import Trouble
+from gw_tui.registry import BY_ID, Command, Situation, known_on
+from gw_tui.widgets.connection_line import Banner, ConnectionLine, Standing, TabBar
+from gw_tui.widgets.key_bar import KeyBar
+from gw_tui.widgets.keyed_table import KeyedTable
+
+if TYPE_CHECKING:
+    from gw_core import Glance
+    from gw_tui.app import ConsoleApp
+    from gw_tui.messages import Acted
+    from gw_tui.source import Question
+
+LEAST_WIDTH, LEAST_HEIGHT = 60, 20
+
+
+def bindings_of(commands: Iterable[Command]) -> list[BindingType]:
+    """Return the bindings of these commands; their ids let the user choose other keys."""
+    return [
+        Binding(",".join(command.keys), command.action, command.label, show=command.rank is not None, id=command.id)
+        for command in commands
+    ]
+
+
+class ConsoleScreen(Screen[None]):
+    """A screen of the console. Subclasses say where they stand (`PLACE`), lay out `body`, and take what they asked for.
+
+    A command of the registry works on a screen that has its `action_…`; where there is none it is not offered.
+    """
+
+    PLACE: ClassVar[str] = ""
+    TAB: ClassVar[str] = ""
+    """The tab shown as active, where that is not the screen's own."""
+
+    AUTO_FOCUS = "KeyedTable"
+
+    def __init_subclass__(cls) -> None:
+        own = [command for command in known_on(cls.PLACE) if not command.is_everywhere]
+        cls.BINDINGS = [*bindings_of(own), *cls.__dict__.get("BINDINGS", ())]
+        super().__init_subclass__()
+
+    def compose(self) -> ComposeResult:
+        """Lay out the frame."""
+        yield TabBar(self.TAB or self.PLACE)
+        yield ConnectionLine()
+        yield Banner()
+        with Vertical(id="body"):
+            yield from self.body()
+        yield Static("", id="too-small", markup=False)
+        yield KeyBar()
+
+    # -- for subclasses --------------------------------------------------------------------------------------------
+
+    def body(self) -> ComposeResult:
+        """Lay out what is between the frame's lines."""
+        yield from ()
+
+    def question(self) -> Question | None:
+        """Return what to ask beside the glance, now and at each tick; None asks nothing."""
+        return None
+
+    def show_glance(self, glance: Glance) -> None:
+        """Draw what the hot look brought."""
+
+    def show_answer(self, question: Question, answer: object) -> None:
+        """Draw the answer to this screen's question."""
+
+    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+        """Say that this screen's question could not be answered; the connection lives."""
+
+    def show_acted(self, acted: Acted) -> None:
+        """Take note of what became of an act, given on this screen or another."""
+
+    def show_time(self) -> None:
+        """Let ages go on, twice a second; also while the database is away."""
+
+    @property
+    def has_row(self) -> bool:
+        """True when the cursor is on something."""
+        focused = self.focused
+        return isinstance(focused, KeyedTable) and focused.highlighted is not None
+
+    # -- the frame -------------------------------------------------------------------------------------------------
+
+    @property
+    def console(self) -> ConsoleApp:
+        """The app."""
+        return cast("ConsoleApp", self.app)
+
+    def ask(self) -> None:
+        """Ask the screen's question now, and from now on; call this when it has changed."""
+        self.console.ask(self)
+
+    def frame(self, standing: Standing, banner: str, *, dimmed: bool) -> None:
+        """Say how things stand."""
+        if self.is_mounted:
+            self.query_one(ConnectionLine).show(standing)
+            self.query_one(Banner).show(banner)
+            self.query_one("#body").set_class(dimmed, "-dimmed")
+
+    def situation(self) -> Situation:
+        """Return what decides which commands are possible here."""
+        tables = self.query(KeyedTable) if self.is_mounted else ()
+        return self.console.situation(has_row=self.has_row, has_changes=any(table.waiting for table in tables))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Tell whether a command is possible now; Textual asks before it shows or runs one."""
+        command = BY_ID.get(action)
+        if command is None or command.is_everywhere:
+            return True
+        return command.possible(self.situation()) if hasattr(self, f"action_{action}") else False
+
+    def on_screen_resume(self) -> None:
+        """Ask this screen's question from now on, and show at once what is known."""
+        self.console.came_to_front(self)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Refuse a terminal that is too small, with a sentence."""
+        too_small = event.size.width < LEAST_WIDTH or event.size.height < LEAST_HEIGHT
+        self.set_class(too_small, "-too-small")
+        has = f"{event.size.width}x{event.size.height}"
+        self.query_one("#too-small", Static).update(f"needs {LEAST_WIDTH}x{LEAST_HEIGHT}, has {has}")
+
+    def on_keyed_table_highlighted(self) -> None:
+        """A first row makes commands possible."""
+        self.refresh_bindings()
+
+    def on_keyed_table_waiting(self) -> None:
+        """Changes that wait can be shown."""
+        self.console.draw_frame()
+        self.refresh_bindings()
+
+    async def on_keyed_table_opened(self) -> None:
+        """Two clicks mean what the key means."""
+        await self.run_action("open")
+
+    def on_descendant_focus(self) -> None:
+        """Another list may have a row."""
+        self.refresh_bindings()
+
+    def action_changes(self) -> None:
+        """Show what has waited while rows were held."""
+        for table in self.query(KeyedTable):
+            table.release()

@@ -1,0 +1,82 @@
+"""The keys that mean something on the screen below, and what they do: from the live bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from gw_tui.registry import BY_ID, Command, Danger
+from gw_tui.widgets.key_bar import written_as_typed
+
+if TYPE_CHECKING:
+    from textual.binding import ActiveBinding
+
+MOVING: Final = (
+    ("↑ ↓ j k", "Move."),
+    ("pgup pgdn g G", "Move by a page, to the first or the last row."),
+    ("tab", "Go to the next panel."),
+)
+
+
+class HelpScreen(ModalScreen[None]):
+    """Lists the keys of one screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,f1,enter", "dismiss", "Close", show=False),
+        Binding("j,down", "scroll(1)", show=False),
+        Binding("k,up", "scroll(-1)", show=False),
+    ]
+
+    def __init__(self, title: str, about: str, bindings: dict[str, ActiveBinding]) -> None:
+        super().__init__()
+        self._title = title
+        self._about = about
+        self._keys = bindings
+
+    def compose(self) -> ComposeResult:
+        """Lay out the list."""
+        with VerticalScroll(id="help") as panel:
+            panel.border_title = f"Help: {self._title}"
+            panel.border_subtitle = "esc closes"
+            yield Static(self._content(), markup=False)
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the list."""
+        self.query_one("#help").scroll_relative(y=lines, animate=False)
+
+    def _content(self) -> Content:
+        here = [line for command, line in self._lines() if not command.is_everywhere]
+        everywhere = [line for command, line in self._lines() if command.is_everywhere]
+        moving = [_line(keys, words, "$foreground") for keys, words in MOVING]
+        blocks = [
+            Content(self._about),
+            *_block("Here", here),
+            *_block("Moving", moving),
+            *_block("Everywhere", everywhere),
+        ]
+        return Content("\n").join(blocks)
+
+    def _lines(self) -> Iterable[tuple[Command, Content]]:
+        keys: dict[str, list[str]] = {}
+        for key, active in self._keys.items():
+            if active.binding.id is not None and active.binding.id in BY_ID:
+                keys.setdefault(active.binding.id, []).append(written_as_typed(key))
+        for name, command in BY_ID.items():
+            if name in keys:
+                style = "$warning" if command.danger is Danger.DESTROYS else "$foreground"
+                yield command, _line(" ".join(keys[name]), command.help, style)
+
+
+def _block(title: str, lines: list[Content]) -> list[Content]:
+    return [Content(""), Content.styled(title, "bold $primary"), *lines] if lines else []
+
+
+def _line(keys: str, words: str, style: str) -> Content:
+    return Content.assemble((f"  {keys:<14}", "bold"), (words, style))

@@ -1,0 +1,345 @@
+"""Where the console has its facts from: what the screens may ask, and the answers of a real queue."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from gw_core import (
+    AuthenticationError,
+    Client,
+    DatabaseUnavailableError,
+    EmbeddedError,
+    GraphileWorkerError,
+    JobFilter,
+    LockTimeoutError,
+    NoConnectionError,
+    PageMark,
+    PermissionDeniedError,
+    ReadOnlyError,
+    SchemaMissingError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+    SessionManners,
+    StatementTimeoutError,
+    TransientDatabaseError,
+    __version__,
+    described,
+)
+from gw_tui import acts
+from gw_tui.acts import Act as Act, Result as Result
+from gw_tui.connection_state import Trouble
+
+if TYPE_CHECKING:
+    from gw_core import (
+        Blockages,
+        CrontabItem,
+        Finding,
+        Glance,
+        JobPage,
+        JobReport,
+        KnownCrontab,
+        NameKind,
+        QueueReport,
+        QueueStatistics,
+        RecoverySettings,
+        WorkerInfo,
+    )
+
+PAGE: Final = 100
+"""Rows on a page."""
+
+QUICK: Final = SessionManners(
+    statement_timeout=timedelta(milliseconds=500),
+    lock_timeout=timedelta(milliseconds=100),
+    idle_in_transaction_session_timeout=timedelta(seconds=5),
+    connect_timeout=timedelta(seconds=3),
+    read_only=True,
+)
+"""Of the connection that looks at each tick: it can harm nobody, not even by waiting."""
+
+PATIENT: Final = SessionManners(
+    statement_timeout=timedelta(seconds=10),
+    lock_timeout=timedelta(seconds=2),
+    idle_in_transaction_session_timeout=timedelta(seconds=5),
+    connect_timeout=timedelta(seconds=3),
+)
+"""Of the connection that acts, and counts when asked to."""
+
+
+# -- what may be asked -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crontabs:
+    """Recurring tasks: what the database knows of them, and those of the crontab file, if one was given."""
+
+    known: Sequence[KnownCrontab] = ()
+    items: Sequence[CrontabItem] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Which queue is looked at, in words for the screen: never with a password."""
+
+    where: str
+    schema: str
+    is_read_only: bool = False
+
+
+class Ear(Protocol):
+    """Hears of new jobs."""
+
+    def wait(self, timeout: timedelta) -> int:
+        """Wait until jobs are announced, and return how many; 0 when the time passes."""
+
+    def close(self) -> None:
+        """Hear no more; ends a wait that is under way."""
+
+
+class Source(Protocol):
+    """What the screens may ask, and have done. Every method may take its time, and raise our errors."""
+
+    @property
+    def target(self) -> Target:
+        """Which queue this is."""
+
+    def glance(self) -> Glance:
+        """Return what every tick shows."""
+
+    def page(
+        self,
+        wanted: JobFilter,
+        *,
+        after: PageMark | None = None,
+        limit: int = PAGE,
+        patience: timedelta | None = None,
+        with_payload: bool = False,
+    ) -> JobPage:
+        """Return a page of jobs."""
+
+    def job(self, job_id: int) -> JobReport | None:
+        """Return everything about one job; None when it is gone."""
+
+    def statistics(self) -> QueueStatistics:
+        """Return how many jobs are in each state, from a sample when there are many."""
+
+    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+        """Return named queues in order of their names."""
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        """Return every worker known, by heartbeat or locks."""
+
+    def crontabs(self) -> Crontabs:
+        """Return the recurring tasks."""
+
+    def findings(self) -> Sequence[Finding]:
+        """Return what the doctor says."""
+
+    def blockages(self) -> Blockages:
+        """Return who waits for whom."""
+
+    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
+        """Return names to suggest: tasks, queues or workers."""
+
+    def act(self, act: Act) -> Result:
+        """Have something done, and say what became of each job."""
+
+    def listen(self) -> Ear:
+        """Begin to hear of new jobs."""
+
+    def cancel(self) -> None:
+        """End the look that is under way; it raises. For another thread."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class Question:
+    """What one screen wants to know beside the glance: a frozen value, asked again and again while it is shown.
+
+    Subclasses are frozen dataclasses. `every` is how often it is worth asking; None is at every tick.
+    """
+
+    every: ClassVar[timedelta | None] = None
+
+    def ask(self, source: Source) -> object:
+        """Return the answer; runs in the reading thread."""
+        raise NotImplementedError
+
+
+# -- a real queue ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which queue to open, and how."""
+
+    conninfo: str
+    schema: str
+    prepared_statements: bool = True
+    pg_bin: Path | None = None
+    read_only: bool = False
+    crontab: Callable[[], Sequence[CrontabItem]] | None = None
+    recovery: RecoverySettings | None = field(default=None)
+
+
+class ClientSource:
+    """A queue in a database: three connections at most, one that looks, one that acts and one that listens."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._looking = self._client(QUICK)
+        self._lock = threading.Lock()  # guards _acting: it is opened by whoever first acts
+        self._acting: Client | None = None
+
+    def _client(self, manners: SessionManners) -> Client:
+        place = self._place
+        return Client(
+            place.conninfo,
+            schema=place.schema,
+            prepared_statements=place.prepared_statements,
+            max_connections=1,
+            pg_bin=place.pg_bin,
+            application_name=f"gw-tui/{__version__} {_who()}",
+            manners=manners,
+        )
+
+    @property
+    def target(self) -> Target:
+        """Which queue this is."""
+        place = self._place
+        return Target(where=described(place.conninfo), schema=place.schema, is_read_only=place.read_only)
+
+    def glance(self) -> Glance:
+        """Return what every tick shows."""
+        return self._looking.reports.glance(recovery=self._place.recovery)
+
+    def page(
+        self,
+        wanted: JobFilter,
+        *,
+        after: PageMark | None = None,
+        limit: int = PAGE,
+        patience: timedelta | None = None,
+        with_payload: bool = False,
+    ) -> JobPage:
+        """Return a page of jobs."""
+        more = {} if patience is None else {"patience": patience}
+        return self._looking.list_jobs(wanted, after=after, limit=limit, with_payload=with_payload, **more)
+
+    def job(self, job_id: int) -> JobReport | None:
+        """Return everything about one job; None when it is gone."""
+        return self._looking.reports.job(job_id)
+
+    def statistics(self) -> QueueStatistics:
+        """Return how many jobs are in each state, from a sample when there are many."""
+        return self._looking.reports.statistics()
+
+    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+        """Return named queues in order of their names."""
+        return self._looking.reports.queues(after=after, limit=limit, only_held=only_held)
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        """Return every worker known, by heartbeat or locks."""
+        return self._looking.workers(self._place.recovery)
+
+    def crontabs(self) -> Crontabs:
+        """Return the recurring tasks; the file is read anew, so that a change of it shows."""
+        read = self._place.crontab
+        return Crontabs(known=self._looking.known_crontabs(), items=None if read is None else read())
+
+    def findings(self) -> Sequence[Finding]:
+        """Return what the doctor says."""
+        return self._looking.doctor.findings()
+
+    def blockages(self) -> Blockages:
+        """Return who waits for whom."""
+        return self._looking.doctor.blockages()
+
+    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
+        """Return names to suggest: tasks, queues or workers."""
+        return self._looking.care.names(kind, prefix)
+
+    def act(self, act: Act) -> Result:
+        """Have something done, and say what became of each job."""
+        client = self._for_acts()
+        match act:
+            case acts.CountExactly():
+                return Result(statistics=client.reports.statistics(exact=True))
+            case acts.Sweep():
+                report = client.sweep(self._place.recovery, dry_run=act.dry_run)
+                return Result(done=tuple(worker.id for worker in report.workers), sweep=report)
+            case acts.Unlock():
+                return Result(done=tuple(each.worker_id for each in client.care.unlock(act.workers)))
+            case acts.Add():
+                job = client.add(act.spec)
+                return Result(done=() if job is None else (str(job.id),))
+            case _:
+                raise NotImplementedError(type(act).__name__)
+
+    def listen(self) -> Ear:
+        """Begin to hear of new jobs."""
+        return self._looking.listen()
+
+    def cancel(self) -> None:
+        """End the look that is under way; it raises. For another thread."""
+        with suppress(GraphileWorkerError):
+            self._looking.cancel()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            acting, self._acting = self._acting, None
+        for client in (self._looking, acting):
+            if client is not None:
+                client.close()
+
+    def _for_acts(self) -> Client:
+        with self._lock:
+            if self._acting is None:
+                manners = {name: getattr(PATIENT, name) for name in PATIENT.__dataclass_fields__}
+                self._acting = self._client(SessionManners(**{**manners, "read_only": self._place.read_only}))
+            return self._acting
+
+
+def _who() -> str:
+    """Return who sits here, for the server's list of sessions."""
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):  # a container may run as a number without a name
+        return socket.gethostname()
+
+
+# -- what went wrong -------------------------------------------------------------------------------------------------
+
+_TROUBLES: Final[Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], Trouble]]] = (
+    ((SchemaMissingError, SchemaTooOldError, SchemaTooNewError), Trouble.NO_SCHEMA),
+    ((AuthenticationError, NoConnectionError), Trouble.REFUSED),
+    ((DatabaseUnavailableError, EmbeddedError), Trouble.LOST),
+    (PermissionDeniedError, Trouble.FORBIDDEN),
+    (ReadOnlyError, Trouble.READ_ONLY),
+    (LockTimeoutError, Trouble.LOCKED),
+    (StatementTimeoutError, Trouble.SLOW),
+    (TransientDatabaseError, Trouble.SLOW),
+)
+
+
+def judged(error: BaseException) -> tuple[Trouble, str]:
+    """Return what kind of trouble an error means, and a sentence that says what to do; it may hold data."""
+    if isinstance(error, AuthenticationError) and 'database "' in str(error) and "does not exist" in str(error):
+        # Somebody may be about to create it; unlike a password, it can come without a hand of ours.
+        return Trouble.LOST, str(error)
+    for kinds, trouble in _TROUBLES:
+        if isinstance(error, kinds):
+            return trouble, str(error)
+    if isinstance(error, GraphileWorkerError):
+        return Trouble.FAULT, str(error)
+    return Trouble.FAULT, f"{type(error).__name__}: {error}"

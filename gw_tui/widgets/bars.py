@@ -1,0 +1,84 @@
+"""A chart of rates: one column is one step of time, from zero upwards, with its scale written above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final
+
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
+
+BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+STEPS: Final = len(BLOCKS) - 1
+
+
+class Bars(Widget):
+    """Draws values, newest at the right edge; None is a gap, and zero is the ground line of nothing."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"bars--bar", "bars--title", "bars--scale"}
+    DEFAULT_CSS = """
+    Bars { height: 1fr; }
+    """
+
+    def __init__(self, title: str, write: Callable[[float], str], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._title = title
+        self._write = write
+        self._values: Sequence[float | None] = ()
+        self._reach = ""
+
+    def draw(self, values: Sequence[float | None], reach: str) -> None:
+        """Show these values."""
+        if (values, reach) != (self._values, self._reach):
+            self._values, self._reach = values, reach
+            self.refresh()
+
+    @property
+    def newest(self) -> float | None:
+        """The last value known."""
+        return next((value for value in reversed(self._values) if value is not None), None)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line: the title with its numbers, or a slice of the bars."""
+        width, height = self.size.width, self.size.height
+        style = self.rich_style
+        if y == 0:
+            return self._head(width)
+        values = self._fitted(width)
+        known = [value for value in values if value is not None]
+        bar = style + self.get_component_rich_style("bars--bar", partial=True)
+        top = max(known, default=0.0)
+        text = "".join(_block(value, top, height - 1, level=height - 1 - y) for value in values)
+        return Strip([Segment(text, bar)]).adjust_cell_length(width, style)
+
+    def _head(self, width: int) -> Strip:
+        style = self.rich_style
+        quiet = style + self.get_component_rich_style("bars--scale", partial=True)
+        strong = style + self.get_component_rich_style("bars--title", partial=True)
+        known = [value for value in self._values if value is not None]
+        newest = "no figures yet" if self.newest is None else self._write(self.newest)
+        scale = f"  max {self._write(max(known))}" if known else ""
+        segments = [
+            Segment(f"{self._title} ", quiet),
+            Segment(newest, strong),
+            Segment(f"{scale}  {self._reach}", quiet),
+        ]
+        return Strip(segments).adjust_cell_length(width, style)
+
+    def _fitted(self, width: int) -> Sequence[float | None]:
+        """Return one value a column: each several columns wide where there is room, the newest where there is not."""
+        values = self._values[-width:] if width else ()
+        if not values:
+            return ()
+        times = max(1, width // len(values))
+        stretched = [value for value in values for _ in range(times)]
+        return [None] * (width - len(stretched)) + stretched
+
+
+def _block(value: float | None, top: float, height: int, *, level: int) -> str:
+    """Return what one column shows at one level, the lowest being 0."""
+    if value is None or value <= 0 or top <= 0:
+        return " "
+    eighths = max(1, round(value / top * height * STEPS))
+    return BLOCKS[min(STEPS, max(0, eighths - level * STEPS))]

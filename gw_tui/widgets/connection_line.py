@@ -1,0 +1,147 @@
+"""The two lines at the top of every screen, and the banner below them when the database does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from textual.content import Content
+from textual.style import Style
+from textual.widgets import Static
+
+from gw_tui import clean, figures
+from gw_tui.connection_state import Phase
+from gw_tui.registry import PLACES
+
+SIGNS: Final = {
+    Phase.CONNECTING: ("↻ CONNECTING", "quiet"),
+    Phase.LIVE: ("● LIVE", "state-ready"),
+    Phase.STALE: ("! STALE", "warning"),
+    Phase.DOWN: ("✖ DOWN", "error"),
+    Phase.RETRYING: ("↻ RETRYING", "error"),
+    Phase.REFUSED: ("✖ REFUSED", "error"),
+    Phase.NO_SCHEMA: ("✖ NO SCHEMA", "error"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the connection line says."""
+
+    phase: Phase
+    target: str
+    schema: str
+    mode: str = ""
+    environment: str = ""
+    period: float = 1.0
+    cost: float | None = None
+    clock: str = ""
+    paused_for: float | None = None
+    hears: bool = True
+    waiting: int = 0
+
+
+class TabBar(Static):
+    """The screens with their keys; a click goes there."""
+
+    DEFAULT_CSS = """
+    TabBar { height: 1; }
+    """
+
+    def __init__(self, active: str) -> None:
+        super().__init__("", markup=False)
+        self._active = active
+
+    def on_resize(self) -> None:
+        """Use the long titles where they fit."""
+        self.update(self._content(short=self.size.width < sum(len(place.title) + 5 for place in PLACES) + 4))
+
+    def _content(self, *, short: bool) -> Content:
+        parts: list[Content | str] = [Content.styled(" gw ", "bold"), " "]
+        for place in PLACES:
+            title = f" {place.key} {place.short if short else place.title} "
+            style = "bold reverse" if place.id == self._active else "$quiet"
+            link = Style.from_meta({"@click": f"app.go('{place.id}')"})
+            parts.append(Content.styled(title, style).stylize(link))
+        return Content("").join(parts)
+
+
+class ConnectionLine(Static):
+    """How things stand: state, target, schema, mode, pace and the server's clock."""
+
+    DEFAULT_CSS = """
+    ConnectionLine { height: 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+        self._standing: Standing | None = None
+
+    def show(self, standing: Standing) -> None:
+        """Say how things stand."""
+        if standing != self._standing:
+            self._standing = standing
+            self._draw()
+
+    def on_resize(self) -> None:
+        """Leave out what does not fit."""
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._standing is not None and self.size.width:
+            self.update(_line(self._standing, self.size.width))
+
+
+def _line(standing: Standing, width: int) -> Content:
+    word, role = SIGNS[standing.phase]
+    parts: list[tuple[int, str, str]] = [(0, word, f"bold ${role}")]
+    if standing.environment:
+        parts.append((1, f" {clean.line(standing.environment, 20).upper()} ", "bold reverse"))
+    if standing.paused_for is not None:
+        parts.append((2, f"PAUSED {_minutes(standing.paused_for)}", "bold $warning"))
+    parts.append((3, clean.line(standing.target, 60), "bold"))
+    if standing.mode:
+        parts.append((4, standing.mode, "bold" if standing.mode == "READ-WRITE" else "bold $warning"))
+    if standing.waiting:
+        parts.append((5, f"{figures.counted(standing.waiting, 'change')} held (.)", "$warning"))
+    parts.append((8, f"schema {clean.line(standing.schema, 40)}", "$quiet"))
+    cost = "" if standing.cost is None else f" · {max(1, round(standing.cost * 1_000))} ms"
+    parts.append((7, f"{standing.period:g}s{cost}", "$quiet"))
+    if not standing.hears:
+        parts.append((9, "polling only", "$quiet"))
+    if standing.clock:
+        parts.append((6, standing.clock, "$quiet"))
+    return Content("  ").join(Content.styled(text, style) for _, text, style in _that_fit(parts, width - 2))
+
+
+def _that_fit(parts: list[tuple[int, str, str]], width: int) -> Iterable[tuple[int, str, str]]:
+    kept = list(parts)
+    while len(kept) > 1 and sum(len(text) + 2 for _, text, _ in kept) - 2 > width:
+        kept.remove(max(kept))
+    return kept
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
+
+
+class Banner(Static):
+    """Says in words what is the matter and what happens next; nothing while all is well."""
+
+    DEFAULT_CSS = """
+    Banner { height: auto; max-height: 3; display: none; }
+    Banner.-shown { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+        self._words = ""
+
+    def show(self, words: str) -> None:
+        """Say this, or nothing."""
+        if words == self._words:
+            return
+        self._words = words
+        self.set_class(bool(words), "-shown")
+        self.update(Content(words))

@@ -1,0 +1,233 @@
+"""The line to type a filter in: it says what is wrong where, what it costs, and how the term could go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Blur
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from gw_tui.clean import UNSAFE, line
+from gw_tui.filter_language import EVERYTHING, LONGEST, Cost, Filter, FilterError, Suggestion, parse, suggest
+
+MOST_SHOWN: Final = 6
+COSTS: Final = {
+    Cost.INDEX: "an index leads there",
+    Cost.WINDOW: "looks at jobs a stretch at a time",
+    Cost.SCAN: "reads long texts of many jobs; esc stops it",
+}
+
+
+class _Line(Input):
+    """The input itself; keys for suggestions go to the bar around it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", "Complete", show=False),
+        Binding("down", "choose(1)", "Next suggestion", show=False),
+        Binding("up", "choose(-1)", "Previous suggestion", show=False),
+        Binding("escape", "leave", "Leave", show=False),
+    ]
+
+    class Key(Message):
+        """A key that is not for typing."""
+
+        def __init__(self, what: str) -> None:
+            super().__init__()
+            self.what = what
+
+    def action_complete(self) -> None:
+        """Take the chosen suggestion."""
+        self.post_message(self.Key("complete"))
+
+    def action_choose(self, step: int) -> None:
+        """Choose another suggestion."""
+        self.post_message(self.Key("next" if step > 0 else "previous"))
+
+    def action_leave(self) -> None:
+        """Give up typing."""
+        self.post_message(self.Key("leave"))
+
+
+class FilterBar(Vertical):
+    """Shows a filter, and lets it be edited; posts `Submitted` with the filter, or `Left` when editing was given up."""
+
+    DEFAULT_CSS = """
+    FilterBar { height: auto; }
+    FilterBar > _Line { height: 1; border: none; padding: 0 1; background: $surface; display: none; }
+    FilterBar > #shown { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    FilterBar > #hint { height: auto; padding: 0 1; display: none; text-wrap: nowrap; text-overflow: ellipsis; }
+    FilterBar.-editing > _Line { display: block; }
+    FilterBar.-editing > #hint { display: block; }
+    FilterBar.-editing > #shown { display: none; }
+    """
+
+    class Submitted(Message):
+        """A filter was typed and understood."""
+
+        def __init__(self, wanted: Filter) -> None:
+            super().__init__()
+            self.wanted = wanted
+
+    class Left(Message):
+        """Editing was given up; the filter is what it was."""
+
+    class Began(Message):
+        """Editing began: now names to suggest are worth having."""
+
+    def __init__(self, wanted: Filter = EVERYTHING, *, empty: str = "all jobs", id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._wanted = wanted
+        self._empty = empty
+        self._names: Mapping[str, Sequence[str]] = {}
+        self._suggestions: list[Suggestion] = []
+        self._chosen = 0
+
+    def compose(self) -> ComposeResult:
+        """Lay out the line shown, the line to type in, and the hint below."""
+        yield Static(id="shown")
+        yield _Line(max_length=LONGEST, select_on_focus=False, compact=True)
+        yield Static(id="hint")
+
+    def on_mount(self) -> None:
+        """Show the filter."""
+        self.show(self._wanted)
+
+    @property
+    def is_editing(self) -> bool:
+        """True while a filter is typed."""
+        return self.has_class("-editing")
+
+    @property
+    def wanted(self) -> Filter:
+        """The filter in force."""
+        return self._wanted
+
+    def show(self, wanted: Filter) -> None:
+        """Take over a filter."""
+        self._wanted = wanted
+        text = line(wanted, LONGEST)
+        self.query_one("#shown", Static).update(
+            Content.assemble(("/ ", "$quiet"), (text, "bold") if text else (self._empty, "$quiet"))
+        )
+
+    def know(self, names: Mapping[str, Sequence[str]]) -> None:
+        """Suggest these names of tasks, queues and workers."""
+        self._names = names
+        if self.is_editing:
+            self._hint()
+
+    def edit(self) -> None:
+        """Begin to type."""
+        self.add_class("-editing")
+        entry = self.query_one(_Line)
+        text = f"{self._wanted} " if self._wanted.terms else ""
+        entry.value = text
+        entry.cursor_position = len(text)
+        entry.focus()
+        self.post_message(self.Began())
+        self._hint()
+
+    # -- typing ----------------------------------------------------------------------------------------------------
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say how it stands with what was typed so far."""
+        event.stop()
+        cleaned = UNSAFE.sub(" ", event.value)  # what was pasted may hold anything
+        if cleaned != event.value:
+            event.input.value = cleaned
+            return
+        self._chosen = 0
+        self._hint()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take the filter over when it is understood; else say where it is not."""
+        event.stop()
+        try:
+            wanted = parse(event.value)
+        except FilterError as error:
+            event.input.cursor_position = min(error.position, len(event.value))
+            self._suggestions = []
+            self._tell(error)
+            return
+        self._end()
+        self.show(wanted)
+        self.post_message(self.Submitted(wanted))
+
+    def on__line_key(self, event: _Line.Key) -> None:
+        """Do what a key asks that is not for typing."""
+        event.stop()
+        match event.what:
+            case "leave":
+                self._end()
+                self.post_message(self.Left())
+            case "complete":
+                self._complete()
+            case "next" | "previous" if self._suggestions:
+                step = 1 if event.what == "next" else -1
+                self._chosen = (self._chosen + step) % len(self._suggestions)
+                self._hint()
+            case _:
+                pass
+
+    def on_descendant_blur(self, event: Blur) -> None:
+        """Typing ends when something else is focused, as by the mouse."""
+        if self.is_editing and self.app.focused is not self.query_one(_Line) and self.app.app_focus:
+            self._end()
+            self.post_message(self.Left())
+
+    def _end(self) -> None:
+        self.remove_class("-editing")
+        self._chosen = 0
+
+    def _complete(self) -> None:
+        if not self._suggestions:
+            return
+        taken = self._suggestions[self._chosen]
+        entry = self.query_one(_Line)
+        entry.value = taken.text
+        entry.cursor_position = taken.cursor
+
+    # -- the hint --------------------------------------------------------------------------------------------------
+
+    def _hint(self) -> None:
+        entry = self.query_one(_Line)
+        self._suggestions = suggest(entry.value, entry.cursor_position, self._names)
+        if self._suggestions:
+            self._offer()
+            return
+        try:
+            self._tell(parse(entry.value))
+        except FilterError as error:
+            self._tell(error)
+
+    def _offer(self) -> None:
+        self._chosen = min(self._chosen, len(self._suggestions) - 1)
+        first = max(0, min(self._chosen - MOST_SHOWN + 1, len(self._suggestions) - MOST_SHOWN))
+        shown = self._suggestions[first : first + MOST_SHOWN]
+        lines = [self._offered(each, is_chosen=first + place == self._chosen) for place, each in enumerate(shown)]
+        left = len(self._suggestions) - len(shown)
+        keys = f"tab completes · ↑↓ choose · {left} more" if left else "tab completes · ↑↓ choose"
+        self._write(Content("\n").join([*lines, Content.styled(keys, "$quiet")]))
+
+    def _offered(self, each: Suggestion, *, is_chosen: bool) -> Content:
+        return Content.assemble(
+            ("> " if is_chosen else "  ", "bold"),
+            (f"{line(each.shown):<16}", "reverse" if is_chosen else ""),
+            (f" {line(each.words)}", "$quiet"),
+        )
+
+    def _tell(self, found: Filter | FilterError) -> None:
+        if isinstance(found, FilterError):
+            mark = f"{' ' * min(found.position, 60)}^ "
+            self._write(Content.assemble((f"{mark}{line(found.reason)}", "bold $error")))
+        else:
+            self._write(Content.styled(f"enter shows · {COSTS[found.cost]}", "$quiet"))
+
+    def _write(self, words: Content) -> None:
+        self.query_one("#hint", Static).update(words)

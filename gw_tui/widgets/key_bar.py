@@ -1,0 +1,85 @@
+"""The keys that mean something here and now, from the live bindings; a click presses one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+from textual.keys import key_to_character
+from textual.style import Style
+from textual.widgets import Static
+
+from gw_tui.registry import BY_ID, Danger, written
+
+if TYPE_CHECKING:
+    from textual.binding import ActiveBinding
+
+ALWAYS: Final = ("help", "quit")
+"""Named even where there is no room for anything else."""
+
+
+class KeyBar(Static):
+    """As many keys as fit, the most useful first."""
+
+    DEFAULT_CSS = """
+    KeyBar { height: 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+
+    def on_mount(self) -> None:
+        """Follow the bindings of the screen."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.draw())
+        self.draw()
+
+    def on_resize(self) -> None:
+        """Show what fits."""
+        self.draw()
+
+    def draw(self) -> None:
+        """Show the keys as they are now."""
+        if self.is_attached and self.size.width:
+            self.update(self._content())
+
+    def _content(self) -> Content:
+        found = live(self.screen.active_bindings)
+        left = self.size.width - 2 - sum(_size(name, found[name][0]) for name in ALWAYS if name in found)
+        shown = []
+        for name, (key, is_possible) in sorted(found.items(), key=lambda each: BY_ID[each[0]].rank or 0):
+            size = _size(name, key)
+            if name in ALWAYS or size <= left:
+                shown.append(_entry(name, key, is_possible=is_possible))
+                left -= 0 if name in ALWAYS else size
+        return Content("  ").join(shown)
+
+
+def live(bindings: dict[str, ActiveBinding]) -> dict[str, tuple[str, bool]]:
+    """Return the commands that have a place in the bar, each with its key and whether it is possible now."""
+    found: dict[str, tuple[str, bool]] = {}
+    for key, active in bindings.items():
+        name = active.binding.id or ""
+        command = BY_ID.get(name)
+        if command is not None and command.rank is not None and name not in found:
+            found[name] = (written_as_typed(key), active.enabled)
+    return found
+
+
+def written_as_typed(key: str) -> str:
+    """Return the name Textual gives a key as people read it: `/` for `slash`."""
+    character = key_to_character(key)
+    return written(key) if character is None or character == " " else character
+
+
+def _size(name: str, key: str) -> int:
+    return len(key) + len(BY_ID[name].label) + 3
+
+
+def _entry(name: str, key: str, *, is_possible: bool) -> Content:
+    command = BY_ID[name]
+    if not is_possible:
+        return Content.styled(f"{key} {command.label}", "$quiet dim")
+    label = "$foreground" if command.danger is not Danger.DESTROYS else "$warning"
+    where = "app" if command.is_everywhere else "screen"
+    link = Style.from_meta({"@click": f"{where}.{command.action}"})
+    return Content.assemble((key, "bold"), (f" {command.label}", label)).stylize(link)

@@ -1,0 +1,382 @@
+"""A table whose cursor stands on a row and not on a place: what is highlighted changes only by the operator's hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from gw_tui import clean
+from gw_tui.arrangement import Arrangement, arranged, held
+from gw_tui.glyphs import DONE, GONE
+
+SETTLING: Final = 3.0
+"""Rows keep their place for so many seconds after the cursor moved."""
+
+GUTTER: Final = 2
+GAP: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. Without a `width` it shares what is left, down to `least`; a lower `rank` is left out first."""
+
+    key: str
+    title: str
+    width: int | None = None
+    right: bool = False
+    rank: int = 9
+    least: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text and its role: the name of a state, or `quiet`, `strong`, `warning`, `error`."""
+
+    text: str
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row under a key that stays its own; cells by the keys of their columns."""
+
+    key: str
+    cells: Mapping[str, Cell | str]
+    role: str = ""
+
+
+class KeyedTable(ScrollView, can_focus=True):
+    """Shows rows and moves a cursor over them. Texts are cleaned here; keys are not shown, and stay as they are."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "keyed-table--head",
+        "keyed-table--cursor",
+        "keyed-table--cursor-blurred",
+        "keyed-table--gone",
+        "keyed-table--mark",
+        "keyed-table--quiet",
+        "keyed-table--strong",
+        "keyed-table--warning",
+        "keyed-table--error",
+        "keyed-table--ready",
+        "keyed-table--running",
+        "keyed-table--scheduled",
+        "keyed-table--backoff",
+        "keyed-table--failed",
+    }
+    DEFAULT_CSS = """
+    KeyedTable {
+        height: 1fr;
+        overflow-x: hidden;
+        scrollbar-size-horizontal: 0;
+        scrollbar-size-vertical: 1;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "move_page(-1)", "Page up", show=False),
+        Binding("pagedown", "move_page(1)", "Page down", show=False),
+        Binding("home,g", "move_to_end(-1)", "First", show=False),
+        Binding("end,G", "move_to_end(1)", "Last", show=False),
+    ]
+
+    class Highlighted(Message):
+        """The operator moved the cursor, or the first rows arrived; `key` is None when there are no rows."""
+
+        def __init__(self, table: KeyedTable, key: str | None) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> KeyedTable:
+            """The table."""
+            return self.table
+
+    class Opened(Message):
+        """The operator clicked twice on a row."""
+
+        def __init__(self, table: KeyedTable, key: str) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> KeyedTable:
+            """The table."""
+            return self.table
+
+    class Waiting(Message):
+        """So many changes wait to be shown while rows are held."""
+
+        def __init__(self, table: KeyedTable, count: int) -> None:
+            super().__init__()
+            self.table = table
+            self.count = count
+
+        @property
+        def control(self) -> KeyedTable:
+            """The table."""
+            return self.table
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        empty: str = "Nothing to show.",
+        id: str | None = None,
+        classes: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._columns = tuple(columns)
+        self._widths: dict[str, int] = {}
+        self._rows: dict[str, Row] = {}
+        self._shown = Arrangement(())
+        self._latest: tuple[str, ...] = ()
+        self._empty = empty
+        self._clock = clock
+        self._moved_at: float | None = None
+        self._has_rows = False
+        self.highlighted: str | None = None
+        """The key of the row under the cursor."""
+        self.marks: set[str] = set()
+        """The keys of marked rows, also of those not on this page."""
+        self.is_pinned = False
+        """Rows keep their place as long as somebody sets this, say because a dialog is open."""
+
+    # -- what is in it ---------------------------------------------------------------------------------------------
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys in the order shown."""
+        return self._shown.order
+
+    @property
+    def waiting(self) -> int:
+        """How many changes wait to be shown."""
+        return self._shown.waiting
+
+    @property
+    def is_holding(self) -> bool:
+        """True while rows keep their place: something is marked, a dialog is open, or the cursor has just moved."""
+        moved_lately = self._moved_at is not None and self._clock() - self._moved_at < SETTLING
+        return self.is_pinned or bool(self.marks) or moved_lately
+
+    def is_gone(self, key: str) -> bool:
+        """True for a row that is still shown, and in truth is there no more."""
+        return key in self._shown.gone
+
+    def apply(self, rows: Iterable[Row]) -> None:
+        """Show new rows: cells change at once; places only when rows are not held."""
+        wanted = {row.key: row for row in rows}
+        self._latest = tuple(wanted)
+        self._rows = {**{key: self._rows[key] for key in self._shown.order if key in self._rows}, **wanted}
+        if self.is_holding and self._shown.order:
+            self._arrange(held(self._shown.order, self._latest))
+        else:
+            self._arrange(arranged(self._shown.order, self._latest, highlighted=self.highlighted))
+
+    def replace(self, rows: Iterable[Row]) -> None:
+        """Show another list, with the cursor on its first row: the operator asked for it."""
+        self._shown, self._moved_at = Arrangement(()), None
+        self._set_highlighted(None)
+        self._has_rows = True
+        self.apply(rows)
+        self.scroll_to(y=0, animate=False, immediate=True)
+
+    def release(self) -> None:
+        """Show what has waited."""
+        self._moved_at = None
+        self._arrange(arranged(self._shown.order, self._latest, highlighted=self.highlighted))
+
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        """Show other columns."""
+        self._columns = tuple(columns)
+        self._fit()
+        self.refresh()
+
+    def say_when_empty(self, words: str) -> None:
+        """Say this when there are no rows."""
+        self._empty = words
+        self.refresh()
+
+    def move_to(self, key: str) -> None:
+        """Put the cursor on a row, for the operator."""
+        if key in self._shown.order:
+            self._move_to_index(self._shown.order.index(key))
+
+    def _arrange(self, new: Arrangement) -> None:
+        before = self._index
+        offset = None if before is None else before - self.scroll_offset.y
+        was_waiting, self._shown = self._shown.waiting, new
+        self._rows = {key: self._rows[key] for key in {*new.order, *self._latest}}
+        if not new.waiting or not self.is_holding:
+            self._has_rows = True
+        self.virtual_size = Size(self.size.width, len(new.order) + 1)
+        if self.highlighted is None or self.highlighted not in new.order:
+            self._set_highlighted(new.order[0] if new.order else None)
+        elif offset is not None and (index := self._index) is not None:
+            self.scroll_to(y=max(0, index - offset), animate=False, immediate=True, force=True)
+        if was_waiting != new.waiting:
+            self.post_message(self.Waiting(self, new.waiting))
+        self.refresh()
+
+    # -- the cursor ------------------------------------------------------------------------------------------------
+
+    @property
+    def _index(self) -> int | None:
+        if self.highlighted is None:
+            return None
+        try:
+            return self._shown.order.index(self.highlighted)
+        except ValueError:
+            return None
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by rows."""
+        self._move_to_index((self._index or 0) + by)
+
+    def action_move_page(self, direction: int) -> None:
+        """Move the cursor by a page."""
+        self.action_move(direction * max(1, self.size.height - 2))
+
+    def action_move_to_end(self, direction: int) -> None:
+        """Move the cursor to the first or the last row."""
+        self._move_to_index(0 if direction < 0 else len(self._shown.order) - 1)
+
+    def _move_to_index(self, index: int) -> None:
+        order = self._shown.order
+        if not order:
+            return
+        index = min(max(0, index), len(order) - 1)
+        self._moved_at = self._clock()
+        self._set_highlighted(order[index])
+        top, visible = self.scroll_offset.y, max(1, self.size.height - 1)
+        if not top <= index < top + visible:
+            wanted = index if index < top else index - visible + 1
+            self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
+        self.refresh()
+
+    def _set_highlighted(self, key: str | None) -> None:
+        if key != self.highlighted:
+            self.highlighted = key
+            self.post_message(self.Highlighted(self, key))
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse points; twice opens."""
+        place = event.get_content_offset(self)
+        index = -1 if place is None else place.y - 1 + self.scroll_offset.y
+        if not 0 <= index < len(self._shown.order):
+            return
+        self._move_to_index(index)
+        if event.chain == 2 and self.highlighted is not None:
+            self.post_message(self.Opened(self, self.highlighted))
+
+    # -- how it looks ----------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """Give the columns their widths."""
+        self._fit()
+        self.virtual_size = Size(self.size.width, len(self._shown.order) + 1)
+        if (index := self._index) is not None and not 0 <= index - self.scroll_offset.y < self.size.height - 1:
+            self.scroll_to(y=max(0, index - self.size.height + 2), animate=False, immediate=True, force=True)
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Draw anew in a new theme."""
+        super().notify_style_update()
+        self.refresh()
+
+    def _fit(self) -> None:
+        left = self.size.width - GUTTER
+        kept = list(self._columns)
+        while len(kept) > 1 and _least(kept) > left:
+            kept.remove(min(kept, key=lambda column: column.rank))
+        flexible = [column for column in kept if column.width is None]
+        spare = max(0, left - _least(kept))
+        self._widths = {column.key: column.width or column.least for column in kept}
+        for number, column in enumerate(flexible):
+            share = spare // (len(flexible) - number)
+            self._widths[column.key] += share
+            spare -= share
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line: the head, a row, or nothing."""
+        width = self.size.width
+        plain = self.rich_style
+        index = y - 1 + self.scroll_offset.y
+        if y == 0:
+            style = plain + self._style("head")
+            return self._line([Segment(" " * GUTTER, style), *self._heads(style)], width, style)
+        if index >= len(self._shown.order):
+            words = self._empty if index == 0 and self._has_rows else ""
+            return self._line([Segment(f"{' ' * GUTTER}{words}", plain + self._style("quiet"))], width, plain)
+        return self._row_line(self._shown.order[index], width, plain)
+
+    def _row_line(self, key: str, width: int, plain: Style) -> Strip:
+        row = self._rows[key]
+        ground = plain + self._style(row.role) if row.role else plain
+        is_gone, is_cursor = key in self._shown.gone, key == self.highlighted
+        if is_gone:
+            ground += self._style("gone")
+        over = self._style("cursor" if self.has_focus else "cursor-blurred") if is_cursor else None
+        mark = Segment(f"{DONE if key in self.marks else ' '} ", _over(ground + self._style("mark"), over))
+        cells = [mark]
+        for column in self._columns:
+            if (size := self._widths.get(column.key)) is None:
+                continue
+            cell = row.cells.get(column.key, "")
+            text, role = (cell.text, cell.role) if isinstance(cell, Cell) else (cell, "")
+            style = ground if is_gone or not role else ground + self._style(role)
+            cells.append(Segment(_fitted(clean.line(text), size, right=column.right), _over(style, over)))
+            cells.append(Segment(" " * GAP, _over(ground, over)))
+        if is_gone:
+            cells = _stamped(cells, width, _over(ground, over))
+        return self._line(cells, width, _over(ground, over))
+
+    def _heads(self, style: Style) -> Iterable[Segment]:
+        for column in self._columns:
+            if (size := self._widths.get(column.key)) is not None:
+                yield Segment(_fitted(column.title, size, right=column.right) + " " * GAP, style)
+
+    def _line(self, segments: Sequence[Segment], width: int, style: Style) -> Strip:
+        return Strip(segments).adjust_cell_length(width, style)
+
+    def _style(self, role: str) -> Style:
+        return self.get_component_rich_style(f"keyed-table--{role}", partial=True) if role else Style.null()
+
+
+def _least(columns: Sequence[Column]) -> int:
+    return sum((column.width or column.least) + GAP for column in columns)
+
+
+def _fitted(text: str, width: int, *, right: bool) -> str:
+    size = cell_len(text)
+    if size > width:
+        return set_cell_size(text, max(0, width - 1)) + "…" if width else ""
+    space = " " * (width - size)
+    return space + text if right else text + space
+
+
+def _over(style: Style, over: Style | None) -> Style:
+    return style if over is None else style + over
+
+
+def _stamped(segments: Sequence[Segment], width: int, style: Style) -> list[Segment]:
+    """Write over the end of a line that its row is gone."""
+    stamp = f" {GONE} "
+    return [*Strip(segments).adjust_cell_length(max(0, width - len(stamp)), style), Segment(stamp, style)]

@@ -1,0 +1,41 @@
+"""A number large enough to be seen at once, with what explains it below."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Static
+
+from gw_tui import clean, figures
+
+
+class Tile(Static):
+    """A sign and a word, a number, and a line about it."""
+
+    DEFAULT_CSS = """
+    Tile { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, head: str, role: str, *, id: str | None = None) -> None:
+        super().__init__("", id=id, markup=False)
+        self._head = head
+        self._role = role
+        self._shown = ("", "")
+
+    def on_mount(self) -> None:
+        """Show that nothing is known yet."""
+        self.show(figures.NOTHING, "")
+
+    def show(self, number: str, about: str) -> None:
+        """Show a number and what there is to say about it."""
+        if (number, about) == self._shown:
+            return
+        self._shown = (number, about)
+        self.update(
+            Content.assemble(
+                (self._head, f"${self._role}"),
+                "\n",
+                (clean.line(number), "bold"),
+                "\n",
+                (clean.line(about), "$quiet"),
+            )
+        )
