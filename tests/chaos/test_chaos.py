@@ -1,0 +1,65 @@
+"""A short run of chaos: a few thousand jobs, a few seconds, a little of everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "tests.chaos", "--json"]
+SHORT = ["--jobs", "3000", "--seconds", "8", "--workers", "3", "--threshold", "3", "--no-namespace"]
+FAULTS = {"kill": 3, "freeze": 1, "cut": 1, "stop": 1, "crash": 1, "failover": 1, "backend": 1, "terminate": 1}
+
+pytestmark = [pytest.mark.once, pytest.mark.acceptance]
+
+
+def test_every_promise_is_kept_through_kills_crashes_and_a_failover() -> None:
+    faults = [word for what, count in {**FAULTS, "restart": 0}.items() for word in (f"--{what}", str(count))]
+    done = subprocess.run(
+        [*COMMAND, "--seed", "11", *SHORT, *faults], cwd=CHECKOUT, capture_output=True, text=True, timeout=110
+    )
+
+    assert done.returncode == 0, done.stderr + done.stdout
+    report = json.loads(done.stdout)
+    assert (report["broken"], report["faults"]) == ([], FAULTS)
+    assert report["figures"]["adds answered"] > 2000
+
+
+def test_a_run_that_is_ended_leaves_nothing_behind() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        run = subprocess.Popen(
+            [*COMMAND, "--seconds", "30", "--no-standby", "--no-namespace"],
+            cwd=CHECKOUT,
+            env={**os.environ, "TMPDIR": folder},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert run.stderr is not None
+        for line in run.stderr:
+            if "is up" in line:
+                break
+        [scene] = Path(folder).iterdir()
+        began = time.monotonic()
+        run.send_signal(signal.SIGTERM)
+        with run.stderr:
+            run.stderr.read()
+
+        assert run.wait(60) == 2
+        assert time.monotonic() - began < 30
+        assert not scene.exists()
+        assert _processes_in(scene) == []
+
+
+def _processes_in(folder: Path) -> list[str]:
+    """The processes that work in a folder or name it in their command."""
+    lines = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in lines if str(folder) in line]

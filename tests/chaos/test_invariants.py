@@ -1,0 +1,185 @@
+"""The judge of a run: each promise, kept and broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gw_core import JobSpec
+
+from .faults import Fault
+from .invariants import SECOND, Evidence, Row, judge
+from .ledger import Run
+from .producers import Added
+
+ONE, OTHER = 100, 200
+
+
+def at(seconds: float) -> int:
+    return int(seconds * SECOND)
+
+
+def added(n: int, *, kind: str = "plain", transaction: int = 1, answered: bool = True, **options: Any) -> Added:
+    more = {name: options.pop(name) for name in ("removed", "holder", "delay") if name in options}
+    spec = JobSpec(task="chaos", payload={"n": n}, **options)
+    return Added(n=n, kind=kind, spec=spec, transaction=transaction, asked=0, answered=1 if answered else None, **more)
+
+
+def ran(
+    n: int, began: float, ended: float | None, *, pid: int = ONE, how: str = "ok", job_id: int | None = None
+) -> Run:
+    return Run(
+        pid=pid,
+        job_id=job_id or n,
+        attempt=1,
+        n=n,
+        began=at(began),
+        began_wall=at(began),
+        ended=None if ended is None else at(ended),
+        how="" if ended is None else how,
+    )
+
+
+def row(n: int, **differences: Any) -> Row:
+    failed = Row(job_id=n, n=n, attempts=1, max_attempts=1, is_locked=False, has_key=False, last_error="as planned")
+    return replace(failed, **differences)
+
+
+def fault(what: str, began: float, ended: float, *, pid: int | None = None) -> Fault:
+    return Fault(what, pid, at(began), at(ended))
+
+
+def evidence(*jobs: Added, runs: list[Run], **more: Any) -> Evidence:
+    return Evidence(added=jobs, runs=runs, **{"faults": [], "rows": [], **more})
+
+
+QUEUED = {"kind": "queued", "queue_name": "q"}
+LATE = [ran(1, 1, 9, pid=ONE), ran(2, 5, 6, pid=OTHER)]
+FROZEN = [fault("freeze", 2, 8, pid=ONE)]
+KILLED = [fault("kill", 2, 2, pid=ONE)]
+CRASHED = [fault("crash", 1.5, 1.6)]
+
+KEPT = {
+    "it ran": evidence(added(1), runs=[ran(1, 1, 2)]),
+    "an add without an answer need not run": evidence(added(1, answered=False), runs=[]),
+    "it failed and ran again": evidence(
+        added(1, kind="failing"), runs=[ran(1, 1, 2, how="failed"), ran(1, 3, 4, pid=OTHER)]
+    ),
+    "it failed for good as it was to": evidence(
+        added(1, kind="final"), runs=[ran(1, 1, 2, how="failed")], rows=[row(1)]
+    ),
+    "its worker was killed": evidence(
+        added(1), runs=[ran(1, 1, None), ran(1, 7, 8, pid=OTHER)], faults=KILLED, ends={ONE: at(2)}
+    ),
+    "its claim was lost in a crash": evidence(added(1), runs=[ran(1, 1, 2), ran(1, 3, 4, pid=OTHER)], faults=CRASHED),
+    "its worker was frozen": evidence(added(1), runs=[ran(1, 1, 9), ran(1, 7, 8, pid=OTHER)], faults=FROZEN),
+    "a queue one after the other": evidence(
+        added(1, **QUEUED), added(2, transaction=2, **QUEUED), runs=[ran(1, 1, 2), ran(2, 2, 3)]
+    ),
+    "a queue beside a run that was presumed dead and is void": evidence(
+        added(1, **QUEUED), added(2, **QUEUED), runs=LATE, faults=FROZEN, lost={ONE: {1}}
+    ),
+    "a queue after a killed run": evidence(
+        added(1, **QUEUED),
+        added(2, **QUEUED),
+        runs=[ran(1, 1, None), ran(2, 3, 4, pid=OTHER), ran(1, 5, 6, pid=OTHER)],
+        faults=KILLED,
+        ends={ONE: at(2)},
+        delayed=frozenset({1}),
+    ),
+    "a job that goes back to run later is overtaken": evidence(
+        added(1, **QUEUED),
+        added(2, transaction=2, **QUEUED),
+        runs=[ran(2, 1, 2), ran(1, 3, 4)],
+        delayed=frozenset({1}),
+    ),
+    "the last keyed add ran": evidence(
+        added(1, kind="keyed", job_key="k"), added(2, kind="keyed", job_key="k"), runs=[ran(2, 1, 2)]
+    ),
+    "a keyed add without an answer replaced the last": evidence(
+        added(1, kind="keyed", job_key="k"),
+        added(2, kind="keyed", job_key="k", answered=False),
+        runs=[ran(2, 1, 2)],
+    ),
+    "a removed job that was running ended": evidence(
+        added(1, kind="removed", removed=at(2), holder=ONE), runs=[ran(1, 1, 3)]
+    ),
+    "a removed job that had been claimed began": evidence(
+        added(1, kind="removed", removed=at(2), holder=ONE), runs=[ran(1, 2.1, 3)]
+    ),
+    "a scheduled job in time": evidence(added(1, kind="scheduled", delay=1.0), runs=[ran(1, 1, 2)]),
+}
+
+BROKEN = {
+    "it never ran": (evidence(added(1), runs=[]), "never ran to its end"),
+    "it was cut off and never ran again": (evidence(added(1), runs=[ran(1, 1, None)]), "never ran to its end"),
+    "it vanished instead of failing": (evidence(added(1, kind="final"), runs=[]), "not there to be seen"),
+    "it ran twice": (evidence(added(1), runs=[ran(1, 1, 2), ran(1, 3, 4)]), "ran again without a reason"),
+    "it ran twice, and somebody else was killed": (
+        evidence(added(1), runs=[ran(1, 1, 2), ran(1, 3, 4)], faults=[fault("kill", 2, 2, pid=OTHER)]),
+        "ran again without a reason",
+    ),
+    "it ran twice, long after a crash": (
+        evidence(added(1), runs=[ran(1, 11, 12), ran(1, 13, 14)], faults=CRASHED),
+        "ran again without a reason",
+    ),
+    "it is still locked": (evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1, is_locked=True)]), "still locked"),
+    "it is forgotten": (
+        evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1, max_attempts=25)]),
+        "could still run, and does not",
+    ),
+    "it failed for good by mistake": (evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1)]), "failed for good"),
+    "a row nobody added": (evidence(runs=[], rows=[row(1)]), "nobody added"),
+    "a queue beside itself": (
+        evidence(added(1, **QUEUED), added(2, **QUEUED), runs=LATE),
+        "ran at the same time",
+    ),
+    "a queue beside a run that was presumed dead and counts": (
+        evidence(added(1, **QUEUED), added(2, **QUEUED), runs=LATE, faults=FROZEN),
+        "neither result was refused",
+    ),
+    "a queue beside itself hidden behind a void run": (
+        evidence(
+            *(added(n, **QUEUED) for n in (1, 2, 3)),
+            runs=[*LATE, ran(3, 5.5, 7, pid=OTHER)],
+            faults=FROZEN,
+            lost={ONE: {1}},
+        ),
+        "jobs 2 and 3 ran at the same time",
+    ),
+    "a queue out of order": (
+        evidence(added(1, **QUEUED), added(2, transaction=2, **QUEUED), runs=[ran(2, 1, 2), ran(1, 3, 4)]),
+        "was overtaken",
+    ),
+    "a keyed add was lost": (
+        evidence(added(1, kind="keyed", job_key="k"), added(2, kind="keyed", job_key="k"), runs=[ran(1, 1, 2)]),
+        "the last add under key k",
+    ),
+    "a removed job ran": (
+        evidence(added(1, kind="removed", removed=at(2)), runs=[ran(1, 3, 4)]),
+        "1.000 s after it was removed",
+    ),
+    "a job removed while it ran came back to life": (
+        evidence(
+            added(1, kind="removed", removed=at(2), holder=ONE),
+            runs=[ran(1, 1, 3, how="failed"), ran(1, 6, 7, pid=OTHER)],
+        ),
+        "after it was removed",
+    ),
+    "a scheduled job too early": (
+        evidence(added(1, kind="scheduled", delay=1.5), runs=[ran(1, 1, 2)]),
+        "before its time",
+    ),
+}
+
+
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT.keys())
+def test_a_kept_promise_is_not_complained_about(kept: Evidence) -> None:
+    assert judge(kept).broken == []
+
+
+@pytest.mark.parametrize(("broken", "words"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_promise_is_named(broken: Evidence, words: str) -> None:
+    assert any(words in each for each in judge(broken).broken)
