@@ -1,19 +1,127 @@
 -- Whether there is a job this pool could run now. No row is locked, so a job that a claim would step over because its
 -- row is locked for a moment is seen: a run that ends when nothing is left asks this before it ends.
+-- Like the claim it steps from priority to priority past jobs of later, and looks at the first queued jobs that are due
+-- (`near`); only when these do not end does it step from queue to queue (`queues_with_jobs`). Reading every job of held
+-- queues took longer than claiming as many.
+with recursive
+unqueued_levels (priority) as (
+  (
+    select jobs.priority
+      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     where jobs.is_available = true
+       and jobs.job_queue_id is null
+     order by jobs.priority
+     limit 1
+  )
+  union all
+  select (
+           select jobs.priority
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is null
+              and jobs.priority > unqueued_levels.priority
+            order by jobs.priority
+            limit 1
+         )
+    from unqueued_levels
+   where unqueued_levels.priority is not null
+),
+queued_levels (priority) as (
+  (
+    select jobs.priority
+      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     where jobs.is_available = true
+       and jobs.job_queue_id is not null
+     order by jobs.priority
+     limit 1
+  )
+  union all
+  select (
+           select jobs.priority
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+              and jobs.priority > queued_levels.priority
+            order by jobs.priority
+            limit 1
+         )
+    from queued_levels
+   where queued_levels.priority is not null
+),
+near as materialized (
+  select due.job_queue_id
+    from queued_levels
+   cross join lateral (
+           select jobs.job_queue_id
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+              and jobs.priority = queued_levels.priority
+              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+              and jobs.task_id = any(%(task_ids)s::int[])
+              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+            order by jobs.run_at, jobs.id
+            limit 1000
+         ) as due
+   limit 1000
+),
+queues_with_jobs (id) as (
+  (
+    select jobs.job_queue_id
+      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     where jobs.is_available = true
+       and jobs.job_queue_id is not null
+     order by jobs.job_queue_id
+     limit 1
+  )
+  union all
+  select (
+           select jobs.job_queue_id
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+              and jobs.job_queue_id > queues_with_jobs.id
+            order by jobs.job_queue_id
+            limit 1
+         )
+    from queues_with_jobs
+   where queues_with_jobs.id is not null
+)
 select exists (
-  select
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.is_available = true
-     and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-     and jobs.task_id = any(%(task_ids)s::int[])
-     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
-     and (
-       jobs.job_queue_id is null
-       or exists (
+         select
+           from unqueued_levels
+          cross join lateral (
+                  select
+                    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+                   where jobs.is_available = true
+                     and jobs.job_queue_id is null
+                     and jobs.priority = unqueued_levels.priority
+                     and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+                     and jobs.task_id = any(%(task_ids)s::int[])
+                     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+                   limit 1
+                ) as due
+       )
+    or exists (
          select
            from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-          where queues.id = jobs.job_queue_id
+          where queues.id = any(array(select distinct job_queue_id from near))
             and queues.is_available = true
        )
-     )
-)
+    or (select count(*) from near) >= 1000
+   and exists (
+         select
+           from queues_with_jobs
+           join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = queues_with_jobs.id
+          cross join lateral (
+                  select
+                    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+                   where jobs.is_available = true
+                     and jobs.job_queue_id = queues.id
+                     and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+                     and jobs.task_id = any(%(task_ids)s::int[])
+                     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+                   limit 1
+                ) as due
+          where queues.is_available = true
+       )

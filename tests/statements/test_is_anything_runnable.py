@@ -54,3 +54,32 @@ def test_the_clients_clock_counts_when_given(queue: Queue) -> None:
 
     assert is_anything_runnable(queue, now=queue.now() + 2 * HOUR)
     assert not is_anything_runnable(queue, now=queue.now() - timedelta(minutes=1))
+
+
+def test_a_job_behind_very_many_of_held_queues_is_seen(queue: Queue) -> None:
+    """More than are looked at one by one: the queues are stepped through then."""
+    queue.store.register_tasks(["mail"])
+    queue.run("insert into _private_job_queues (queue_name, locked_at) values ('held', now()), ('also held', now())")
+    queue.run(
+        "insert into _private_jobs (job_queue_id, task_id) select queues.id, tasks.id "
+        "from _private_job_queues as queues, _private_tasks as tasks, generate_series(1, 600)"
+    )
+    assert not is_anything_runnable(queue)
+
+    free = queue.add(queue_name="free", priority=9)
+    assert is_anything_runnable(queue)
+
+    queue.change(free, run_at="=now() + interval '1 hour'")
+    assert not is_anything_runnable(queue)
+
+
+def test_a_due_job_behind_later_ones_of_another_priority_is_seen(queue: Queue) -> None:
+    queue.add(priority=1, run_at=HOUR)
+    queue.add(priority=1, run_at=HOUR, queue_name="q")
+    assert not is_anything_runnable(queue)
+
+    due = queue.add(priority=2, queue_name="r")
+    assert is_anything_runnable(queue)
+
+    queue.change(due, job_queue_id=None)
+    assert is_anything_runnable(queue)
