@@ -223,6 +223,13 @@ class Client:
         with self._store() as store:
             store.force_unlock(worker_ids)
 
+    def restore(self, job: Job) -> int | None:
+        """Add a deleted job again as it was, and return its new id; None when another job has its key by now.
+
+        For jobs that `care.complete` or `remove` gave back with their payloads.
+        """
+        return self.care.restore(job)
+
     # -- look ------------------------------------------------------------------------------------------------------
 
     def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:

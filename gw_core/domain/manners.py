@@ -38,7 +38,7 @@ class SessionManners:
         """Return the server's settings by their names."""
         names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
         spans = {name: getattr(self, name) for name in names}
-        found = {name: f"{round(span.total_seconds() * 1000)}ms" for name, span in spans.items() if span is not None}
+        found = {name: milliseconds(span) for name, span in spans.items() if span is not None}
         return {**found, "default_transaction_read_only": "on"} if self.read_only else found
 
     def within_statement(self, span: timedelta) -> timedelta:
@@ -48,6 +48,11 @@ class SessionManners:
     def within_lock(self, span: timedelta) -> timedelta:
         """Return how long a statement may wait for locks that would be given this long."""
         return span if self.lock_timeout is None else min(span, self.lock_timeout)
+
+
+def milliseconds(span: timedelta) -> str:
+    """Return a span as PostgreSQL's settings want it; zero would mean no bound at all."""
+    return f"{max(1, round(span.total_seconds() * 1000))}ms"
 
 
 NO_MANNERS = SessionManners()

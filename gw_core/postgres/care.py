@@ -11,8 +11,11 @@ from typing import Any, Final
 
 from psycopg.rows import tuple_row
 
-from gw_core.domain.job import JobSpec, check_count
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_state import JobFilter
+from gw_core.domain.manners import milliseconds
+from gw_core.domain.seen import Seen
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
 from gw_core.postgres.names import MOST_NAMES, NameKind, find_names
@@ -23,7 +26,7 @@ from gw_core.postgres.translation import translated
 BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
 
-LONGEST_WAIT: Final = "10s"
+LONGEST_WAIT: Final = timedelta(seconds=10)
 """How long a batch waits for a row that somebody else holds in an open transaction."""
 
 NOW: Final = timedelta()
@@ -38,6 +41,10 @@ class SkipReason(StrEnum):
     """There is no such job, or no longer."""
     NOT_FAILED = "not failed"
     """It has not failed yet, so there is nothing to retry."""
+    CHANGED = "changed"
+    """It is not any more what was seen."""
+    BUSY = "busy"
+    """Somebody else is changing it at this moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +63,22 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Tended:
-    """A job that was acted on."""
+    """A job that was acted on; `job` is as it was before, when it was acted on as seen: what `restore` wants."""
 
     id: int
     task: str
+    job: Job | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A job that was left as it is, and why; `locked_by` is the worker that runs it."""
+    """A job that was left as it is, and why; `locked_by` is the worker that runs it, `changes` what is different."""
 
     id: int
     task: str | None
     reason: SkipReason
     locked_by: str | None = None
+    changes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,7 @@ class Care:
     """Acts on any number of jobs in bounded batches, each a transaction; `client.care` is one. Safe from any thread.
 
     What acts on jobs returns an iterator: every step is one batch, and to stop asking is to stop between batches.
+    It is told which jobs by a filter, or as they were `seen`: then only those that have not changed since are acted on.
     """
 
     lender: Lender
@@ -130,18 +140,21 @@ class Care:
         count, highest, running, locked, unfailed = found
         return Survey(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
 
-    def complete(self, jobs: JobFilter) -> Iterator[Batch]:
-        """Delete jobs as if they had been completed."""
-        return self._walk(jobs, self._unlocked("complete_held_jobs"))
+    def complete(self, jobs: JobFilter | None = None, *, seen: Sequence[Seen] | None = None) -> Iterator[Batch]:
+        """Delete jobs as if they had been completed; those that were seen come back in the answer with everything."""
+        return self._walk(jobs, seen, self._unlocked("complete_held_jobs"), deletes=True)
 
-    def fail(self, jobs: JobFilter, reason: str | None = None) -> Iterator[Batch]:
+    def fail(
+        self, jobs: JobFilter | None = None, reason: str | None = None, *, seen: Sequence[Seen] | None = None
+    ) -> Iterator[Batch]:
         """Fail jobs for good."""
-        return self._walk(jobs, self._unlocked("fail_held_jobs", reason=reason))
+        return self._walk(jobs, seen, self._unlocked("fail_held_jobs", reason=reason))
 
     def reschedule(
         self,
-        jobs: JobFilter,
+        jobs: JobFilter | None = None,
         *,
+        seen: Sequence[Seen] | None = None,
         run_at: datetime | timedelta | None = None,
         priority: int | None = None,
         attempts: int | None = None,
@@ -160,14 +173,39 @@ class Care:
             "max_attempts": max_attempts,
         }
         act = self._unlocked("reschedule_held_jobs", **values)
-        return self._walk(jobs, lambda connection, held: self._announced(connection, act(connection, held)))
+        return self._walk(jobs, seen, lambda connection, held: self._announced(connection, act(connection, held)))
 
-    def retry(self, jobs: JobFilter) -> Iterator[Batch]:
+    def retry(self, jobs: JobFilter | None = None, *, seen: Sequence[Seen] | None = None) -> Iterator[Batch]:
         """Let failed jobs run again now: one that waits for its next attempt at once, one that failed for good anew.
 
         The latter has all its attempts before it again. The workers are told.
         """
-        return self._walk(jobs, self._retry)
+        return self._walk(jobs, seen, self._retry)
+
+    def restore(self, job: Job) -> int | None:
+        """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
+
+        The workers are told. Its age begins anew.
+        """
+        if not job.payload:
+            raise InvalidInputError(f"job {job.id} was read without its payload, so it cannot be restored")
+        values = {
+            "task": job.task_identifier,
+            "queue": job.queue_name,
+            "payload": job.payload,
+            "priority": job.priority,
+            "run_at": job.run_at_epoch,
+            "attempts": job.attempts,
+            "max_attempts": job.max_attempts,
+            "last_error": job.last_error,
+            "key": job.key,
+            "flags": job.flags,
+        }
+        with self._transaction() as connection:
+            connection.execute(query("restore_names", self.schema), values)
+            restored = rows(connection, query("restore_job", self.schema), values)
+            self._announce(connection, len(restored))
+        return restored[0][0] if restored else None
 
     # -- locks -----------------------------------------------------------------------------------------------------
 
@@ -195,7 +233,46 @@ class Care:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _walk(self, jobs: JobFilter, act: _Act) -> Iterator[Batch]:
+    def _walk(
+        self, jobs: JobFilter | None, seen: Sequence[Seen] | None, act: _Act, *, deletes: bool = False
+    ) -> Iterator[Batch]:
+        if (jobs is None) == (seen is None):
+            raise InvalidInputError("say which jobs are meant: either by a filter or as they were seen")
+        return self._walk_seen(seen, act, deletes=deletes) if jobs is None else self._walk_matching(jobs, act)
+
+    def _walk_seen(self, seen: Sequence[Seen] | None, act: _Act, *, deletes: bool) -> Iterator[Batch]:
+        by_id = {each.id: each for each in seen or ()}
+        ids = sorted(by_id)
+        for start in range(0, len(ids), self.batch):
+            some = {each: by_id[each] for each in ids[start : start + self.batch]}
+            yield self._one_seen_batch(some, act, deletes=deletes)
+
+    def _one_seen_batch(self, seen: dict[int, Seen], act: _Act, *, deletes: bool) -> Batch:
+        with self._transaction() as connection:
+            values = {"ids": list(seen), "with_payload": deletes}
+            found = rows(connection, query("hold_seen_jobs", self.schema), values)
+            jobs = {row[0]: Job(*row[:-1]) for row in found}
+            held = [_held(jobs[row[0]], is_fresh=row[-1]) for row in found]
+            skipped = {each.id: gone for each in held if (gone := _gone(seen[each.id], each, jobs[each.id]))}
+            left = [each for each in held if each.id not in skipped]
+            done, reasons = act(connection, left)
+            passed = self._passed(connection, [each for each in seen if each not in jobs])
+        for each in left:
+            if each.id not in done:
+                reason = reasons.get(each.id, SkipReason.LOCKED)
+                skipped[each.id] = Skipped(each.id, each.task, reason, each.locked_by)
+        tended = tuple(Tended(each.id, each.task, jobs[each.id]) for each in held if each.id in done)
+        return Batch(tended, tuple(sorted([*skipped.values(), *passed], key=lambda each: each.id)))
+
+    def _passed(self, connection: Connection, ids: Sequence[int]) -> list[Skipped]:
+        """Say why rows could not be held: they are gone, or somebody else holds them."""
+        if not ids:
+            return []
+        there = {row[0]: row for row in rows(connection, query("find_passed_jobs", self.schema), {"ids": list(ids)})}
+        busy = [Skipped(row[0], row[1], SkipReason.BUSY, row[2]) for row in there.values()]
+        return busy + [Skipped(each, None, SkipReason.MISSING) for each in ids if each not in there]
+
+    def _walk_matching(self, jobs: JobFilter, act: _Act) -> Iterator[Batch]:
         if jobs.ids is not None:
             for start in range(0, len(jobs.ids), self.batch):
                 ids = jobs.ids[start : start + self.batch]
@@ -277,8 +354,28 @@ class Care:
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         with self._connection() as connection, connection.transaction():
-            connection.execute("select set_config('lock_timeout', %s, true)", (LONGEST_WAIT,))
+            patience = milliseconds(self.lender.database.manners.within_lock(LONGEST_WAIT))
+            connection.execute("select set_config('lock_timeout', %s, true)", (patience,))
             yield connection
+
+
+def _held(job: Job, *, is_fresh: bool | None) -> _Held:
+    return _Held(
+        id=job.id,
+        task=job.task_identifier,
+        locked_by=job.locked_by,
+        is_fresh=is_fresh,
+        has_given_its_last=job.is_last_attempt,
+        has_failed=job.last_error is not None,
+    )
+
+
+def _gone(seen: Seen, held: _Held, job: Job) -> Skipped | None:
+    """Return why a job is not to be touched any more: a worker runs it, or it is not what was seen."""
+    changes = seen.changes(job)
+    if held.is_running:
+        return Skipped(held.id, held.task, SkipReason.LOCKED, held.locked_by, changes)
+    return Skipped(held.id, held.task, SkipReason.CHANGED, held.locked_by, changes) if changes else None
 
 
 def _conditions(jobs: JobFilter) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from gw_core.domain.diagnosis import (
     diagnose,
 )
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.manners import milliseconds
 from gw_core.postgres.care import Heart, hearts, rows
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
@@ -27,7 +28,7 @@ from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatu
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translated
 
-LONGEST_LOOK: Final = "10s"
+LONGEST_LOOK: Final = timedelta(seconds=10)
 """How long one question may take; on a large table somebody may lack patience for more."""
 
 _Look = Callable[[Connection, Facts], Facts]
@@ -78,13 +79,23 @@ class Doctor:
     def _guarded(self, connection: Connection, facts: Facts, name: str, look: _Look) -> Facts:
         try:
             with translated(self.schema), connection.transaction():
-                connection.execute("select set_config('statement_timeout', %s, true)", (LONGEST_LOOK,))
-                connection.execute("select set_config('lock_timeout', %s, true)", (LONGEST_LOOK,))
+                self._be_patient(connection)
                 return look(connection, facts)
         except DatabaseUnavailableError:
             raise
         except DatabaseError as error:
             return replace(facts, unseen=(*facts.unseen, (name, str(error))))
+
+    def _be_patient(self, connection: Connection) -> None:
+        """Bound what follows in this transaction."""
+        manners = self.lender.database.manners
+        connection.execute(
+            "select set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
+            (
+                milliseconds(manners.within_statement(LONGEST_LOOK)),
+                milliseconds(manners.within_lock(LONGEST_LOOK)),
+            ),
+        )
 
     def _server(self, connection: Connection, state: SchemaState) -> Facts:
         before = time.time()

@@ -15,6 +15,7 @@ from psycopg.rows import tuple_row
 from gw_core.domain.crontab_item import KnownCrontab
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.glance import Glance, HeldQueue, JobCounters, PriorityHead, SchemaGlance, ServerGlance
+from gw_core.domain.manners import milliseconds
 from gw_core.domain.queue_report import Count, Quality
 from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merged
 from gw_core.postgres.connections import Lender
@@ -153,8 +154,8 @@ class Glances:
         with self._lender.connection() as connection:
             manners = self._lender.database.manners
             bounds = {
-                "statement_timeout": _milliseconds(manners.within_statement(STATEMENT_TIMEOUT)),
-                "lock_timeout": _milliseconds(manners.within_lock(LOCK_TIMEOUT)),
+                "statement_timeout": milliseconds(manners.within_statement(STATEMENT_TIMEOUT)),
+                "lock_timeout": milliseconds(manners.within_lock(LOCK_TIMEOUT)),
             }
             try:
                 with connection.pipeline(), connection.transaction():
@@ -306,7 +307,3 @@ def _moment(epoch: float) -> datetime:
         return datetime.fromtimestamp(epoch, UTC)
     except (OverflowError, ValueError):
         return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
-
-
-def _milliseconds(span: timedelta) -> str:
-    return str(max(1, round(span.total_seconds() * 1000)))

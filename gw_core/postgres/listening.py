@@ -8,7 +8,8 @@ import socket
 import threading
 from datetime import timedelta
 from time import monotonic
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import psycopg
 
@@ -39,6 +40,14 @@ class JobListener:
         except psycopg.Error as error:
             self.close()
             raise translate(error, schema=database.schema) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     def wait(self, timeout: timedelta) -> int:
         """Wait until jobs are announced, and return how many were; 0 when the time passes or somebody closes this.

@@ -16,6 +16,7 @@ from gw_core.domain.glance import Glance
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
 from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
 from gw_core.domain.job_state import WAITING, JobFilter, JobState
+from gw_core.domain.manners import milliseconds
 from gw_core.domain.queue_report import (
     Count,
     Counts,
@@ -368,7 +369,11 @@ class Reports:
     def _rows(
         self, name: str, values: Mapping[str, Any] | None = None, *, timeout: timedelta = STATEMENT_TIMEOUT
     ) -> list[tuple[Any, ...]]:
-        manners = {"statement_timeout": _milliseconds(timeout), "lock_timeout": _milliseconds(LOCK_TIMEOUT)}
+        own = self._lender.database.manners
+        manners = {
+            "statement_timeout": milliseconds(own.within_statement(timeout)),
+            "lock_timeout": milliseconds(own.within_lock(LOCK_TIMEOUT)),
+        }
         with self._lender.connection() as connection:
             try:
                 # One trip there and back for the whole transaction: its settings go with it, and poolers see one unit.
@@ -482,7 +487,3 @@ def _moment(epoch: float) -> datetime:
         return datetime.fromtimestamp(epoch, UTC)
     except (OverflowError, ValueError):
         return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
-
-
-def _milliseconds(span: timedelta) -> str:
-    return str(round(span.total_seconds() * 1000))
