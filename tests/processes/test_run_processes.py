@@ -1,0 +1,248 @@
+"""Acceptance: `gw run --processes` as an operator meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.core_support import Site
+from process_support import CHECKOUT, DEADLINE
+from support import wait_until
+
+pytestmark = pytest.mark.acceptance
+
+TASKS = """
+import os, time
+from gw_core import task
+
+@task
+def ran(payload):
+    with open(os.environ["RAN"], "ab", buffering=0) as file:
+        file.write(b"%d %d\\n" % (os.getpid(), payload["n"]))
+    time.sleep(payload.get("seconds", 0))
+"""
+
+
+class Program:
+    """`gw run` in a process of its own, and what it says."""
+
+    def __init__(self, site: Site, folder: Path, *options: str) -> None:
+        self._ran = folder / "ran"
+        (folder / "tasks").mkdir(exist_ok=True)
+        if not (folder / "tasks" / "work.py").exists():
+            (folder / "tasks" / "work.py").write_text(TASKS)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gw_cli", "run", "-c", site.url, *options],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "RAN": str(self._ran)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip("\n"))
+
+    def saying(self, what: str, count: int = 1) -> list[str]:
+        def said() -> list[str]:
+            found = [line for line in list(self.lines) if re.search(what, line)]
+            return found if len(found) >= count else []
+
+        try:
+            return wait_until(said, deadline_seconds=DEADLINE, what=f"{count} times {what!r}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it said\n" + "\n".join(self.lines)) from None
+
+    def pids(self, count: int) -> list[int]:
+        """The processes that are ready, the last ones of each number."""
+        ready = [re.search(r"Process (\d+) is ready \(pid (\d+)\)", line) for line in self.saying("is ready", count)]
+        return list({match[1]: int(match[2]) for match in ready if match}.values())
+
+    def ran(self) -> list[tuple[int, int]]:
+        """(process, number) of each run."""
+        if not self._ran.exists():
+            return []
+        return [(int(pid), int(number)) for pid, number in map(str.split, self._ran.read_text().splitlines())]
+
+    def signal(self, number: int) -> None:
+        os.kill(self.process.pid, number)
+
+    def end(self, *, deadline: float = DEADLINE) -> int:
+        try:
+            code = self.process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("it did not end; it said\n" + "\n".join(self.lines)) from None
+        self._reader.join(DEADLINE)
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(DEADLINE)
+        for pid in re.findall(r"is ready \(pid (\d+)\)", "\n".join(self.lines)):
+            with suppress(ProcessLookupError):
+                os.killpg(int(pid), signal.SIGKILL)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self._reader.join(DEADLINE)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+Start = Callable[..., Program]
+
+
+@pytest.fixture
+def start(site: Site, tmp_path: Path) -> Iterator[Start]:
+    started: list[Program] = []
+
+    def start(*options: str) -> Program:
+        started.append(Program(site, tmp_path, *options))
+        return started[-1]
+
+    yield start
+    for program in started:
+        program.close()
+
+
+def workers(site: Site) -> list[Any]:
+    return site.run("select id from _private_gw_workers")
+
+
+def test_processes_share_the_jobs_and_stop_in_order(site: Site, start: Start) -> None:
+    site.fill(40, task="ran")
+    site.run("update _private_jobs set payload = json_build_object('n', id, 'seconds', 0.05)")
+    program = start("--processes", "2", "-j", "2", "--look-ahead", "0ms")
+    pids = program.pids(2)
+    wait_until(lambda: len(program.ran()) == 40, deadline_seconds=DEADLINE)
+    assert len(site.connections()) <= 2 * 3 + 1
+    program.signal(signal.SIGTERM)
+
+    assert program.end() == -signal.SIGTERM
+    assert {pid for pid, _ in program.ran()} <= set(pids)
+    assert (site.held(), workers(site), [is_alive(pid) for pid in pids]) == ([], [], [False, False])
+    # What they run is said once, every line says who wrote it, and each was told to stop once.
+    assert len(program.saying("Looking for jobs")) == 1
+    assert all(re.match(r"\[(supervisor|\w+#[12])", line) for line in program.lines), program.lines
+    assert len(program.saying("Stopping")) == 2
+
+
+def test_a_killed_process_is_replaced_and_the_others_go_on(site: Site, start: Start) -> None:
+    program = start("--processes", "2")
+    first, second = program.pids(2)
+    os.kill(second, signal.SIGKILL)
+    program.saying("Process 2 .* was ended by SIGKILL.*started again")
+    third = program.pids(3)[-1]
+
+    assert is_alive(first)
+    assert third not in (first, second)
+    program.signal(signal.SIGINT)
+    assert program.end() == -signal.SIGINT
+
+
+def test_a_service_manager_that_signals_every_process_forces_nothing(site: Site, start: Start) -> None:
+    """systemd and Kubernetes' init signal all processes, and the supervisor passes its own on: that is still one."""
+    site.add("ran", {"n": 1, "seconds": 1})
+    program = start("--processes", "2", "--log-format", "json")
+    wait_until(program.ran, deadline_seconds=DEADLINE)
+    for pid in program.pids(2):
+        os.kill(pid, signal.SIGTERM)
+    program.signal(signal.SIGTERM)
+
+    assert program.end() == -signal.SIGTERM
+    told = [json.loads(line) for line in program.lines]
+    assert [entry for entry in told if "stopping at once" in entry["message"]] == []
+    assert {entry.get("process") for entry in told} == {None, 1, 2}
+    assert site.jobs() == []
+
+
+def test_a_second_signal_ends_all_at_once(site: Site, start: Start) -> None:
+    for _ in range(2):
+        site.add("ran", {"n": 1, "seconds": 60})
+    program = start("--processes", "2", "-j", "1")
+    wait_until(lambda: len(program.ran()) == 2, deadline_seconds=DEADLINE)
+    program.signal(signal.SIGTERM)
+    program.saying("Stopping", 2)
+    asked_at = time.monotonic()
+    program.signal(signal.SIGTERM)
+
+    assert program.end() == -signal.SIGTERM
+    assert time.monotonic() - asked_at < 4
+    assert (site.held(), [job["attempts"] for job in site.jobs()]) == ([], [0, 0])
+
+
+def test_processes_whose_supervisor_is_killed_stop_in_order(site: Site, start: Start) -> None:
+    program = start("--processes", "2")
+    pids = program.pids(2)
+    site.add("ran", {"n": 1, "seconds": 1})
+    wait_until(program.ran, deadline_seconds=DEADLINE)
+    program.process.kill()
+
+    wait_until(lambda: not any(map(is_alive, pids)), deadline_seconds=DEADLINE)
+    # The job that ran came to its end: nothing was given back, nothing is left.
+    assert (site.jobs(), site.held(), workers(site)) == ([], [], [])
+
+
+def test_a_single_run_in_several_processes_ends_with_the_worst_code(site: Site, start: Start) -> None:
+    site.fill(50, task="ran")
+    site.add("ran", {"m": "no n"})
+    program = start("--processes", "2", "--once", "--strict")
+
+    assert program.end() == 1
+    assert len(program.ran()) == 50
+
+
+def test_tasks_that_do_not_load_are_told_once_and_end_all(start: Start) -> None:
+    program = start("--processes", "4", "--tasks", "nowhere")
+
+    assert program.end() == 8
+    assert len(program.saying("does not exist")) == 1
+    assert [line for line in program.lines if "ERROR" in line] == []
+
+
+def test_a_process_that_has_run_long_enough_is_replaced(site: Site, start: Start) -> None:
+    program = start("--processes", "1", "--max-jobs", "1")
+    program.pids(1)
+    site.add("ran", {"n": 1})
+    program.saying("it is replaced")
+    program.saying("is ready", 2)
+    site.add("ran", {"n": 2})
+    wait_until(lambda: len(program.ran()) == 2, deadline_seconds=DEADLINE)
+
+    assert len({pid for pid, _ in program.ran()}) == 2
+    program.signal(signal.SIGTERM)
+    assert program.end() == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("number", ["0", "many", "1001"])
+def test_a_number_of_processes_that_makes_no_sense_is_refused(start: Start, number: str) -> None:
+    program = start("--processes", number)
+
+    assert program.end() == 2
+    assert program.lines == [f"gw: --processes '{number}': give a whole number from 1 to 1000, or auto"]
