@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from gw_core.domain.blockages import Blockages
 from gw_core.domain.diagnosis import (
     NEEDED_INDEXES,
     SILENT,
@@ -21,6 +22,7 @@ from gw_core.domain.diagnosis import (
 )
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.manners import milliseconds
+from gw_core.postgres.blocking import find_blockages
 from gw_core.postgres.care import Heart, hearts, rows
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
@@ -54,6 +56,12 @@ class Doctor:
     def findings(self) -> list[Finding]:
         """Return a finding for everything looked at; raises only what keeps us from connecting."""
         return diagnose(self.examine())
+
+    def blockages(self) -> Blockages:
+        """Return who waits for whom in this database, and whose transactions have been open for longest."""
+        with self._connection() as connection, connection.transaction():
+            self._be_patient(connection)
+            return find_blockages(connection, self.schema)
 
     def examine(self) -> Facts:
         """Gather the facts; what the role may not see, or what takes too long, is named as unseen."""

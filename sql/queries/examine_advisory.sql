@@ -1,0 +1,19 @@
+-- Who holds the advisory lock of the sweep, or waits for it; the Rust port takes the same.
+select
+  locks.granted,
+  sessions.pid,
+  sessions.usename::text,
+  sessions.application_name,
+  sessions.state,
+  date_part('epoch', clock_timestamp() - sessions.state_change),
+  date_part('epoch', clock_timestamp() - sessions.xact_start),
+  left(sessions.query, 200)
+from pg_locks as locks
+join pg_stat_activity as sessions on sessions.pid = locks.pid
+where locks.locktype = 'advisory'
+  and locks.database = (select databases.oid from pg_database as databases where databases.datname = current_database())
+  and locks.classid = 1196905043
+  and locks.objid = 1398228304
+  and locks.objsubid = 2
+order by locks.granted desc, sessions.pid
+limit %(most)s
