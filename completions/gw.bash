@@ -280,15 +280,18 @@ _gw_offer() {
     # Word by word, and not through compgen -W, which would run what a name says.
     local each
     while IFS= read -r each; do
-        [[ -n $each && $each == "$cur"* ]] && COMPREPLY+=("$each")
+        [[ -n $each && $each == "$cur"* ]] && COMPREPLY+=("${each#"$before"}")
     done
 }
 
 _gw() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} place=gw below values word i
+    local cur prev place=gw below values word before="" words=()
     COMPREPLY=()
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        word=${COMP_WORDS[i]}
+    # Bash has taken names with colons and --option=value apart; the line has them whole.
+    IFS=$' \t\n' read -ra words <<< "${COMP_LINE:0:COMP_POINT}"
+    [[ ${COMP_LINE:0:COMP_POINT} == *[[:space:]] ]] && words+=("")
+    cur=${words[${#words[@]}-1]} prev=${words[${#words[@]}-2]}
+    for word in "${words[@]:1:${#words[@]}-2}"; do
         below=" $(_gw_commands "$place") "
         [[ $word != -* && $below == *" $word "* ]] && place="$place $word"
     done
@@ -296,10 +299,14 @@ _gw() {
         _gw_offer < <(_gw_commands "$place" | tr ' ' '\n')
         return
     fi
-    if [[ $cur == -* ]]; then
+    if [[ $cur == --*=* ]]; then
+        prev=${cur%%=*} cur=${cur#*=}
+    elif [[ $cur == -* ]]; then
         _gw_offer < <(_gw_flags "$place" | tr ' ' '\n')
         return
     fi
+    # Bash puts what is offered behind the last colon.
+    [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]] && before=${cur%"${cur##*:}"}
     [[ $prev == -* ]] && values=$(_gw_values "$place" "$prev")
     [[ -z $values ]] && values=$(_gw_values "$place" "")
     case $values in

@@ -129,15 +129,18 @@ _gw_offer() {
     # Word by word, and not through compgen -W, which would run what a name says.
     local each
     while IFS= read -r each; do
-        [[ -n $each && $each == "$cur"* ]] && COMPREPLY+=("$each")
+        [[ -n $each && $each == "$cur"* ]] && COMPREPLY+=("${each#"$before"}")
     done
 }
 
 _gw() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} place=gw below values word i
+    local cur prev place=gw below values word before="" words=()
     COMPREPLY=()
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        word=${COMP_WORDS[i]}
+    # Bash has taken names with colons and --option=value apart; the line has them whole.
+    IFS=$' \t\n' read -ra words <<< "${COMP_LINE:0:COMP_POINT}"
+    [[ ${COMP_LINE:0:COMP_POINT} == *[[:space:]] ]] && words+=("")
+    cur=${words[${#words[@]}-1]} prev=${words[${#words[@]}-2]}
+    for word in "${words[@]:1:${#words[@]}-2}"; do
         below=" $(_gw_commands "$place") "
         [[ $word != -* && $below == *" $word "* ]] && place="$place $word"
     done
@@ -145,10 +148,14 @@ _gw() {
         _gw_offer < <(_gw_commands "$place" | tr ' ' '\n')
         return
     fi
-    if [[ $cur == -* ]]; then
+    if [[ $cur == --*=* ]]; then
+        prev=${cur%%=*} cur=${cur#*=}
+    elif [[ $cur == -* ]]; then
         _gw_offer < <(_gw_flags "$place" | tr ' ' '\n')
         return
     fi
+    # Bash puts what is offered behind the last colon.
+    [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]] && before=${cur%"${cur##*:}"}
     [[ $prev == -* ]] && values=$(_gw_values "$place" "$prev")
     [[ -z $values ]] && values=$(_gw_values "$place" "")
     case $values in
@@ -175,7 +182,10 @@ _gw() {
         compadd -- ${(s: :)values}
         return
     fi
-    if [[ $cur == -* ]]; then
+    if [[ $cur == --*=* ]]; then
+        prev=${cur%%=*} cur=${cur#*=}
+        compset -P '*='
+    elif [[ $cur == -* ]]; then
         compadd -- ${(s: :)"$(_gw_flags "$place")"}
         return
     fi
@@ -249,7 +259,7 @@ def _fish_option(option: Option) -> str:
 
 def _fish_values(values: str) -> str:
     if values in DYNAMIC:
-        return f"-a '(gw --complete {values} (commandline -ct) 2>/dev/null)'"
+        return f'-a \'(gw --complete {values} (commandline -ct | string replace -r "^--[^=]*=" "") 2>/dev/null)\''
     if values == FILES:
         return "-F"
     return f"-a {_fish_text(values)}" if values else ""

@@ -23,6 +23,8 @@ WHOLE_ANSWER_SECONDS: Final = 0.19
 
 LONGEST_FETCH_SECONDS: Final = 5
 FRESH_SECONDS: Final = 5.0
+KEPT_SECONDS: Final = 3600.0
+MOST_NAMES: Final = 200
 
 KINDS: Final = ("tasks", "queues", "keys", "workers")
 HARMLESS: Final = r"[\w@%+=:,./-]+"
@@ -40,35 +42,40 @@ def ahead(arguments: Sequence[str]) -> None:
 
 def suggest(arguments: Sequence[str]) -> int:
     """Print the values of a kind that begin like a word, one a line: `gw --complete KIND [PREFIX]`. Says no error."""
+    import re
+
     from gw_cli import output
 
     kind, prefix = (*arguments, "", "")[:2]
     if kind in KINDS:
-        for name in _names(kind):
-            if name.startswith(prefix):
+        for name in _names(kind, prefix):
+            if name.startswith(prefix) and re.fullmatch(HARMLESS, name):
                 output.line(name)
     output.flush()
     return 0
 
 
-def _names(kind: str) -> list[str]:
+def _names(kind: str, prefix: str) -> list[str]:
     fetcher = _fetchers.pop() if _fetchers else Fetcher()
     try:
         from gw_cli.session import configured
 
         configuration = configured()
-        cache = _cache_file(configuration, kind)
+        everything = _cache_file(configuration, kind, "")
+        if _is_fresh(everything) and len(names := _read(everything)) < MOST_NAMES:
+            return names
+        cache = _cache_file(configuration, kind, prefix)
         if not _is_fresh(cache):
-            fetcher.fetch(configuration, kind, cache)
-        return cache.read_text("utf-8").splitlines()
+            fetcher.fetch(configuration, kind, prefix, cache)
+        return _read(cache)
     except Exception:  # noqa: BLE001 - whoever presses Tab must see no error, whatever it is
         return []
     finally:
         fetcher.close()
 
 
-def _cache_file(configuration: Configuration, kind: str) -> Path:
-    """Return where the names of this queue are kept; the folder is for us alone."""
+def _cache_file(configuration: Configuration, kind: str, prefix: str) -> Path:
+    """Return where the names of this queue that begin so are kept; the folder is for us alone."""
     import hashlib
     from pathlib import Path
 
@@ -78,8 +85,12 @@ def _cache_file(configuration: Configuration, kind: str) -> Path:
     folder = Path(where) / "gw"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     naming = [os.environ.get(name, "") for name in c.NAMING_PG_VARIABLES]
-    queue = repr((configuration[c.CONNECTION], configuration[c.SCHEMA], os.getcwd(), naming))
+    queue = repr((configuration[c.CONNECTION], configuration[c.SCHEMA], os.getcwd(), naming, prefix))
     return folder / f"{kind}-{hashlib.sha256(queue.encode()).hexdigest()[:16]}"
+
+
+def _read(cache: Path) -> list[str]:
+    return cache.read_text("utf-8").splitlines()
 
 
 def _is_fresh(cache: Path) -> bool:
@@ -102,14 +113,14 @@ class Fetcher:
         os.close(theirs)
         os.close(answers)
 
-    def fetch(self, configuration: Configuration, kind: str, cache: Path) -> None:
+    def fetch(self, configuration: Configuration, kind: str, prefix: str, cache: Path) -> None:
         """Have the names of a kind written, and wait for it as long as a person would."""
         import json
         import select
 
         from gw_cli import configuration as c
 
-        orders = [configuration[c.CONNECTION], configuration[c.SCHEMA], kind, str(cache)]
+        orders = [configuration[c.CONNECTION], configuration[c.SCHEMA], kind, prefix, str(cache)]
         os.write(self._orders, json.dumps(orders).encode())
         os.close(self._orders)
         self._orders = -1
@@ -139,8 +150,8 @@ def _fetch_and_end(orders: int, answers: int) -> None:
 
         from gw_core import known_names  # the slow part, while our parent reads the configuration
 
-        connection, schema, kind, cache = json.loads(_read_all(orders) or b"null") or sys.exit()
-        _write(cache, _fetched(known_names, connection, schema, kind))
+        connection, schema, kind, prefix, cache = json.loads(_read_all(orders) or b"null") or sys.exit()
+        _write(cache, _fetched(known_names, connection, schema, kind, prefix))
     finally:
         os._exit(0)
 
@@ -150,12 +161,11 @@ def _read_all(number: int) -> bytes:
         return pipe.read()
 
 
-def _fetched(known_names: Any, connection: str | None, schema: str, kind: str) -> list[str]:
-    import re
-
+def _fetched(known_names: Any, connection: str | None, schema: str, kind: str, prefix: str) -> list[str]:
     if (connection or "").startswith("embedded:"):
         return []  # a Tab must not start a server
-    return [name for name in known_names(connection, schema, kind) if re.fullmatch(HARMLESS, name)]
+    names = known_names(connection, schema, kind, prefix=prefix, limit=MOST_NAMES)
+    return [name for name in names if name.isprintable()]
 
 
 def _write(cache: str, names: Sequence[str]) -> None:
@@ -163,3 +173,11 @@ def _write(cache: str, names: Sequence[str]) -> None:
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write("".join(f"{name}\n" for name in names))
     os.replace(new, cache)
+    _clear_away(os.path.dirname(cache))
+
+
+def _clear_away(folder: str) -> None:
+    """Delete answers that nobody has asked for again in an hour."""
+    for entry in os.scandir(folder):
+        if time.time() - entry.stat().st_mtime > KEPT_SECONDS:
+            os.unlink(entry)

@@ -25,11 +25,13 @@ class NameKind(StrEnum):
     WORKERS = "workers"
 
 
-def known_names(conninfo: str | None, schema: str, kind: NameKind) -> list[str]:
-    """Return the first names of a kind over a connection of its own, found as by `Client`."""
+def known_names(
+    conninfo: str | None, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MOST_NAMES
+) -> list[str]:
+    """Return the first names of a kind that begin with `prefix`, over a connection found as by `Client`."""
     database = Database(find_conninfo(conninfo), schema=schema)
     with database.connect() as connection:
-        return find_names(connection, schema, kind)
+        return find_names(connection, schema, kind, prefix=prefix, limit=limit)
 
 
 def find_names(

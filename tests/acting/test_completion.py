@@ -41,11 +41,11 @@ def shell(tmp_path: Path, database_url: str) -> Shell:
 
 def completed(shell: Shell, *words: str) -> list[str]:
     """What bash offers for the last of the words, with a `gw` that answers values of its own."""
-    line = " ".join(f"'{word}'" for word in ("gw", *words))
+    line = " ".join(("gw", *words))
     script = f"""
         source '{COMPLETIONS / "gw.bash"}'
         gw() {{ [[ $1 == --complete ]] && printf '%s\\n' "$2-one" "$2-two" '$(touch harm)'; }}
-        COMP_WORDS=({line}); COMP_CWORD={len(words)}
+        COMP_LINE='{line}'; COMP_POINT={len(line)}
         _gw
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
@@ -93,6 +93,16 @@ def test_a_name_a_shell_would_not_take_as_it_is_is_not_offered(shell: Shell, que
         queue.ready("t", queue_name=name)
 
     wait_until(lambda: shell.gw("--complete", "queues").out == "plain\n", deadline_seconds=30, every=0.1)
+
+
+@pytest.mark.acceptance
+def test_among_very_many_names_those_that_begin_so_are_found(shell: Shell, queue: Queue) -> None:
+    queue.rows(
+        "insert into graphile_worker._private_job_queues (queue_name) select 'q-' || n from generate_series(100, 400) as n"
+    )
+    wait_until(lambda: shell.gw("--complete", "queues").out, deadline_seconds=30, every=0.1)
+
+    wait_until(lambda: shell.gw("--complete", "queues", "q-39").out.count("\n") == 10, deadline_seconds=30, every=0.1)
 
 
 @pytest.mark.acceptance
