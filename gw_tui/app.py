@@ -103,7 +103,7 @@ class ConsoleApp(App[None]):
         self._answer: Answered | None = None
         self._phase = Phase.CONNECTING
         self._paused_at: float | None = None
-        self._hears = True
+        self.hears = True
         self._is_blurred = False
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -124,7 +124,7 @@ class ConsoleApp(App[None]):
         if self.options.keys:
             self.set_keymap({name: ",".join(keys.split()) for name, keys in self.options.keys.items()})
         self.note(Kind.CONSOLE, f"console started on {self.source.target.where}")
-        self.switch_mode(self.options.screen if self.options.screen in PLACE_OF else PLACES[0].id)
+        self.visit(self.options.screen if self.options.screen in PLACE_OF else PLACES[0].id, self.options.filter)
         self._poller.start()
         self.set_interval(HEARTBEAT, self._beat)
 
@@ -181,9 +181,9 @@ class ConsoleApp(App[None]):
 
     @on(Hearing)
     def _hearing(self, message: Hearing) -> None:
-        if self._hears and not message.hears:
+        if self.hears and not message.hears:
             self.note(Kind.CONNECTION, f"announcements are not heard: {message.sentence}", is_bad=True)
-        self._hears = message.hears
+        self.hears = message.hears
 
     @on(Acted)
     def _acted(self, message: Acted) -> None:
@@ -300,7 +300,7 @@ class ConsoleApp(App[None]):
             cost=self.cost,
             clock=figures.clock(self.now) if self.glance is not None else "",
             paused_for=None if self._paused_at is None else self.clock() - self._paused_at,
-            hears=self._hears,
+            hears=self.hears,
             waiting=sum(table.waiting for table in tables),
         )
         screen.frame(standing, self._banner(phase), dimmed=phase not in (Phase.LIVE, Phase.STALE))
@@ -347,7 +347,16 @@ class ConsoleApp(App[None]):
 
     def action_go(self, place: str) -> None:
         """Go to a screen."""
+        self.visit(place)
+
+    def visit(self, place: str, filter: str = "") -> None:
+        """Go to a screen and, with a filter, let it show that."""
+        while len(self.screen_stack) > 1 and not isinstance(self.screen, ConsoleScreen):
+            self.pop_screen()
         self.switch_mode(place)
+        screen = self.front
+        if filter and screen is not None:
+            screen.call_after_refresh(screen.take_filter, filter)
 
     def action_reconnect(self) -> None:
         """Try to reach the database now."""

@@ -285,15 +285,15 @@ COMMANDS: Final = (
     ),
     # -- everywhere --
     _known("reconnect", "r", "Try now", "Try to reach the database now.", needs=Need.TROUBLE, rank=0),
-    _known("pause", "space", "Pause", "Stop drawing, or go on; rates are measured all the while.", rank=10),
+    _known("pause", "space", "Pause", "Stop drawing, or go on; rates are measured all the while.", rank=100),
     _known("faster", "+", "Faster", "Look more often."),
     _known("slower", "-", "Slower", "Look less often."),
     _known("zoom", "z", "Zoom", "Give the focused panel the whole screen, or take it back."),
-    _known("help", "? f1", "Help", "Say which keys there are here.", rank=11),
-    _known("palette", "ctrl+p :", "Commands", "Find a command by its name.", rank=12),
+    _known("help", "? f1", "Help", "Say which keys there are here.", rank=110),
+    _known("palette", "ctrl+p :", "Commands", "Find a command by its name.", rank=120),
     _known("next_theme", "ctrl+t", "Theme", "Take the next theme."),
     _known("screenshot", "ctrl+s", "Screenshot", "Save the screen as an SVG file."),
-    _known("quit", "q ctrl+q", "Quit", "Leave the console.", rank=13),
+    _known("quit", "q ctrl+q", "Quit", "Leave the console.", rank=130),
 )
 
 BY_ID: Final[Mapping[str, Command]] = {command.id: command for command in COMMANDS}

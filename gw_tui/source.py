@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -72,6 +73,10 @@ PATIENT: Final = SessionManners(
     connect_timeout=timedelta(seconds=3),
 )
 """Of the connection that acts, and counts when asked to."""
+
+
+FINDINGS_AGAIN: Final = 15.0
+"""The doctor is asked no more often, in seconds."""
 
 
 # -- what may be asked -----------------------------------------------------------------------------------------------
@@ -199,6 +204,7 @@ class ClientSource:
         self._looking = self._client(QUICK)
         self._lock = threading.Lock()  # guards _acting: it is opened by whoever first acts
         self._acting: Client | None = None
+        self._findings: tuple[float, Sequence[Finding]] | None = None
 
     def _client(self, manners: SessionManners) -> Client:
         place = self._place
@@ -257,8 +263,11 @@ class ClientSource:
         return Crontabs(known=self._looking.known_crontabs(), items=None if read is None else read())
 
     def findings(self) -> Sequence[Finding]:
-        """Return what the doctor says."""
-        return self._looking.doctor.findings()
+        """Return what the doctor says; a look at everything is not taken more often than its facts change."""
+        now = time.monotonic()
+        if self._findings is None or now - self._findings[0] > FINDINGS_AGAIN:
+            self._findings = now, self._looking.doctor.findings()
+        return self._findings[1]
 
     def blockages(self) -> Blockages:
         """Return who waits for whom."""

@@ -87,6 +87,9 @@ class ConsoleScreen(Screen[None]):
     def show_time(self) -> None:
         """Let ages go on, twice a second; also while the database is away."""
 
+    def take_filter(self, text: str) -> None:
+        """Show what this filter says; another screen, or the command line, asks for it."""
+
     @property
     def has_row(self) -> bool:
         """True when the cursor is on something."""

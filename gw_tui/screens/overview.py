@@ -1,11 +1,267 @@
-"""Is it healthy, and where is the pain."""
+"""Is it healthy, and where is the pain: states, rates, the heads of the queue, and what needs attention."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal
+
+from gw_core import Count, JobState
+from gw_tui import figures, glyphs
+from gw_tui.acts import CountExactly
+from gw_tui.attention import Grade, Known, Worry, worries
+from gw_tui.connection_state import Phase, Trouble
+from gw_tui.rings import REACHES
 from gw_tui.screens.base import ConsoleScreen
+from gw_tui.source import Crontabs, Question, Source
+from gw_tui.widgets.bars import Bars
+from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
+from gw_tui.widgets.tiles import Tile
+
+if TYPE_CHECKING:
+    from gw_core import Finding, Glance, QueueStatistics
+    from gw_tui.messages import Acted
+
+HEADS: Final = (
+    Column("priority", "prio", 6, right=True),
+    Column("ready", "ready", 7, right=True),
+    Column("age", "oldest", 7, right=True),
+    Column("task", "task"),
+    Column("next", "next due", 9, right=True, rank=3),
+)
+ATTENTION: Final = (Column("what", "what"), Column("age", "age", 7, right=True), Column("go", "go", 2, rank=3))
+GO: Final = {"overview": "1", "jobs": "2", "queues": "3", "workers": "4", "cron": "5", "locks": "6", "events": "7"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the overview asks beside the glance."""
+
+    statistics: QueueStatistics
+    crontabs: Crontabs
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True)
+class SampleQuestion(Question):
+    """A sample of the table by state and task, and what changes slowly."""
+
+    every: ClassVar[timedelta | None] = timedelta(seconds=5)
+
+    def ask(self, source: Source) -> Sample:
+        """Ask for the sample."""
+        return Sample(source.statistics(), source.crontabs(), source.findings())
 
 
 class OverviewScreen(ConsoleScreen):
     """The first screen."""
 
     PLACE = "overview"
+    AUTO_FOCUS = "#attention"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sample: Sample | None = None
+        self._exact: QueueStatistics | None = None
+        self._worries: dict[str, Worry] = {}
+        self._reach = 0
+
+    def body(self) -> ComposeResult:
+        """Lay out tiles, charts and the two lists."""
+        with Horizontal(id="tiles"):
+            yield Tile("▶ READY", "state-ready", id="ready")
+            yield Tile("● RUNNING", "state-running", id="running")
+            yield Tile("◷ SCHEDULED ↻ BACKOFF", "state-scheduled", id="waiting")
+            yield Tile("✖ FAILED", "state-failed", id="failed")
+        with Horizontal(id="charts"):
+            yield Bars("done", figures.rate, id="done")
+            yield Bars("added", figures.rate, id="added")
+            yield Bars("backlog age", _seconds, id="age")
+        with Container(id="lists"):
+            attention = KeyedTable(ATTENTION, empty="Nothing: all is well.", id="attention", classes="panel")
+            attention.border_title = "Needs attention"
+            yield attention
+            heads = KeyedTable(HEADS, empty="No job waits.", id="heads", classes="panel")
+            heads.border_title = "Queue heads, by priority"
+            yield heads
+
+    # -- what is asked and told ------------------------------------------------------------------------------------
+
+    def question(self) -> Question:
+        """Ask for a sample now and then."""
+        return SampleQuestion()
+
+    def show_glance(self, glance: Glance) -> None:
+        """Draw everything anew."""
+        if self.is_mounted:
+            self._draw(glance)
+
+    def show_time(self) -> None:
+        """Let ages go on while nothing new is heard."""
+        glance = self.console.glance
+        if glance is not None and self.is_mounted and self.console.phase is not Phase.LIVE:
+            self._draw(_aged(glance, self.console.now))
+
+    def show_answer(self, question: Question, answer: object) -> None:
+        """Take in the sample."""
+        if isinstance(answer, Sample):
+            self._sample = answer
+            if self.console.glance is not None:
+                self.show_glance(self.console.glance)
+
+    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+        """Say that the sample is not to be had."""
+        self.query_one("#attention").border_subtitle = f"sample: {trouble}"
+
+    def show_acted(self, acted: Acted) -> None:
+        """Take in an exact count."""
+        if acted.result is not None and acted.result.statistics is not None:
+            self._exact = acted.result.statistics
+            self.notify("Counted exactly.", markup=False)
+        elif isinstance(acted.act, CountExactly):
+            self.notify(acted.sentence, severity="warning", markup=False)
+        if self.console.glance is not None:
+            self.show_glance(self.console.glance)
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def _draw(self, glance: Glance) -> None:
+        self._draw_tiles(glance)
+        self._draw_charts(glance)
+        self.query_one("#heads", KeyedTable).apply(_heads(glance))
+        self._draw_worries(glance)
+
+    def _draw_tiles(self, glance: Glance) -> None:
+        age = glance.backlog_age
+        self._tile(
+            "ready", self._count(JobState.READY, glance), "none waits" if age is None else f"oldest {figures.span(age)}"
+        )
+        stale = sum(worker.is_stale for worker in glance.workers)
+        alive = figures.counted(len(glance.workers) - stale, "worker")
+        self._tile(
+            "running",
+            glance.running or self._count(JobState.RUNNING, glance),
+            f"{alive} · {stale} stale" if stale else alive,
+        )
+        later = [self._count(state, glance) for state in (JobState.SCHEDULED, JobState.BACKOFF)]
+        due = glance.next_due_at
+        self.query_one("#waiting", Tile).show(
+            "  ".join(_shown(count) for count in later),
+            "none is due later" if due is None else f"next due {figures.until(due, glance.at)}",
+        )
+        total = "" if glance.total is None else f"of {figures.count(glance.total)} jobs"
+        self._tile("failed", glance.failed or self._count(JobState.FAILED, glance), total)
+
+    def _tile(self, name: str, count: Count | None, about: str) -> None:
+        self.query_one(f"#{name}", Tile).show(_shown(count), about)
+
+    def _count(self, state: JobState, glance: Glance) -> Count | None:
+        """Return the best number known: exact ones first, then the sample's."""
+        if state is JobState.READY and glance.ready.quality.value == "exact":
+            return glance.ready
+        if self._exact is not None and glance.at - self._exact.at < timedelta(seconds=10):
+            return self._exact.states[state]
+        if self._sample is not None:
+            return self._sample.statistics.states[state]
+        return glance.ready if state is JobState.READY else None
+
+    def _draw_charts(self, glance: Glance) -> None:
+        rings, reach, second = self.console.rings, REACHES[self._reach], glance.at.timestamp()
+        for name, ring in (("done", rings.done), ("added", rings.added), ("age", rings.age)):
+            self.query_one(f"#{name}", Bars).draw(ring.values(reach, second), reach.name)
+
+    def _draw_worries(self, glance: Glance) -> None:
+        sample, rings = self._sample, self.console.rings
+        second = glance.at.timestamp()
+        known = Known(
+            glance=glance,
+            statistics=None if sample is None else sample.statistics,
+            crontabs=() if sample is None else sample.crontabs.known,
+            items=None if sample is None else sample.crontabs.items,
+            findings=() if sample is None else sample.findings,
+            ages=rings.age.values(REACHES[0], second),
+            done=next((value for value in reversed(rings.done.values(REACHES[0], second)) if value is not None), None),
+            hears=self.console.hears,
+        )
+        self._worries = {f"{worry.place}/{worry.what}": worry for worry in worries(known)}
+        self.query_one("#attention", KeyedTable).apply(
+            Row(key, {"what": _words(worry), "age": figures.span(worry.age), "go": GO[worry.place]})
+            for key, worry in self._worries.items()
+        )
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    def action_open(self) -> None:
+        """Go where the trouble is."""
+        table = self.focused
+        if not isinstance(table, KeyedTable) or table.highlighted is None:
+            return
+        if table.id == "heads":
+            self.console.visit("jobs", "state:ready")
+        elif (worry := self._worries.get(table.highlighted)) is not None:
+            self.console.visit(worry.place, worry.filter)
+
+    def action_exact(self) -> None:
+        """Count every job."""
+        self.notify("Counting …", markup=False)
+        self.console.act(CountExactly())
+
+    def action_range_shorter(self) -> None:
+        """Let the charts show a shorter time."""
+        self._set_reach(self._reach - 1)
+
+    def action_range_longer(self) -> None:
+        """Let the charts show a longer time."""
+        self._set_reach(self._reach + 1)
+
+    def _set_reach(self, reach: int) -> None:
+        self._reach = min(max(0, reach), len(REACHES) - 1)
+        if self.console.glance is not None:
+            self._draw_charts(self.console.glance)
+
+
+def _aged(glance: Glance, now: datetime) -> Glance:
+    """Return what was known then as it looks by now: ages have gone on."""
+    older = now - glance.at
+    workers = [
+        replace(
+            worker,
+            heartbeat_age=None if worker.heartbeat_age is None else worker.heartbeat_age + older,
+            lock_age=None if worker.lock_age is None else worker.lock_age + older,
+        )
+        for worker in glance.workers
+    ]
+    return replace(glance, at=now, workers=workers)
+
+
+def _heads(glance: Glance) -> Iterator[Row]:
+    for head in glance.heads:
+        age = None if head.oldest_due_at is None else glance.at - head.oldest_due_at
+        yield Row(
+            str(head.priority),
+            {
+                "priority": str(head.priority),
+                "ready": Cell(figures.count(head.ready), "ready" if head.ready.value else "quiet"),
+                "age": figures.span(age),
+                "task": head.oldest_task or "",
+                "next": Cell("" if head.next_due_at is None else figures.until(head.next_due_at, glance.at), "quiet"),
+            },
+        )
+
+
+def _words(worry: Worry) -> Cell:
+    if worry.grade is Grade.BAD:
+        return Cell(f"{glyphs.STATE_GLYPHS['failed']} {worry.what}", "error")
+    return Cell(f"{glyphs.WARNING} {worry.what}", "warning")
+
+
+def _shown(count: Count | None) -> str:
+    return figures.NOTHING if count is None else figures.count(count)
+
+
+def _seconds(value: float) -> str:
+    return figures.span(timedelta(seconds=value))

@@ -18,7 +18,7 @@ class Bars(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"bars--bar", "bars--title", "bars--scale"}
     DEFAULT_CSS = """
-    Bars { height: 1fr; }
+    Bars { height: 1fr; width: 1fr; }
     """
 
     def __init__(self, title: str, write: Callable[[float], str], *, id: str | None = None) -> None:

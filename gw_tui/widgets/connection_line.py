@@ -14,6 +14,7 @@ from gw_tui import clean, figures
 from gw_tui.connection_state import Phase
 from gw_tui.registry import PLACES
 
+NAME: Final = " gw "
 SIGNS: Final = {
     Phase.CONNECTING: ("↻ CONNECTING", "quiet"),
     Phase.LIVE: ("● LIVE", "state-ready"),
@@ -55,10 +56,12 @@ class TabBar(Static):
 
     def on_resize(self) -> None:
         """Use the long titles where they fit."""
-        self.update(self._content(short=self.size.width < sum(len(place.title) + 5 for place in PLACES) + 4))
+        self.update(self._content(self.size.width - 2))
 
-    def _content(self, *, short: bool) -> Content:
-        parts: list[Content | str] = [Content.styled(" gw ", "bold"), " "]
+    def _content(self, width: int) -> Content:
+        short = width < sum(len(place.title) + 4 for place in PLACES) + len(NAME)
+        has_name = not short or width >= sum(len(place.short) + 4 for place in PLACES) + len(NAME)
+        parts: list[Content | str] = [Content.styled(NAME, "bold")] if has_name else []
         for place in PLACES:
             title = f" {place.key} {place.short if short else place.title} "
             style = "bold reverse" if place.id == self._active else "$quiet"

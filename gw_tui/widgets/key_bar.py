@@ -58,10 +58,12 @@ def live(bindings: dict[str, ActiveBinding]) -> dict[str, tuple[str, bool]]:
     """Return the commands that have a place in the bar, each with its key and whether it is possible now."""
     found: dict[str, tuple[str, bool]] = {}
     for key, active in bindings.items():
-        name = active.binding.id or ""
+        name, typed = active.binding.id or "", written_as_typed(key)
         command = BY_ID.get(name)
-        if command is not None and command.rank is not None and name not in found:
-            found[name] = (written_as_typed(key), active.enabled)
+        if command is None or command.rank is None:
+            continue
+        if name not in found or len(typed) < len(found[name][0]):
+            found[name] = (typed, active.enabled)
     return found
 
 

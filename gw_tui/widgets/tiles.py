@@ -12,7 +12,7 @@ class Tile(Static):
     """A sign and a word, a number, and a line about it."""
 
     DEFAULT_CSS = """
-    Tile { width: 1fr; height: auto; }
+    Tile { width: 1fr; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, head: str, role: str, *, id: str | None = None) -> None:
