@@ -26,6 +26,7 @@ from .fleet import Fleet, Slot, Worker
 from .guard import Guard
 from .invariants import Evidence, Findings, Row, judge
 from .ledger import read_ledger
+from .node import free_what_node_held, node_command
 from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
 from .producers import Added, Producers
 from .roads import OUTSIDE, Namespace, Road, can_make_namespaces
@@ -60,7 +61,7 @@ class Options:
     threshold: float = 4.0
     with_standby: bool = True
     with_namespace: bool = True
-    node: int = 0
+    with_node: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     log_level: str = "info"
     keep: bool = False
@@ -206,8 +207,25 @@ class _Scene:
             elif number == 2 and namespace is not None:
                 self._build_cable(slot, namespace)
             self._fleet.slots.append(slot)
+        if self._options.with_node:
+            self._invite_node(stack)
         for slot in self._fleet.slots:
             self._fleet.start(slot)
+
+    def _invite_node(self, stack: ExitStack) -> None:
+        # Its driver knows one server only, so something must lead it to the one that takes writes.
+        road = Road(lambda: self._cluster.primary.port)
+        stack.callback(road.close)
+        command = node_command(road.port, self._folder / "node")
+        if command is None:
+            self._say("npm is not installed, so there is no worker of Node")
+            return
+        slot = Slot("node", "", (), foreign=command, folder=self._folder / "node", after_kill=self._free_node)
+        self._fleet.slots.append(slot)
+
+    def _free_node(self) -> None:
+        with suppress(GraphileWorkerError), Client(self._cluster.conninfo(), max_connections=1) as client:
+            free_what_node_held(client)
 
     def _build_road(self, slot: Slot, stack: ExitStack) -> None:
         roads = [Road(lambda server=server: server.port) for server in self._cluster.servers]  # type: ignore[misc]
@@ -239,6 +257,11 @@ class _Scene:
     def _recover(self) -> None:
         """Leave the workers alone until everything has run, then call each of them."""
         with Client(self._cluster.conninfo(), max_connections=1) as client:
+            self._operator.stop_supervising()
+            for worker in self._fleet.living:
+                if not worker.is_ours:
+                    self._operator.stop_in_order(worker)
+            self._insist(lambda: free_what_node_held(client))
             self._insist(lambda: self._producers.remove_the_rest(client))
             self._call_everybody(client)
             self._wait(DRAIN, "every job to run", self._is_drained)
@@ -281,7 +304,7 @@ class _Scene:
         return known == {worker.pid for worker in self._fleet.living if worker.is_ours}
 
     def _end(self) -> None:
-        self._operator.stop_supervising()
+        self._operator.note_the_ended()
         for worker in self._fleet.living:
             self._operator.stop_in_order(worker)
 
@@ -415,9 +438,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threshold", type=float, default=4.0, help="seconds of silence until dead (%(default)s)")
     parser.add_argument("--no-standby", action="store_true", help="one server alone, so no failover")
     parser.add_argument("--no-namespace", action="store_true", help="cut the network by a proxy only, also as root")
-    parser.add_argument(
-        "--node", type=int, default=0, metavar="N", help="N workers of npm's graphile-worker beside ours"
-    )
+    parser.add_argument("--node", action="store_true", help="npm's graphile-worker beside ours")
     for what, often in {**WORKER_FAULTS, **SERVER_FAULTS}.items():
         parser.add_argument(f"--{what}", type=int, metavar="N", help=f"how often (usually {often} a minute)")
     parser.add_argument("--log-level", default="info", help="of the workers (%(default)s)")
@@ -438,7 +459,7 @@ def _options(given: argparse.Namespace) -> Options:
         threshold=given.threshold,
         with_standby=not given.no_standby,
         with_namespace=not given.no_namespace,
-        node=given.node,
+        with_node=given.node,
         counts={what: count for what, count in counts.items() if count is not None},
         log_level=given.log_level,
         keep=given.keep,

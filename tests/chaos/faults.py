@@ -96,6 +96,12 @@ class Operator:
                     finally:
                         slot.lock.release()
 
+    def note_the_ended(self) -> None:
+        """Note who has ended by itself since nobody is started again."""
+        for slot in self._fleet.slots:
+            if slot.worker is not None and slot.worker.is_ours and slot.worker.exit_code is not None:
+                self.ended_alone.append(f"{slot.name} ({slot.worker.pid}) ended with {slot.worker.exit_code} by itself")
+
     def _revive(self, slot: Slot) -> None:
         worker = slot.worker
         if worker is None or worker.exit_code is None:
@@ -195,6 +201,7 @@ class Operator:
             with self._noting("kill", worker.pid, slot.name):
                 self._fleet.kill(worker)
             self._closing.wait(rng.choice([0.0, 0.0, 0.5]))
+            slot.after_kill()
             self._restart_slot(slot)
 
     def _freeze(self, rng: random.Random) -> None:
@@ -228,9 +235,11 @@ class Operator:
         self._fleet.ask_to_stop(worker)
         most = self._fleet.grace_seconds + 1.0
         # The machine may be busy; what counts is the promise, and that nothing hangs.
-        if not self._fleet.wait_for_end(worker, most + 2.0):
+        if self._fleet.wait_for_end(worker, most + 2.0):
+            return
+        if worker.is_ours:
             self.slow_to_stop.append(f"{worker.slot.name} ({worker.pid}) did not end within {most:g} s of SIGTERM")
-            self._fleet.kill(worker)
+        self._fleet.kill(worker)
 
     def _restart_slot(self, slot: Slot) -> None:
         if not self._closing.is_set():

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -74,6 +74,11 @@ class Slot:
     """What comes before the command, such as what enters a network namespace."""
     road: str = ""
     """How it reaches the servers, when that way can be cut."""
+    foreign: Sequence[str] = ()
+    """The command of a worker that is not ours, and `folder` is where it runs."""
+    folder: Path | None = None
+    after_kill: Callable[[], None] = lambda: None
+    """What an operator does before a killed worker is replaced."""
     lock: threading.Lock = field(default_factory=threading.Lock)  # held while something is done to the worker
     worker: Worker | None = None
 
@@ -97,19 +102,21 @@ class Fleet:
         return [slot.worker for slot in self.slots if slot.worker is not None and slot.worker.exit_code is None]
 
     def start(self, slot: Slot) -> Worker:
+        if slot.foreign:
+            return self._launch(slot, slot.foreign)
         gw = [str(GW)] if GW.exists() else [sys.executable, "-m", "gw_cli"]
         command = [
             *(*slot.prefix, *gw, "run", "--connection", slot.conninfo, "--tasks", str(TASKS)),
             *("--grace-period", f"{self.grace_seconds}s", *slot.options),
         ]
-        return self.launch(slot, command)
+        return self._launch(slot, command)
 
-    def launch(self, slot: Slot, command: Sequence[str], *, is_ours: bool = True, cwd: Path | None = None) -> Worker:
+    def _launch(self, slot: Slot, command: Sequence[str]) -> Worker:
         log = self._logs / f"{next(NUMBERS):03}-{slot.name}"
         with log.open("wb") as file:
             process = subprocess.Popen(
                 command,
-                cwd=cwd or self._folder,
+                cwd=slot.folder or self._folder,
                 env={**environment(), "PYTHONPATH": str(CHECKOUT), "GW_CHAOS_LEDGER": str(self.ledger)},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -117,7 +124,7 @@ class Fleet:
                 start_new_session=True,
             )
         self._guard.started(process.pid)
-        slot.worker = Worker(slot, process, log, time.monotonic_ns(), is_ours=is_ours)
+        slot.worker = Worker(slot, process, log, time.monotonic_ns(), is_ours=not slot.foreign)
         self.workers.append(slot.worker)
         return slot.worker
 

@@ -205,14 +205,15 @@ class _Court:
 
     def _reason_to_repeat(self, before: Run, after: Run) -> str | None:
         """Return which fault a job was in flight at that ran again, or None."""
-        for run in (before, after):
-            for fault in self._of_pid[run.pid]:
-                if self._concerns(fault, run):
-                    return fault.what
-        for fault in self._of_servers:
-            if self._concerns(fault, before) or self._concerns(fault, after):
-                return fault.what
-        return None
+        faults = [
+            fault
+            for run in (before, after)
+            for fault in (*self._of_pid[run.pid], *self._of_servers)
+            if self._concerns(fault, run)
+        ]
+        # Several may be near; what happened closest to its end is the likeliest.
+        nearest = min(faults, key=lambda fault: abs(fault.began - self._end(before)), default=None)
+        return None if nearest is None else nearest.what
 
     def _concerns(self, fault: Fault, run: Run) -> bool:
         return fault.began <= self._end(run) + AFTER and (fault.ended or fault.began) >= run.began - BEFORE
