@@ -91,6 +91,9 @@ if TYPE_CHECKING:
         PoolClaimed as PoolClaimed,
         PoolConnectionLost as PoolConnectionLost,
         PoolConnectionRestored as PoolConnectionRestored,
+        PoolerNoticed as PoolerNoticed,
+        PoolHearingLost as PoolHearingLost,
+        PoolHearingRestored as PoolHearingRestored,
         PoolInterrupting as PoolInterrupting,
         PoolListening as PoolListening,
         PoolNotified as PoolNotified,
@@ -186,7 +189,7 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.schedule_words import in_words as in_words
     from gw_core.domain.seen import Seen as Seen
-    from gw_core.domain.settings import WorkerSettings as WorkerSettings
+    from gw_core.domain.settings import Pooling as Pooling, WorkerSettings as WorkerSettings
     from gw_core.domain.vitals import ProbeSettings as ProbeSettings
     from gw_core.log import (
         LogFactory as LogFactory,
@@ -315,8 +318,11 @@ _HOMES = {
         "LocksReset",
         "MaintenanceFailed",
         "PoolClaimed",
+        "PoolerNoticed",
         "PoolConnectionLost",
         "PoolConnectionRestored",
+        "PoolHearingLost",
+        "PoolHearingRestored",
         "PoolInterrupting",
         "PoolListening",
         "PoolNotified",
@@ -426,7 +432,10 @@ _HOMES = {
     ),
     "gw_core.domain.schedule_words": ("in_words",),
     "gw_core.domain.seen": ("Seen",),
-    "gw_core.domain.settings": ("WorkerSettings",),
+    "gw_core.domain.settings": (
+        "Pooling",
+        "WorkerSettings",
+    ),
     "gw_core.domain.vitals": ("ProbeSettings",),
     "gw_core.log": (
         "LogFactory",

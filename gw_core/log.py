@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 from gw_core.domain import events as e, process_events as p, schedule_events as c
 from gw_core.domain.durations import format_duration
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
+from gw_core.domain.settings import Pooling
 
 Level = Literal["error", "warning", "info", "debug"]
 Meta = Mapping[str, object]
@@ -115,6 +116,9 @@ class JobLog:
             (e.PoolListening, self._pool_listening),
             (e.PoolConnectionLost, self._connection_lost),
             (e.PoolConnectionRestored, self._connection_restored),
+            (e.PoolHearingLost, self._hearing_lost),
+            (e.PoolHearingRestored, self._hearing_restored),
+            (e.PoolerNoticed, self._pooler_noticed),
             (e.PoolStopping, self._pool_stopping),
             (e.PoolInterrupting, self._pool_interrupting),
             (e.PoolStopped, self._pool_stopped),
@@ -161,6 +165,26 @@ class JobLog:
     def _connection_restored(self, event: e.PoolConnectionRestored) -> None:
         tries = "1 try" if event.attempts == 1 else f"{event.attempts} tries"
         self._core.info(f"The database is back: can {event.what} again after {tries}")
+
+    def _hearing_lost(self, event: e.PoolHearingLost) -> None:
+        self._core.warning(f"Cannot hear of new jobs, which are found by polling meanwhile: {event.error}")
+
+    def _hearing_restored(self, event: e.PoolHearingRestored) -> None:
+        self._core.info("Hears of new jobs again")
+
+    def _pooler_noticed(self, event: e.PoolerNoticed) -> None:
+        if event.mode is not Pooling.TRANSACTION:
+            self._core.info("A pooler that lends connections for whole sessions stands before the database")
+            return
+        every = format_duration(event.poll_interval)
+        news = (
+            "new jobs are heard of over the connection that listens"
+            if event.listens
+            else f"new jobs are found by polling every {every} (--listen-connection takes a direct one to hear of them)"
+        )
+        self._core.info(
+            f"A pooler that lends connections by transaction stands before the database: nothing is prepared, {news}"
+        )
 
     def _pool_stopping(self, event: e.PoolStopping) -> None:
         self._core.info(f"Stopping ({event.reason}); waiting for {_counted(event.running, 'running job')}")

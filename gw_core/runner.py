@@ -16,13 +16,14 @@ from gw_core.domain.events import (
     HeartbeatLate,
     JobsSettled,
     MaintenanceFailed,
+    PoolerNoticed,
     RecoveryAnnounced,
     RunnerStopped,
     SignalReceived,
 )
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.schedule_events import CronItemsRefused
-from gw_core.domain.settings import WorkerSettings
+from gw_core.domain.settings import Pooling, WorkerSettings
 from gw_core.domain.vitals import ProbeSettings
 from gw_core.log import JobLog, Logger
 from gw_core.maintenance.bounds import BoundsWatch
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
 """The ancestor's: the schema was changed in a way this version does not know."""
+
+LONGEST_SILENCE: Final = timedelta(seconds=60)
+"""How long the server may take over a statement that keeps the queue healthy; the heartbeat waits behind it."""
 
 Tasks = TaskRegistry | Path | str
 Crontab = ItemSource | Path | str | None
@@ -104,6 +108,7 @@ class Runner:
         watch: bool = False,
         max_connections: int = 10,
         migrate: bool = True,
+        listen_conninfo: str | None = None,
         pg_bin: Path | None = None,
         announce: bool = True,
         probe: ProbeSettings | None = None,
@@ -116,13 +121,20 @@ class Runner:
         for plugin in plugins:
             plugin.attach(self.events)
         self._database = Database(
-            find_conninfo(conninfo), schema=schema, prepared_statements=prepared_statements, pg_bin=pg_bin
+            find_conninfo(conninfo),
+            schema=schema,
+            prepared_statements=prepared_statements,
+            pg_bin=pg_bin,
+            notice_pooler=True,
+        )
+        self._listen_database = (
+            None if listen_conninfo is None else Database(listen_conninfo, schema=schema, notice_pooler=True)
         )
         self._interceptors = Interceptors(plugins)
         self._connections = Connections(self._database, max_size=max_connections, role="task")
-        self._maintenance = OneConnection(self._database, role="maintenance")
+        self._maintenance = OneConnection(self._database, role="maintenance", patience=LONGEST_SILENCE)
         # Of its own, so that no slow sweep holds up a minute; opened only when there is a crontab.
-        self._cron_connection = OneConnection(self._database, role="cron")
+        self._cron_connection = OneConnection(self._database, role="cron", patience=LONGEST_SILENCE)
         self._adder = JobAdder(
             self._connections,
             schema,
@@ -222,6 +234,7 @@ class Runner:
             interceptors=self._interceptors,
             forbidden_flags=self._forbidden_flags,
             once=once,
+            listen_database=self._listen_database,
             on_ended=self.stop,
             on_refused=lambda error: self._ask_to_end(_End(str(error), exit_code=1)),
             on_breaking_migration=self._on_breaking_migration,
@@ -290,13 +303,21 @@ class Runner:
     def _prepare_schema(self) -> None:
         with self._maintenance.connection() as connection:
             state = check(connection, self._database.schema)
-            if self._migrate and state.problem() is not None:
-                for warning in migrate_schema(connection, self._database.schema).warnings:
-                    self.logger.scope(label="core").warning(warning)
-                return
+        if self._migrate and state.problem() is not None:
+            # Over a connection of its own, which waits for as long as it takes.
+            warnings = migrate_schema(self._database, self._database.schema).warnings
+        else:
             state.raise_unless_usable()
-            for warning in state.warnings() if self._announce else ():
-                self.logger.scope(label="core").warning(warning)
+            warnings = state.warnings() if self._announce else ()
+        for warning in warnings:
+            self.logger.scope(label="core").warning(warning)
+        self._tell_pooler()
+
+    def _tell_pooler(self) -> None:
+        mode, settings = self._database.pooling, self.settings
+        if mode is not Pooling.NONE and self._announce:
+            listens = settings.listen and (mode is Pooling.SESSION or self._listen_database is not None)
+            self.events.emit(PoolerNoticed(mode=mode, listens=listens, poll_interval=settings.poll_interval))
 
     def _lock_renewal(self, pool: Pool) -> LockRenewal:
         return LockRenewal(
@@ -370,6 +391,7 @@ class Runner:
             },
             # A single run that lasts needs one like any other, or sweepers take its jobs; most end before.
             first_after=settings.heartbeat_interval if once else timedelta(0),
+            on_echo=pool.expect_echo if settings.listen else None,
             on_crash=self._on_crash,
         )
 
@@ -439,6 +461,8 @@ class Runner:
         for connection in (self._maintenance, self._cron_connection):
             connection.close(patience=timedelta(seconds=1))
         self._database.close()
+        if self._listen_database is not None:
+            self._listen_database.close()
 
     def _on_signal(self, name: str) -> None:
         # Only a second signal: a first one may follow a stop that was asked for otherwise, such as by a supervisor.

@@ -11,6 +11,7 @@ import msgspec
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Outcome
 from gw_core.domain.recovery import RecoverySettings
+from gw_core.domain.settings import Pooling
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,30 @@ class PoolConnectionRestored(Event, frozen=True):
     pool: str
     what: str
     attempts: int
+
+
+class PoolHearingLost(Event, frozen=True):
+    """The pool does not hear of new jobs and finds them by polling, for `error`; told once until it hears again."""
+
+    name: ClassVar[str] = "pool:hearing:lost"
+    pool: str
+    error: Exception
+
+
+class PoolHearingRestored(Event, frozen=True):
+    """The pool hears of new jobs again."""
+
+    name: ClassVar[str] = "pool:hearing:restored"
+    pool: str
+
+
+class PoolerNoticed(Event, frozen=True):
+    """A pooler stands between this process and the database; with `listens` new jobs are heard of all the same."""
+
+    name: ClassVar[str] = "pooler:noticed"
+    mode: Pooling
+    listens: bool
+    poll_interval: timedelta
 
 
 class PoolNotified(Event, frozen=True):

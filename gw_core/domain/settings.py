@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from enum import StrEnum
 from typing import Final
 
 from gw_core.domain.bounds import Bounds
@@ -16,6 +17,16 @@ ANCESTORS_STALE_LOCK: Final = timedelta(hours=4)
 
 USUAL_HEARTBEAT: Final = timedelta(seconds=30)
 USUAL_SWEEP: Final = timedelta(seconds=60)
+
+
+class Pooling(StrEnum):
+    """What stands between a worker and the server, and for how long it lends us the server's side."""
+
+    NONE = "none"
+    SESSION = "session"
+    """A pooler that leaves us one server process for as long as we are connected: all works."""
+    TRANSACTION = "transaction"
+    """A pooler that leaves it for one transaction: no LISTEN, no settings of the session, no prepared statements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ LAST_WORDS: Final = timedelta(seconds=1)
 class Heartbeat(Service):
     """Writes a heartbeat at once and then every so often; tells when it was silent for longer than others tolerate.
 
+    Each one sends an echo to whoever listens for the pool; `on_echo` is told when, by the steady clock.
     With `first_after` none is written before that long has passed: a short run needs none.
 
     All state belongs to the thread that calls `turn`; the first `beat` comes before that thread starts. It beats on
@@ -42,6 +43,7 @@ class Heartbeat(Service):
         tolerated: timedelta,
         metadata: Callable[[], Mapping[str, Any]],
         first_after: timedelta = timedelta(0),
+        on_echo: Callable[[float], None] | None = None,
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-heartbeat", on_crash=on_crash)
@@ -52,6 +54,7 @@ class Heartbeat(Service):
         self._tolerated = tolerated
         self._metadata = metadata
         self._first_after = first_after
+        self._on_echo = on_echo
         self._began = time.monotonic()
         self._last_beat: float | None = None
         self._has_rust_workers = False
@@ -94,6 +97,7 @@ class Heartbeat(Service):
             self._tell_failure(error)
 
     def _write(self) -> None:
+        sent_at = time.monotonic()
         beat = with_workers(
             self._connection,
             lambda store: store.heartbeat(
@@ -103,8 +107,11 @@ class Heartbeat(Service):
                 pid=os.getpid(),
                 version=__version__,
                 metadata=self._metadata(),
+                echo=self._on_echo is not None,
             ),
         )
+        if self._on_echo is not None:
+            self._on_echo(sent_at)
         self._has_rust_workers = beat.has_rust_workers
         self._tell_lateness(beat.silent_for)
         self._last_beat = time.monotonic()

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
+from gw_core.domain.errors import DatabaseError
 from gw_core.postgres.database import Connection, Database
-from gw_core.postgres.translation import translated
+from gw_core.postgres.translation import leads_nowhere, translated
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -44,7 +45,12 @@ class Connections:
                 connection = stack.enter_context(pool.connection())
             self._lent.add(connection)
             stack.callback(self._lent.discard, connection)
-            yield connection
+            try:
+                yield connection
+            except (psycopg.Error, DatabaseError) as error:
+                if leads_nowhere(error):  # or the next borrower would be lent the way to the same standby
+                    connection.close()
+                raise
 
     def cancel(self) -> bool:
         """Cancel what borrowers are running at this moment; True when there were any."""
@@ -80,11 +86,15 @@ class Connections:
 
 
 class OneConnection:
-    """One connection that threads take in turns; made when first used, and again after it broke."""
+    """One connection that threads take in turns; made when first used, and again after it broke.
 
-    def __init__(self, database: Database, *, role: str = "") -> None:
+    `patience` is how long the server may keep silent while a statement runs; None for ever.
+    """
+
+    def __init__(self, database: Database, *, role: str = "", patience: timedelta | None = None) -> None:
         self.database = database
         self._role = role
+        self._patience = patience
         self._lock = threading.Lock()  # guards _connection, and is held while somebody uses it
         self._connection: Connection | None = None
         self._lent: Connection | None = None
@@ -94,12 +104,12 @@ class OneConnection:
         """Lend the connection; after an error that broke it the next user gets a new one."""
         with self._lock, translated(self.database.schema):
             if self._connection is None or self._connection.closed:
-                self._connection = self.database.connect(self._role)
+                self._connection = self.database.connect(self._role, patience=self._patience)
             lent = self._lent = self._connection
             try:
                 yield lent
-            except BaseException:
-                self._leave_clean(lent)
+            except BaseException as error:
+                self._leave_clean(lent, error)
                 raise
             finally:
                 self._lent = None
@@ -120,9 +130,11 @@ class OneConnection:
         finally:
             self._lock.release()
 
-    def _leave_clean(self, connection: Connection) -> None:
-        """Roll back what a failed block left open; drop a connection that cannot even do that."""
+    def _leave_clean(self, connection: Connection, error: BaseException) -> None:
+        """Roll back what a failed block left open; drop a connection that cannot even do that, or leads nowhere."""
         try:
+            if leads_nowhere(error):
+                raise psycopg.OperationalError("this connection leads to a server that takes no writes")
             connection.rollback()
         except psycopg.Error:
             with suppress(Exception):

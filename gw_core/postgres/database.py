@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
+from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -14,10 +17,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gw_core.domain.errors import InvalidSettingError, NoConnectionError
 from gw_core.domain.manners import NO_MANNERS, SessionManners
+from gw_core.domain.settings import Pooling
 from gw_core.postgres.translation import translated
 
 if TYPE_CHECKING:
     from gw_core.embedded import EmbeddedServer
+
+_A_TURN: Final = timedelta(seconds=5)
+"""How long a pooler may take to serve a connection that is only there to be compared."""
+
+_LOOKS: Final = 5
+"""How often two connections are compared: a quiet pooler serves both from one process at once, a busy one soon."""
 
 DEFAULT_SCHEMA: Final = "graphile_worker"
 EMBEDDED_PREFIX: Final = "embedded:"
@@ -25,13 +35,76 @@ EMBEDDED_PREFIX: Final = "embedded:"
 # A dead network is noticed in seconds and not after the kernel's two hours. What the user's string says wins.
 PATIENCE: Final = {
     "connect_timeout": 10,
-    "keepalives_idle": 15,
-    "keepalives_interval": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
     "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,
+    "tcp_user_timeout": 10_000,
 }
 
+SHORT_PATIENCE: Final = 4
+"""Seconds for a connection attempt when there is another host to try: a dead former primary may come first."""
+
+ANSWER_WITHIN: Final = timedelta(seconds=20)
+"""How long the server may say nothing to those who claim and settle: it ends their statements after 15 s itself."""
+
 Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that does not wait for ever, and knows what stands between it and the server.
+
+    What the kernel cannot notice, such as a proxy that takes our packets and passes none on, shows by silence. A
+    statement that the server itself would end sooner (`statement_timeout`) loses nothing by that.
+    """
+
+    patience: timedelta | None = None
+    """How long the server may say nothing while a statement runs; then the connection is closed."""
+    pooling: Pooling = Pooling.NONE
+    local_settings: Mapping[str, str] = MappingProxyType({})
+    """Settings that each transaction begins with, where the session is not ours to set; see `in_its_settings`."""
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        """Wait for the server, patiently or not."""
+        work = gen if self.patience is None else self._impatient(gen, self.patience.total_seconds())
+        return super().wait(work, *arguments, **options)
+
+    def _impatient(self, work: Any, patience: float) -> Generator[Any, Any, Any]:
+        deadline = monotonic() + patience
+        try:
+            wanted = next(work)
+            while True:
+                ready = yield wanted
+                if ready:
+                    deadline = monotonic() + patience
+                elif monotonic() > deadline:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"the server has not answered for {patience:g} s")
+                wanted = work.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
+@contextmanager
+def in_its_settings(connection: Connection) -> Iterator[None]:
+    """Send the block's statements with the connection's settings; fetch their rows after the block.
+
+    On a session of our own that has been done long ago. Behind a pooler in transaction mode it takes a transaction,
+    sent as a whole: settings of the session would stay behind for whoever is given the server's side next.
+    """
+    settings = getattr(connection, "local_settings", None)
+    if not settings:
+        yield
+        return
+    with connection.pipeline(), connection.transaction():
+        _set(connection, settings, local=True)
+        yield
+
+
+def _set(connection: Connection, settings: Mapping[str, str], *, local: bool) -> None:
+    connection.execute(
+        "select set_config(wanted.name, wanted.value, %s) from unnest(%s::text[], %s::text[]) as wanted (name, value)",
+        (local, list(settings), list(settings.values())),
+    )
 
 
 def find_conninfo(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
@@ -66,8 +139,8 @@ def described(conninfo: str) -> str:
 class Database:
     """One database and schema; opens connections, starts the embedded server when the string asks for it.
 
-    `prepared_statements=False` is for poolers that hand a connection to another client after each transaction.
-    Safe to use from several threads.
+    `prepared_statements=False` is for poolers that hand a connection to another client after each transaction; with
+    `notice_pooler` such a pooler is looked for at the first connection. Safe to use from several threads.
     """
 
     def __init__(
@@ -79,11 +152,15 @@ class Database:
         prepared_statements: bool = True,
         pg_bin: Path | None = None,
         manners: SessionManners = NO_MANNERS,
+        notice_pooler: bool = False,
     ) -> None:
         self.conninfo = conninfo
         self.schema = schema
         self.prepared_statements = prepared_statements
         self.manners = manners
+        self.pooling = Pooling.NONE
+        """What stands between us and the server, once looked for."""
+        self._notice_pooler = notice_pooler
         self._application_name = application_name
         self._pg_bin = pg_bin
         self._lock = threading.Lock()  # guards _server: two threads must not both start it
@@ -92,21 +169,45 @@ class Database:
     def __repr__(self) -> str:
         return f"Database({described(self.conninfo)}, schema={self.schema!r})"
 
-    def connect(self, role: str = "", settings: Mapping[str, str] | None = None) -> Connection:
+    def connect(
+        self, role: str = "", settings: Mapping[str, str] | None = None, *, patience: timedelta | None = None
+    ) -> QueueConnection:
         """Open a connection in autocommit mode; `role` is appended to its application name.
 
-        `settings` are set for the session. Raises `DatabaseUnavailableError` or `AuthenticationError`.
+        `settings` are set for the session, or for each transaction where the session is not ours. `patience` is how
+        long the server may keep silent. Raises `DatabaseUnavailableError` or `AuthenticationError`.
         """
         with translated(self.schema):
-            connection = psycopg.connect(self.libpq_conninfo(role), autocommit=True)
+            connection = QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
+            connection.patience = patience
             try:
+                self._look_for_pooler(connection, role)
                 self.prepare(connection)
-                for name, value in (settings or {}).items():
-                    connection.execute("select set_config(%s, %s, false)", (name, value))
-            except psycopg.Error:
+                self._apply(connection, settings or {})
+            except BaseException:
                 connection.close()
                 raise
         return connection
+
+    def _apply(self, connection: QueueConnection, settings: Mapping[str, str]) -> None:
+        # Told to prepare nothing, we have been told of a pooler, whether we notice it or not.
+        if self.pooling is Pooling.TRANSACTION or not self.prepared_statements:
+            connection.local_settings = settings
+        elif settings:
+            _set(connection, settings, local=False)
+
+    def _look_for_pooler(self, connection: QueueConnection, role: str) -> None:
+        """Notice a pooler by the number of the server's process, which it invents: it serves us from many."""
+        if not self._notice_pooler:
+            return
+        if _server_process(connection) == connection.info.backend_pid:
+            self.pooling = Pooling.NONE
+        elif self.pooling is Pooling.NONE:
+            with closing(QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)) as other:
+                self.pooling = _mode(connection, other)
+        connection.pooling = self.pooling
+        if self.pooling is Pooling.TRANSACTION:
+            self.prepared_statements = False
 
     def prepare(self, connection: Connection) -> None:
         """Give a fresh connection the manners this database asks for."""
@@ -132,6 +233,8 @@ class Database:
         with translated(self.schema):
             name = f"{self._application_name}:{role}" if role else self._application_name
             defaults: dict[str, Any] = {**PATIENCE, "application_name": name}
+            if "," in str(given.get("host") or given.get("hostaddr") or ""):
+                defaults["connect_timeout"] = SHORT_PATIENCE
             if self.manners.connect_timeout is not None:
                 defaults["connect_timeout"] = max(2, round(self.manners.connect_timeout.total_seconds()))
             return make_conninfo(conninfo, **{key: value for key, value in defaults.items() if key not in given})
@@ -159,3 +262,20 @@ def transaction(connection: Connection) -> Iterator[None]:
     """Run the block in one transaction of `connection` (a savepoint inside the caller's own)."""
     with translated(), connection.transaction():
         yield
+
+
+def _server_process(connection: Connection) -> int:
+    row = connection.execute("select pg_backend_pid()", prepare=False).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _mode(one: Connection, other: QueueConnection) -> Pooling:
+    """Tell how a pooler lends the server's side: two sessions are never served by one process, two transactions are."""
+    own = _server_process(one)
+    other.patience = _A_TURN
+    try:
+        if any(_server_process(other) == own or _server_process(one) != own for _ in range(_LOOKS)):
+            return Pooling.TRANSACTION
+    except psycopg.OperationalError:  # it lets the second one wait for as long as the first is there
+        return Pooling.SESSION
+    return Pooling.SESSION

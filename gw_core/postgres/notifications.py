@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Final
 
@@ -18,20 +19,25 @@ CHANNELS: Final = ("jobs:insert", "worker:migrate")
 """The ancestors' channels; they are not scoped by schema, so neighbours in one database nudge each other."""
 
 
+def own_channel(pool: str) -> str:
+    """Return the channel on which one pool is spoken to; the statements make the same name with SQL's `md5`."""
+    return f"gw:{hashlib.md5(pool.encode(), usedforsecurity=False).hexdigest()}"
+
+
 class Listener:
     """Subscribes a connection; `hear` is called in the connection's own thread, also while a statement runs.
 
     Has `fileno()`, so it can be given to a selector; when that is readable call `receive()`.
     """
 
-    def __init__(self, connection: Connection, hear: Callable[[Notification], None]) -> None:
+    def __init__(self, connection: Connection, hear: Callable[[Notification], None], *, pool: str) -> None:
         self._connection = connection
         self._hear = hear
         self._fileno = connection.fileno()
         connection.add_notify_handler(hear)
         try:
-            for channel in CHANNELS:
-                connection.execute(f'listen "{channel}"')
+            # One round trip, and so one transaction: all of them or none.
+            connection.execute("; ".join(f'listen "{channel}"' for channel in (*CHANNELS, own_channel(pool))))
         except psycopg.Error as error:
             raise translate(error) from error
 

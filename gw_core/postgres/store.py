@@ -19,7 +19,7 @@ from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.domain.settings import ANCESTORS_STALE_LOCK
 from gw_core.postgres.arrays import teach_text_arrays, text_array, text_encoding
-from gw_core.postgres.database import Connection
+from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.statements import numbered_query, query
 from gw_core.postgres.translation import translate, translated
 
@@ -38,6 +38,8 @@ CLAIM_PLAN: Final = {
     # The generic plan guesses that a limit keeps a tenth of the table. Past some 100,000 jobs that looks costly enough
     # to be compiled, anew at every claim, which took 90 ms where the claim itself takes 4.
     "jit": "off",
+    # So that silence for longer than this means that nobody is there, and no claim is carried out that nobody awaits.
+    "statement_timeout": "15s",
     # A claim that is lost in a crash only means that the job is claimed again.
     "synchronous_commit": "off",
 }
@@ -58,6 +60,7 @@ SETTLE_PLAN: Final = {
     "enable_bitmapscan": "off",
     # Whoever keeps one job's row locked, such as a transaction that adds under its key, must not hold up all results.
     "lock_timeout": "300ms",
+    "statement_timeout": "15s",
 }
 """Settings of the session that settles."""
 
@@ -211,12 +214,13 @@ class JobStore:
         statement, names = numbered_query(name, self.schema)
         try:
             cursor = psycopg.RawCursor(self.connection)
-            cursor.execute(  # prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN
-                statement,
-                [values[each] for each in names],
-                prepare=self.connection.prepare_threshold is not None,
-                binary=True,
-            )
+            with in_its_settings(self.connection):
+                cursor.execute(  # prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN
+                    statement,
+                    [values[each] for each in names],
+                    prepare=self.connection.prepare_threshold is not None,
+                    binary=True,
+                )
             return cursor.fetchall()
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
@@ -347,7 +351,9 @@ class JobStore:
         try:
             # The connection may be a caller's own, with rows of another kind; ours are tuples.
             with self.connection.cursor(binary=True, row_factory=tuple_row) as cursor:
-                return cursor.execute(query(name, self.schema), values).fetchall()
+                with in_its_settings(self.connection):
+                    cursor.execute(query(name, self.schema), values)
+                return cursor.fetchall()
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
 

@@ -65,6 +65,19 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
     return DatabaseError(f"PostgreSQL refused the statement: {sentence(error)}")
 
 
+def leads_nowhere(error: BaseException) -> bool:
+    """Tell whether a connection is to be made anew although it works: it leads to a server that takes no writes.
+
+    After a failover that is the former primary, or the standby a proxy sent us to meanwhile.
+    """
+    return isinstance(error, ReadOnlyError | pg.ReadOnlySqlTransaction)
+
+
+def needs_connection(error: BaseException) -> bool:
+    """Tell whether trying again needs another connection: not after what passes, such as a deadlock or a timeout."""
+    return leads_nowhere(error) or not isinstance(error, TransientDatabaseError)
+
+
 def _without_state(error: BaseException) -> DatabaseError:
     """Judge an error libpq raised before or after the server could speak."""
     text = sentence(error)

@@ -84,10 +84,11 @@ class WorkerStore:
         pid: int,
         version: str,
         metadata: Mapping[str, Any],
+        echo: bool = False,
     ) -> Beat:
-        """Say that a pool lives, in the Rust port's table too where that exists."""
+        """Say that a pool lives, in the Rust port's table too where that exists; with `echo` to itself as well."""
         about = msgspec.json.encode(metadata).decode()
-        silent_seconds, has_rust_workers = self._rows(
+        silent_seconds, has_rust_workers, _ = self._rows(
             "heartbeat",
             pool=pool,
             alive_seconds=alive_for.total_seconds(),
@@ -96,6 +97,7 @@ class WorkerStore:
             version=version,
             metadata=about,
             schema=self.schema,
+            echo=echo,
         )[0]
         if has_rust_workers:
             self._rows("rust_heartbeat", pool=pool, metadata=about)

@@ -5,33 +5,29 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from gw_core.domain.errors import GraphileWorkerError, TransientDatabaseError
+from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import (
-    BreakingMigrationSeen,
     Events,
     MaintenanceFailed,
     PoolClaimed,
     PoolConnectionLost,
     PoolConnectionRestored,
-    PoolListening,
-    PoolNotified,
 )
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
-from gw_core.domain.settings import WorkerSettings
-from gw_core.postgres.database import Database
-from gw_core.postgres.notifications import Listener, Notification
-from gw_core.postgres.schema_state import REVISION
+from gw_core.domain.settings import Pooling, WorkerSettings
+from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
+from gw_core.postgres.notifications import Listener
 from gw_core.postgres.store import CLAIM_PLAN, JobStore
+from gw_core.postgres.translation import needs_connection
 from gw_core.service import Service
 from gw_core.worker.handoff import Handoff, Item, Strand
+from gw_core.worker.hearing import Hearing
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import AT_ONCE, Settler, patience
 from gw_core.worker.worker import Worker
@@ -46,6 +42,9 @@ ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None] | None
 
 LOOK_AGAIN_AFTER: Final = 0.01
 """Seconds, doubled with each look in vain, until a queue that somebody else held may be free: nobody tells of that."""
+
+CLAIMS_END_WITHIN: Final = 16.0
+"""Seconds after which the server has ended every claim of ours: its `statement_timeout`, and a little."""
 
 LOOK_UP_TASKS_AGAIN_AFTER: Final = 60.0
 """Seconds: a cleanup elsewhere may delete an unused task identifier, which comes back with another id."""
@@ -71,8 +70,8 @@ class Claimer(Service):
         settler: Settler,
         workers: Sequence[Worker],
         events: Events,
+        hearing: Hearing | None,
         on_drained: Callable[[], None] | None,
-        on_breaking_migration: Callable[[int], None],
         on_crash: Callable[[str, BaseException], None],
         on_refused: Callable[[GraphileWorkerError], None] | None = None,
     ) -> None:
@@ -90,7 +89,7 @@ class Claimer(Service):
         self._workers = workers
         self._events = events
         self._on_drained = on_drained
-        self._on_breaking_migration = on_breaking_migration
+        self._hearing = hearing
         self._look_ahead = settings.look_ahead.total_seconds()
         self._overdue_after = max(0.2, 4 * self._look_ahead)
         self._poll_every = settings.poll_interval.total_seconds()
@@ -102,6 +101,7 @@ class Claimer(Service):
         """When a claim last went well, by the steady clock; others read it and may be late."""
         self._tries = 0
         self._claim_in_doubt = False
+        self._doubt_again_at = float("inf")
         self._may_find = True
         self._next_poll = 0.0
         self._look_again: float | None = None
@@ -135,6 +135,7 @@ class Claimer(Service):
     def turn(self) -> timedelta:
         """Claim what the pool can use now; rest when it can use nothing, or nothing is there."""
         self._woken = False
+        self._hang_up_if_deaf()
         try:
             store = self._ready_store()
             if self.is_stopping:  # connecting can take its time
@@ -320,7 +321,9 @@ class Claimer(Service):
         if wanted is not names or time.monotonic() - read_at > LOOK_UP_TASKS_AGAIN_AFTER:
             self._tasks = self._store.register_tasks(wanted)
             self._tasks_read = (wanted, time.monotonic())
-        if self._claim_in_doubt:
+        if self._claim_in_doubt or time.monotonic() >= self._doubt_again_at:
+            # And once more: a claim that waited in the server for a lock may be carried out after this, for nobody.
+            self._doubt_again_at = time.monotonic() + CLAIMS_END_WITHIN if self._claim_in_doubt else float("inf")
             self._store.give_back_forgotten(
                 pool=self._pool, held=self._ledger.ids(), held_queues=self._ledger.queue_ids()
             )
@@ -328,19 +331,22 @@ class Claimer(Service):
         return self._store
 
     def _connect(self) -> JobStore:
-        connection = self._database.connect("claim", CLAIM_PLAN)
+        connection = self._database.connect("claim", CLAIM_PLAN, patience=ANSWER_WITHIN)
         store = JobStore(connection, self._database.schema)
         self._tasks_read = ((), 0.0)
-        if self._settings.listen:
-            try:
-                self._listener = Listener(connection, self._hear)
-            except GraphileWorkerError:
-                connection.close()
-                raise
-            self._selector.register(self._listener, selectors.EVENT_READ)
-            self._events.emit(PoolListening(pool=self._pool))
+        if self._hearing is not None and connection.pooling is not Pooling.TRANSACTION:
+            self._listen(connection, self._hearing)
         self._may_find = True  # whatever was added while nobody listened
         return store
+
+    def _listen(self, connection: QueueConnection, hearing: Hearing) -> None:
+        try:
+            self._listener = Listener(connection, hearing.hear, pool=self._pool)
+        except GraphileWorkerError:
+            connection.close()
+            raise
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        hearing.begin()
 
     def _is_drained(self, store: JobStore) -> bool:
         if len(self._ledger) or not self._settler.is_idle:
@@ -351,30 +357,13 @@ class Claimer(Service):
             return False
         return True
 
-    # -- hearing -----------------------------------------------------------------------------------------------------
-
-    def _hear(self, notification: Notification) -> None:
-        match notification.channel:
-            case "jobs:insert":
-                count = _count_in(notification.payload)
-                if count > 0:
-                    self._nudged = True
-                    if self._events.wants(PoolNotified):
-                        self._events.emit(PoolNotified(pool=self._pool, count=count))
-            case "worker:migrate":
-                self._hear_of_migration(notification.payload)
-
-    def _hear_of_migration(self, payload: str) -> None:
-        news = _decoded(payload)
-        revision = news.get("migrationNumber")
-        if news.get("breaking") is True and isinstance(revision, int) and revision > REVISION:
-            self._events.emit(BreakingMigrationSeen(pool=self._pool, revision=revision))
-            self._on_breaking_migration(revision)
-
     # -- resting -----------------------------------------------------------------------------------------------------
 
     def _until_poll(self, now: float) -> timedelta:
         rest = max(0.0, self._next_poll - now)
+        overdue_in = None if self._listener is None or self._hearing is None else self._hearing.echo_overdue_in()
+        if overdue_in is not None:
+            rest = min(rest, max(0.0, overdue_in))
         if self._handoff.waiting:
             rest = min(rest, self._overdue_after)
         return timedelta(seconds=rest)
@@ -409,6 +398,15 @@ class Claimer(Service):
             # The next round connects again; a claim would only find the same.
             self._rest_after(self._try_later(error))
 
+    def _hang_up_if_deaf(self) -> None:
+        """Listen on a new connection when the echo of a heartbeat was not heard; it may just have come, unread."""
+        hearing = self._hearing
+        if hearing is None or self._listener is None or (hearing.echo_overdue_in() or 1.0) > 0:
+            return
+        self._receive()
+        if self._listener is not None and hearing.is_deaf():
+            self._hang_up()
+
     def _rest_after(self, span: timedelta) -> None:
         self._stopping.wait(span.total_seconds())
 
@@ -428,7 +426,7 @@ class Claimer(Service):
             self._events.emit(PoolConnectionLost(pool=self._pool, what=what, error=error, delay=delay))
         self._tries += 1
         self._nudged = True
-        if not isinstance(error, TransientDatabaseError):
+        if needs_connection(error):
             self._hang_up()
         self._rest_after(delay)
         return AT_ONCE
@@ -441,6 +439,8 @@ class Claimer(Service):
         if self._listener is not None:
             self._selector.unregister(self._listener)
             self._listener = None
+            if self._hearing is not None:
+                self._hearing.end()
         if self._store is not None:
             self._store.connection.close()
             self._store = None
@@ -466,17 +466,3 @@ def _emptied(strand: Strand) -> list[Job]:
             taken.append(strand.pop())
         except IndexError:
             return taken
-
-
-def _decoded(payload: str) -> Mapping[str, Any]:
-    try:
-        news = msgspec.json.decode(payload)
-    except msgspec.DecodeError:
-        return {}
-    return news if isinstance(news, dict) else {}
-
-
-def _count_in(payload: str) -> int:
-    """Return how many jobs a notification speaks of; old schemas sent an empty payload, which counts as one."""
-    count = _decoded(payload).get("count", 1)
-    return count if isinstance(count, int) else 1

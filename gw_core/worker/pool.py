@@ -24,6 +24,7 @@ from gw_core.service import Service
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.handoff import Handoff
+from gw_core.worker.hearing import DirectListener, Hearing
 from gw_core.worker.interruption import interrupt_given_back
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import Settler
@@ -61,6 +62,7 @@ class Pool:
         interceptors: Interceptors,
         forbidden_flags: ForbiddenFlags = None,
         once: bool = False,
+        listen_database: Database | None = None,
         on_ended: Callable[[str], None],
         on_refused: Callable[[GraphileWorkerError], None],
         on_breaking_migration: Callable[[int], None],
@@ -102,6 +104,13 @@ class Pool:
             )
             for number in range(1, settings.concurrency + 1)
         ]
+        self._hearing = Hearing(
+            pool=self.id,
+            events=events,
+            on_jobs=self._nudge_claimer,
+            on_breaking_migration=on_breaking_migration,
+            on_wish=lambda: None,
+        )
         self._claimer = Claimer(
             pool=self.id,
             database=database,
@@ -113,10 +122,15 @@ class Pool:
             settler=self._settler,
             workers=self._workers,
             events=events,
+            hearing=self._hearing if settings.listen and listen_database is None else None,
             on_drained=(lambda: on_ended("no job is left to run")) if once else None,
-            on_breaking_migration=on_breaking_migration,
             on_crash=on_crash,
             on_refused=on_refused if once else None,
+        )
+        self._listener = (
+            DirectListener(listen_database, self._hearing, on_crash=on_crash)
+            if settings.listen and listen_database is not None
+            else None
         )
 
     @property
@@ -173,10 +187,16 @@ class Pool:
             worker.start()
         self._settler.start()
         self._claimer.start()
+        if self._listener is not None:
+            self._listener.start()
 
     def nudge(self) -> None:
         """Look for jobs now."""
         self._claimer.nudge()
+
+    def expect_echo(self, sent_at: float) -> None:
+        """Note that whoever listens for this pool should hear an echo that was sent no sooner than this."""
+        self._hearing.expect_echo(sent_at)
 
     def force(self) -> None:
         """End the grace period now."""
@@ -196,6 +216,8 @@ class Pool:
         asked_at = time.monotonic()
         # The threads first, the claimer after: it may be in the middle of a statement that takes its time.
         self._claimer.ask_to_stop()
+        if self._listener is not None:
+            self._listener.ask_to_stop()
         self._handoff.close()
         self._claimer.give_back_unstarted("the worker is stopping")
         ended = self._wait_for_workers(asked_at)

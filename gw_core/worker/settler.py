@@ -13,7 +13,6 @@ from gw_core.domain.errors import (
     DatabaseUnavailableError,
     GraphileWorkerError,
     LockTimeoutError,
-    TransientDatabaseError,
 )
 from gw_core.domain.events import (
     Events,
@@ -25,8 +24,9 @@ from gw_core.domain.events import (
     PoolConnectionRestored,
 )
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.postgres.database import Connection, Database
+from gw_core.postgres.database import ANSWER_WITHIN, Connection, Database
 from gw_core.postgres.store import SETTLE_PLAN, JobStore
+from gw_core.postgres.translation import needs_connection
 from gw_core.service import Service
 from gw_core.worker.ledger import Ledger
 
@@ -241,7 +241,7 @@ class Settler(Service):
 
     def _store(self) -> JobStore:
         if self._connection is None or self._connection.closed:
-            self._connection = self._database.connect("settle", SETTLE_PLAN)
+            self._connection = self._database.connect("settle", SETTLE_PLAN, patience=ANSWER_WITHIN)
         return JobStore(self._connection, self._database.schema)
 
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
@@ -251,7 +251,7 @@ class Settler(Service):
             what = "write down results"
             self._events.emit(PoolConnectionLost(pool=self._pool, what=what, error=error, delay=delay))
         self._tries += 1
-        if not isinstance(error, TransientDatabaseError):
+        if needs_connection(error):
             self._hang_up()
         return delay
 

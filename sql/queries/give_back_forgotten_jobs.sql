@@ -1,5 +1,5 @@
 -- Give back jobs and queues this pool has locked without knowing: the answer to a claim was lost with its connection.
--- Reads the whole table, for nothing finds jobs by their holder; it runs only after such a loss.
+-- It runs only after such a loss, and reads the locked jobs alone where there is an index of them.
 -- The attempt is uncounted, for nobody began it, unless the job was removed or superseded meanwhile. That takes the key
 -- away, uses up the attempts and touches `updated_at`, which a claim does not.
 with forgotten as (
@@ -11,7 +11,8 @@ with forgotten as (
          end,
          locked_at = null,
          locked_by = null
-   where jobs.locked_by = %(pool)s
+   where jobs.locked_at is not null
+     and jobs.locked_by = %(pool)s
      and jobs.id <> all(%(held)s::bigint[])
   returning jobs.id
 ),

@@ -2,6 +2,7 @@
 -- keeps workers here as well. The sweep of that port takes jobs from whoever its table does not know.
 -- A pool that was presumed dead finds its row gone; it starts a new one with the moment it began. Only the insert itself
 -- knows (by its xmax) that the row is new: `former` may have seen one that a sweep deleted at this very moment.
+-- The echo goes to the connection on which the same pool listens, which notices by its absence that it is deaf.
 with former as (
   select date_part('epoch', now() - last_heartbeat_at) as silent_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
@@ -25,5 +26,6 @@ beat as (
   returning xmax = 0 as is_new
 )
 select case when is_new then null else (select silent_seconds from former) end,
-       to_regprocedure(format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null
+       to_regprocedure(format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
+       case when %(echo)s::boolean then pg_notify('gw:' || md5(%(pool)s), 'echo')::text end
   from beat

@@ -1,0 +1,231 @@
+"""What a pool hears: new jobs, migrations, an operator's wish; and whether it hears at all."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError
+from gw_core.domain.events import (
+    BreakingMigrationSeen,
+    Events,
+    PoolHearingLost,
+    PoolHearingRestored,
+    PoolListening,
+    PoolNotified,
+)
+from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
+from gw_core.postgres.notifications import Listener, Notification, own_channel
+from gw_core.postgres.schema_state import REVISION
+from gw_core.service import Service
+from gw_core.worker.settler import AT_ONCE, patience
+
+ECHO_PATIENCE: Final = 5.0
+"""Seconds until the echo of a heartbeat should have come back to whoever listens."""
+
+DEAF: Final = DatabaseUnavailableError(
+    "the connection that listens is alive, but nothing arrives on it; is there a pooler that lends connections "
+    "for one transaction? Jobs are found by polling meanwhile"
+)
+
+
+class Hearing:
+    """Understands notifications, and notices when none arrive.
+
+    Each heartbeat sends an echo over another connection to the channel that only this pool listens to. Whoever does
+    not hear it within seconds is deaf: the connection lives, but somebody between us and the server keeps the news.
+    `expect_echo` is called by the heartbeat's thread, all else by the one that listens.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: str,
+        events: Events,
+        on_jobs: Callable[[], None],
+        on_breaking_migration: Callable[[int], None],
+        on_wish: Callable[[], None],
+    ) -> None:
+        self.pool = pool
+        self._events = events
+        self._on_jobs = on_jobs
+        self._on_breaking_migration = on_breaking_migration
+        self._on_wish = on_wish
+        self._channel = own_channel(pool)
+        self._sent_at = float("-inf")
+        self._heard_at = float("-inf")
+        self._since: float | None = None
+        self._is_deaf = False
+        self._is_lost = False
+
+    def begin(self) -> None:
+        """Note that somebody listens from now on."""
+        self._since = time.monotonic()
+        self._events.emit(PoolListening(pool=self.pool))
+        if not self._is_deaf:  # or only an echo tells
+            self.tell_restored()
+
+    def catch_up(self) -> None:
+        """Look for whatever was added while nobody listened."""
+        self._on_jobs()
+
+    def end(self) -> None:
+        """Note that nobody listens any more."""
+        self._since = None
+
+    def expect_echo(self, sent_at: float) -> None:
+        """Note that an echo was sent, no sooner than at this moment of the steady clock; from any thread."""
+        self._sent_at = sent_at
+
+    def echo_overdue_in(self) -> float | None:
+        """Return the seconds until an echo under way is overdue, negative when it is; None: none is under way."""
+        sent_at = self._sent_at
+        if self._since is None or sent_at < self._since or self._heard_at >= sent_at:
+            return None
+        return sent_at + ECHO_PATIENCE - time.monotonic()
+
+    def is_deaf(self) -> bool:
+        """Tell whether an echo is overdue; told once until one is heard again."""
+        left = self.echo_overdue_in()
+        if left is None or left > 0:
+            return False
+        self._is_deaf = True
+        self.tell_lost(DEAF)
+        return True
+
+    def tell_lost(self, error: Exception) -> None:
+        """Tell why nothing is heard, once until something is."""
+        if not self._is_lost:
+            self._is_lost = True
+            self._events.emit(PoolHearingLost(pool=self.pool, error=error))
+
+    def tell_restored(self) -> None:
+        """Tell that something is heard again, if it was not."""
+        if self._is_lost:
+            self._is_lost = False
+            self._events.emit(PoolHearingRestored(pool=self.pool))
+
+    def hear(self, notification: Notification) -> None:
+        """Do what a notification is about."""
+        self._heard_at = time.monotonic()
+        match notification.channel:
+            case "jobs:insert":
+                self._hear_of_jobs(_count_in(notification.payload))
+            case "worker:migrate":
+                self._hear_of_migration(notification.payload)
+            case self._channel if notification.payload == "wish":
+                self._on_wish()
+        self._is_deaf = False
+        self.tell_restored()
+
+    def _hear_of_jobs(self, count: int) -> None:
+        if count > 0:
+            self._on_jobs()
+            if self._events.wants(PoolNotified):
+                self._events.emit(PoolNotified(pool=self.pool, count=count))
+
+    def _hear_of_migration(self, payload: str) -> None:
+        news = _decoded(payload)
+        revision = news.get("migrationNumber")
+        if news.get("breaking") is True and isinstance(revision, int) and revision > REVISION:
+            self._events.emit(BreakingMigrationSeen(pool=self.pool, revision=revision))
+            self._on_breaking_migration(revision)
+
+
+class DirectListener(Service):
+    """Thread `gw-listen`: listens on a connection of its own, which goes around the pooler that all others use.
+
+    Owns the connection and the trouble with it: those who claim go on claiming by polling while it is away.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        hearing: Hearing,
+        *,
+        on_crash: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        super().__init__("gw-listen", on_crash=on_crash)
+        self._database = database
+        self._hearing = hearing
+        self._connection: QueueConnection | None = None
+        self._listener: Listener | None = None
+        self._tries = 0
+        self._ring, self._rung = socket.socketpair()
+        self._ring.setblocking(False)
+
+    def wake(self) -> None:
+        """Cut the rest or the listening short; from any thread."""
+        super().wake()
+        with suppress(OSError):  # it rings already, or nobody is there any more
+            self._ring.send(b"!")
+
+    def turn(self) -> timedelta:
+        """Listen for a while; rest only when the connection cannot be made."""
+        try:
+            self._listen()
+        except GraphileWorkerError as error:
+            return self._try_later(error)
+        return AT_ONCE
+
+    def leave(self) -> None:
+        """Hang up."""
+        self._hang_up()
+        self._ring.close()
+        self._rung.close()
+
+    def _listen(self) -> None:
+        listener = self._listener or self._begin()
+        self._tries = 0
+        with selectors.DefaultSelector() as selector:
+            selector.register(listener, selectors.EVENT_READ)
+            selector.register(self._rung, selectors.EVENT_READ)
+            for key, _ in selector.select(self._hearing.echo_overdue_in()):
+                if key.fileobj is self._rung:
+                    self._rung.recv(64)
+                else:
+                    listener.receive()
+        if self._hearing.is_deaf():
+            self._hang_up()
+
+    def _begin(self) -> Listener:
+        self._connection = self._database.connect("listen", patience=ANSWER_WITHIN)
+        self._listener = Listener(self._connection, self._hearing.hear, pool=self._hearing.pool)
+        self._hearing.begin()
+        self._hearing.catch_up()
+        return self._listener
+
+    def _try_later(self, error: GraphileWorkerError) -> timedelta:
+        delay = patience(self._tries)
+        self._hearing.tell_lost(error)
+        self._tries += 1
+        self._hang_up()
+        return delay
+
+    def _hang_up(self) -> None:
+        self._hearing.end()
+        self._listener = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _decoded(payload: str) -> Mapping[str, Any]:
+    try:
+        news = msgspec.json.decode(payload)
+    except msgspec.DecodeError:
+        return {}
+    return news if isinstance(news, dict) else {}
+
+
+def _count_in(payload: str) -> int:
+    """Return how many jobs a notification speaks of; old schemas sent an empty payload, which counts as one."""
+    count = _decoded(payload).get("count", 1)
+    return count if isinstance(count, int) else 1

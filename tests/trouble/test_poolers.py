@@ -1,0 +1,89 @@
+"""A worker behind a real PgBouncer: what it notices, says and does without."""
+
+from __future__ import annotations
+
+import psycopg
+from bouncer import Bouncer
+from core_support import NEVER, Ledger, Site, ms
+from support import wait_until
+
+from gw_core.domain.events import JobCompleted, PoolerNoticed, PoolHearingLost, PoolListening
+from gw_core.domain.settings import Pooling
+from gw_core.postgres.database import Database
+
+
+def test_the_mode_of_a_pooler_is_noticed(own_site: Site, bouncer: Bouncer) -> None:
+    def noticed(url: str) -> Pooling:
+        database = Database(url, notice_pooler=True)
+        database.connect("look").close()
+        return database.pooling
+
+    assert noticed(own_site.url) is Pooling.NONE
+    assert noticed(bouncer.url) is Pooling.TRANSACTION
+
+
+def test_a_pooler_that_lends_for_sessions_is_no_trouble(own_site: Site, session_bouncer: Bouncer) -> None:
+    with own_site.running({"work": Ledger()}, url=session_bouncer.url, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        own_site.fill(1)
+        running.heard.wait_for(JobCompleted)
+
+    assert [event.mode for event in running.heard.of(PoolerNoticed)] == [Pooling.SESSION]
+
+
+def test_behind_a_pooler_jobs_are_found_by_polling_and_it_says_so_once(own_site: Site, bouncer: Bouncer) -> None:
+    with own_site.running({"work": Ledger()}, url=bouncer.url, poll_interval=ms(50)) as running:
+        for count in (1, 2, 3):
+            own_site.fill(1, queue="'q'")
+            running.heard.wait_for(JobCompleted, count=count)
+
+    assert running.heard.of(PoolListening) == []
+    assert len([line for line in running.log.of("info") if "pooler" in line]) == 1
+    assert running.log.of("warning") == []
+
+
+def test_behind_a_pooler_a_backlog_is_drained(own_site: Site, bouncer: Bouncer) -> None:
+    own_site.fill(3_000)
+    own_site.fill(500, queue="'q' || (n %% 7)")
+
+    assert own_site.run_once({"work": Ledger()}, url=bouncer.url).completed == 3_500
+    assert own_site.held() == []
+
+
+def test_no_setting_of_ours_stays_behind_in_the_pooler(own_site: Site, bouncer: Bouncer) -> None:
+    own_site.fill(100)
+    own_site.run_once({"work": Ledger()}, url=bouncer.url)
+
+    changed = "select name from pg_settings where source = 'session'"
+    with psycopg.connect(bouncer.url, autocommit=True) as other:
+        names = {row[0] for row in other.execute(changed, prepare=False)}
+    assert names & {"enable_seqscan", "synchronous_commit", "lock_timeout", "statement_timeout", "jit"} == set()
+
+
+def test_behind_a_pooler_a_direct_connection_hears_of_jobs_at_once(own_site: Site, bouncer: Bouncer) -> None:
+    options = {"url": bouncer.url, "poll_interval": NEVER, "listen_conninfo": own_site.url}
+    with own_site.running({"work": Ledger()}, **options) as running:
+        running.heard.wait_for(PoolListening)
+        own_site.fill(1)
+        running.heard.wait_for(JobCompleted)
+        assert own_site.kill_connections("gw:listen") == 1
+        running.heard.wait_for(PoolListening, count=2)
+        own_site.fill(1)
+        running.heard.wait_for(JobCompleted, count=2)
+
+    assert len(running.heard.of(PoolHearingLost)) == 1
+    assert len(running.log.of("warning")) == 1
+
+
+def test_results_of_jobs_survive_a_pooler_that_restarts(own_site: Site, bouncer: Bouncer) -> None:
+    gate = own_site.gate()
+    own_site.fill(3)
+    with own_site.running({"work": gate}, url=bouncer.url, poll_interval=ms(50)) as running:
+        gate.wait_for(3)
+        own_site.run(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid() and application_name like 'gw:%%'"
+        )
+        gate.open()
+        running.heard.wait_for(JobCompleted, count=3)
+        wait_until(lambda: own_site.jobs() == [])
