@@ -22,6 +22,7 @@ _MOMENT: Final = r"-?infinity|[0-9]{4,6}-[0-9]{2}-[0-9]{2}_[0-9:.]{8,15}(?:_BC)?
 _PLACES: Final = {
     "turn": re.compile(rf"turn/({_PRIORITY})/({_MOMENT})/([0-9]{{1,10}},[0-9]{{1,5}})"),
     "queue": re.compile(rf"queue/({_PRIORITY})/({_MOMENT})/([0-9]{{1,19}})"),
+    "failed": re.compile(rf"failed/({_MOMENT})/([0-9]{{1,19}})"),
 }
 
 
@@ -59,7 +60,8 @@ def projected(hits: int, share: float) -> Count:
 class PageMark:
     """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
 
-    `order` is `id`, or `turn` for waiting jobs in the order in which they will run, or `queue` for those of one queue.
+    `order` is `id`, or `turn` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
+    or `failed` for jobs that failed for good, the latest failure first.
     """
 
     order: str
@@ -77,15 +79,15 @@ class PageMark:
             return cls.after_id(int(text))
         for order, pattern in _PLACES.items():
             if match := pattern.fullmatch(text):
-                priority, moment, place = match.groups()
-                return cls(order, (priority, moment.replace("_", " "), f"({place})" if order == "turn" else place))
+                *priority, moment, place = match.groups()
+                return cls(order, (*priority, moment.replace("_", " "), f"({place})" if order == "turn" else place))
         raise InvalidInputError("that is no place to go on after; give an id, or the mark an earlier page ended with")
 
     def __str__(self) -> str:
         if self.order == "id":
             return self.place[0]
-        priority, moment, place = self.place
-        return f"{self.order}/{priority}/{moment.replace(' ', '_')}/{place.strip('()')}"
+        *priority, moment, place = self.place
+        return "/".join((self.order, *priority, moment.replace(" ", "_"), place.strip("()")))
 
 
 @dataclass(frozen=True, slots=True)

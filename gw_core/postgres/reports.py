@@ -53,6 +53,11 @@ FIRST_PLACE: Final = "(0,0)"
 FIRST_MOMENT: Final = "4714-11-24 00:00:00 BC"
 """Where PostgreSQL's calendar begins."""
 
+LAST_ID: Final = "9223372036854775807"
+
+MOST_HELD: Final = 10_000
+"""So many jobs that workers hold are looked at for every page of them; where there are more, they are searched for."""
+
 MOST_EQUALS: Final = 10_000
 """So many jobs of one priority and moment are walked past to find the place where a page ended."""
 
@@ -84,6 +89,8 @@ class _Names:
     task_id: int | None
     queue_id: int | None
     has_queue_index: bool
+    has_locked_index: bool
+    has_failed_index: bool
     has_hearts: bool
     has_rust_hearts: bool
 
@@ -130,7 +137,8 @@ class Reports:
         """Return the jobs that match, up to `limit`, and where to go on; payloads only when asked for.
 
         Jobs come in order of their ids, or, when the filter names a waiting state, in the order in which they will run.
-        No index leads to most conditions: the search ends after `patience` and says how far it came.
+        Failed ones come with the latest failure first, where our own index of them is installed. No index leads to most
+        other conditions: the search ends after `patience` and says how far it came.
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
@@ -140,7 +148,8 @@ class Reports:
         names = self._names(wanted)
         if _cannot_match(wanted, names):
             return JobPage()
-        page = self._search(wanted, names, mark or _beginning(wanted, names), limit, patience)
+        beginning = mark or _beginning(wanted, names)
+        page = self._held(wanted, names, beginning, limit) or self._search(wanted, names, beginning, limit, patience)
         return self._filled(page, wanted, with_payload)
 
     def _named(self, wanted: JobFilter, mark: PageMark | None, limit: int, with_payload: bool) -> JobPage:
@@ -161,6 +170,20 @@ class Reports:
                     full=True,
                 )
         return JobPage(jobs=tuple(found), looked_at=looked_at, full=len(found) == limit)
+
+    def _held(self, wanted: JobFilter, names: _Names, mark: PageMark, limit: int) -> tuple[list[int], JobPage] | None:
+        """Find jobs among those that workers hold; None where others are meant, or too many are held to look at all."""
+        is_meant = wanted.state is JobState.RUNNING or (wanted.state is None and wanted.worker is not None)
+        if not (is_meant and names.has_locked_index):
+            return None
+        values = {**_searched(wanted, names), "after_id": int(_of_order(mark, "id").place[0])}
+        rows = self._rows("report_page_of_locked", {**values, "most": MOST_HELD + 1, "limit": limit})
+        ((looked_at, ids),) = rows
+        if looked_at > MOST_HELD:
+            return None
+        is_full = len(ids) == limit
+        after = PageMark.after_id(ids[-1]) if is_full else None
+        return ids, JobPage(after=after, looked_at=looked_at, full=is_full)
 
     def _search(
         self, wanted: JobFilter, names: _Names, mark: PageMark, limit: int, patience: timedelta
@@ -188,17 +211,11 @@ class Reports:
             mark, reach = stretch.end, _next_reach(reach, took=took, left=max(left, LEAST_LEFT))
 
     def _stretch(self, wanted: JobFilter, names: _Names, mark: PageMark, *, reach: int, limit: int) -> _Stretch:
-        values: dict[str, Any] = {
-            "state": wanted.state,
-            "task_id": names.task_id,
-            "queue_id": names.queue_id,
-            "flag": wanted.flag,
-            "error": wanted.error,
-            "reach": reach,
-            "limit": limit,
-        }
+        values = {**_searched(wanted, names), "reach": reach, "limit": limit}
         if mark.order == "id":
-            return self._stretch_by_id(values, mark, wanted.worker)
+            return self._stretch_by_id(values, mark)
+        if mark.order == "failed":
+            return self._stretch_of_failed(values, mark, names)
         if wanted.state not in WAITING or (mark.order == "queue") > (names.queue_id is not None):
             raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
         priority, run_at, place = mark.place
@@ -209,8 +226,16 @@ class Reports:
                 return self._stretch_of_equals(values, mark, *among[0][1:])
         return self._stretch_by_turn(f"report_page_by_{mark.order}", values, mark)
 
-    def _stretch_by_id(self, values: dict[str, Any], mark: PageMark, worker: str | None) -> _Stretch:
-        values |= {"after_id": int(mark.place[0]), "worker": worker}
+    def _stretch_of_failed(self, values: dict[str, Any], mark: PageMark, names: _Names) -> _Stretch:
+        if values["state"] is not JobState.FAILED or not names.has_failed_index:
+            raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
+        run_at, job_id = mark.place
+        return self._stretch_by_turn(
+            "report_page_of_failed", {**values, "after_run_at": run_at, "after_id": job_id}, mark
+        )
+
+    def _stretch_by_id(self, values: dict[str, Any], mark: PageMark) -> _Stretch:
+        values |= {"after_id": int(mark.place[0])}
         ((looked_at, end, ids),) = self._rows("report_page_by_id", values)
         return _Stretch(
             looked_at=looked_at,
@@ -364,7 +389,8 @@ class Reports:
     def _tables(self) -> dict[str, str]:
         schema = quoted(self._schema)
         names = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
-        return {f"{key}_table": f"{schema}.{name}" for key, name in names.items()}
+        indexes = {f"{key}_index": f"{schema}.jobs_gw_{key}_index" for key in ("locked", "failed")}
+        return {**indexes, **{f"{key}_table": f"{schema}.{name}" for key, name in names.items()}}
 
     def _rows(
         self, name: str, values: Mapping[str, Any] | None = None, *, timeout: timedelta = STATEMENT_TIMEOUT
@@ -397,8 +423,22 @@ def _cannot_match(wanted: JobFilter, names: _Names) -> bool:
     )
 
 
+def _searched(wanted: JobFilter, names: _Names) -> dict[str, Any]:
+    """Return the conditions as the statements know them."""
+    return {
+        "state": wanted.state,
+        "task_id": names.task_id,
+        "queue_id": names.queue_id,
+        "worker": wanted.worker,
+        "flag": wanted.flag,
+        "error": wanted.error,
+    }
+
+
 def _beginning(wanted: JobFilter, names: _Names) -> PageMark:
     """Choose the order that an index serves."""
+    if wanted.state is JobState.FAILED and names.has_failed_index:
+        return PageMark("failed", ("infinity", LAST_ID))
     if wanted.state not in WAITING:
         return PageMark.after_id(0)
     if names.queue_id is not None and names.has_queue_index:

@@ -1,10 +1,10 @@
--- Who holds jobs, of the first `most` that are held: how many, and the seconds since the latest lock.
+-- Who holds jobs, of the first `most` locks: how many, and the seconds since the latest lock.
 -- It needs our own index of locked jobs. A flag counts as in list_workers_with_locks.sql.
 with held as materialized (
   select jobs.locked_by, jobs.locked_at, jobs.flags
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.locked_at is not null
-   order by jobs.id
+   order by jobs.locked_at
    limit %(most)s
 )
 select

@@ -1,5 +1,5 @@
--- The numbers of a task and a queue, whether the waiting jobs of one queue have an index, and whether pools write
--- heartbeats into this schema, ours and those of the Rust port.
+-- The numbers of a task and a queue, whether the waiting jobs of one queue have an index, and so the locked and the
+-- failed jobs, and whether pools write heartbeats into this schema, ours and those of the Rust port.
 select
   (select tasks.id from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.identifier = %(task)s::text),
   (select queues.id
@@ -16,5 +16,7 @@ select
        and firsts.attname = 'job_queue_id'
        and pg_catalog.pg_get_expr(indexes.indpred, indexes.indrelid) like '%%is_available%%'
   ),
+  exists (select from pg_catalog.pg_index where indexrelid = to_regclass(%(locked_index)s::text) and indisvalid),
+  exists (select from pg_catalog.pg_index where indexrelid = to_regclass(%(failed_index)s::text) and indisvalid),
   to_regclass(%(workers_table)s::text) is not null,
   to_regclass(%(rust_workers_table)s::text) is not null

@@ -96,7 +96,9 @@ class Queue:
     def without_our_line(self) -> None:
         """Take away what an installation by npm alone does not have."""
         self.run("drop table _private_gw_workers")
-        self.run("drop index jobs_gw_queued_index, jobs_gw_queue_heads_index, jobs_gw_locked_index, jobs_gw_failed_index")
+        self.run(
+            "drop index jobs_gw_queued_index, jobs_gw_queue_heads_index, jobs_gw_locked_index, jobs_gw_failed_index"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,9 +182,9 @@ def test_jobs_are_listed_by_what_is_asked(
     assert [job["task"] for job in gw("list", *arguments, "--json").json] == names
 
 
-@pytest.mark.parametrize("state", ["ready", "failed"])
+@pytest.mark.parametrize("state", ["ready", "failed", "running"])
 def test_a_list_says_where_it_goes_on(queue: Queue, gw: Program, state: str) -> None:
-    queue.many(5, "attempts", "25" if state == "failed" else "0")
+    queue.many(5, "attempts, locked_at", f"{25 * (state == 'failed')}, {'now()' if state == 'running' else 'null'}")
     seen: list[int] = []
     after: tuple[str, ...] = ()
     while True:
@@ -195,7 +195,7 @@ def test_a_list_says_where_it_goes_on(queue: Queue, gw: Program, state: str) -> 
             break
         after = ("--after", hint[1])
 
-    assert seen == [1, 2, 3, 4, 5]
+    assert seen == ([5, 4, 3, 2, 1] if state == "failed" else [1, 2, 3, 4, 5])
 
 
 def test_a_search_that_ended_early_says_so(queue: Queue, gw: Program) -> None:

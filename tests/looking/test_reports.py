@@ -174,6 +174,7 @@ def test_a_job_gone_between_two_pages_loses_no_other(queue: Queue) -> None:
 
 
 def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: Queue) -> None:
+    queue.without_our_line()
     queue.many(bounds.FIRST_REACH + 500)
     queue.failed()
 
@@ -182,6 +183,48 @@ def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: 
     assert (page.jobs, page.looked_at, page.full) == ((), bounds.FIRST_REACH, False)
     assert page.after is not None
     assert len(all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=5, patience=NO_TIME)) == 1
+
+
+def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
+    early = queue.add(change="attempts = 25, run_at = now() + interval '1 hour'")
+    latest = queue.add(change="attempts = 25, run_at = now() + interval '3 hours'")
+    endless = queue.add(change="attempts = 25, run_at = 'infinity'")
+    late = queue.add(change="attempts = 25, run_at = now() + interval '2 hours'")
+
+    assert all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
+
+
+@pytest.mark.parametrize("conditions", [{"state": "failed"}, {"state": "running"}, {"worker": "pool-1"}], ids=str)
+def test_what_an_index_leads_to_is_found_without_looking_at_other_jobs(
+    queue: Queue, conditions: dict[str, Any]
+) -> None:
+    queue.many(3 * bounds.FIRST_REACH)
+    one = queue.failed() if "failed" in conditions.values() else queue.running()
+
+    page = queue.reports.list_jobs(JobFilter(**conditions), patience=NO_TIME)
+
+    assert ([each.job.id for each in page.jobs], page.looked_at, page.after) == ([one], 1, None)
+
+
+@pytest.mark.parametrize("state", ["failed", "running"])
+def test_pages_of_failed_and_running_jobs_hold_every_match_once(either: Queue, state: str) -> None:
+    attempts, locked = ("25", "null::timestamptz") if state == "failed" else ("1", "now() - i % 3 * interval '1 hour'")
+    either.many(
+        50,
+        "attempts, run_at, locked_at, flags",
+        f"{attempts}, now() + i % 4 * interval '1 hour', {locked}, case i % 2 when 0 then '{{\"slow\": true}}'::jsonb end",
+    )
+
+    found = all_pages(either.reports, JobFilter(state=JobState(state), flag="slow"), limit=7)
+
+    assert sorted(found) == list(range(2, 51, 2))
+
+
+def test_where_too_many_jobs_are_held_they_are_searched_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.many(30, "locked_at, locked_by", "now(), 'pool-' || i % 2")
+    monkeypatch.setattr(bounds, "MOST_HELD", 10)
+
+    assert all_pages(queue.reports, JobFilter(worker="pool-1"), limit=4) == list(range(1, 31, 2))
 
 
 def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None:
