@@ -25,6 +25,7 @@ from gw_core import (
     PageMark,
     PermissionDeniedError,
     ReadOnlyError,
+    RecoverySettings,
     SchemaMissingError,
     SchemaTooNewError,
     SchemaTooOldError,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
         NameKind,
         QueueReport,
         QueueStatistics,
-        RecoverySettings,
         WorkerInfo,
     )
 
@@ -97,6 +97,8 @@ class Target:
     where: str
     schema: str
     is_read_only: bool = False
+    recovery: RecoverySettings = field(default_factory=RecoverySettings)
+    """When a worker counts as dead here."""
 
 
 class Ear(Protocol):
@@ -222,7 +224,10 @@ class ClientSource:
     def target(self) -> Target:
         """Which queue this is."""
         place = self._place
-        return Target(where=described(place.conninfo), schema=place.schema, is_read_only=place.read_only)
+        recovery = place.recovery or RecoverySettings()
+        return Target(
+            where=described(place.conninfo), schema=place.schema, is_read_only=place.read_only, recovery=recovery
+        )
 
     def glance(self) -> Glance:
         """Return what every tick shows."""
