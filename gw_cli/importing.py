@@ -6,20 +6,25 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gw_cli import diagnostics, output
 from gw_cli.acting import PROGRESS_SECONDS, counted, interruptions
 from gw_cli.exit_codes import ExitCode
-from gw_cli.job_files import Entry, Fault, NumberedJob, read
+from gw_cli.job_files import Entry, job_bytes, read
 from gw_core import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import Client
+    from gw_core import Client, JobSpec
 
-BATCH: Final = 5_000
+BATCH: Final = 10_000
 """Lines in one transaction."""
+
+BATCH_BYTES: Final = 8 * 1024 * 1024
+"""And so much of their payloads: memory is bound, however long lines are."""
+
+Jobs = list[tuple[int, "JobSpec"]]
+"""Jobs with the numbers of their lines."""
 
 ON_ERROR: Final = ("stop", "skip")
 
@@ -47,42 +52,45 @@ class Import:
                         under_way.result()
                     if interrupted():
                         raise KeyboardInterrupt
-                    under_way = storing.submit(self._store, jobs, batch[-1].line)
+                    under_way = storing.submit(self._store, jobs, batch[-1][0])
             finally:
                 if under_way is not None:
                     under_way.result()
 
-    def _sound(self, batch: list[Entry]) -> list[NumberedJob]:
+    def _sound(self, batch: list[Entry]) -> Jobs:
         """Return the jobs of a batch; its faults are told, or end it all."""
-        for entry in batch:
-            if isinstance(entry, Fault):
-                self._refuse(entry)
-        return [entry for entry in batch if isinstance(entry, NumberedJob)]
+        jobs: Jobs = []
+        for number, said in batch:
+            if type(said) is str:
+                self._refuse(number, said)
+            else:
+                jobs.append((number, said))  # type: ignore[arg-type] # the other member of the union
+        return jobs
 
-    def _refuse(self, fault: Fault) -> None:
+    def _refuse(self, line: int, reason: str) -> None:
         if not self.skip:
-            raise InvalidInputError(f"line {fault.line}: {fault.reason}")
+            raise InvalidInputError(f"line {line}: {reason}")
         self.refused += 1
-        diagnostics.note(f"line {fault.line} was skipped: {fault.reason}")
+        diagnostics.note(f"line {line} was skipped: {reason}")
 
-    def _store(self, jobs: list[NumberedJob], through: int) -> None:
+    def _store(self, jobs: Jobs, through: int) -> None:
         try:
-            self.added += len(self.client.add_many([job.spec for job in jobs]))
+            self.added += len(self.client.add_many([spec for _, spec in jobs]))
         except InvalidInputError as error:
             if not self.skip:
-                first, last = jobs[0].line, jobs[-1].line
+                first, last = jobs[0][0], jobs[-1][0]
                 raise InvalidInputError(f"one of the lines {first} to {last} was refused: {error}") from error
             self._store_singly(jobs)
         self.through = through
         self._progress()
 
-    def _store_singly(self, jobs: list[NumberedJob]) -> None:
+    def _store_singly(self, jobs: Jobs) -> None:
         """Add the jobs one by one, which finds those that PostgreSQL refuses."""
-        for job in jobs:
+        for line, spec in jobs:
             try:
-                self.added += len(self.client.add_many([job.spec]))
+                self.added += len(self.client.add_many([spec]))
             except InvalidInputError as error:
-                self._refuse(Fault(job.line, str(error)))
+                self._refuse(line, str(error))
 
     def _progress(self) -> None:
         now = time.monotonic()
@@ -113,6 +121,14 @@ def add_from(
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    remaining = iter(entries)
-    while batch := list(islice(remaining, BATCH)):
+    batch: list[Entry] = []
+    room = BATCH_BYTES
+    for entry in entries:
+        batch.append(entry)
+        said = entry[1]
+        room -= len(said) if isinstance(said, str) else job_bytes(said)
+        if len(batch) >= BATCH or room <= 0:
+            yield batch
+            batch, room = [], BATCH_BYTES
+    if batch:
         yield batch

@@ -6,7 +6,6 @@ import csv
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -20,6 +19,7 @@ LONGEST_LINE: Final = 64 * 1024 * 1024
 """A line longer than this is refused, so that a file of another kind does not end up in memory whole."""
 
 NUL: Final = b"\\u0000"
+HAS_NUL: Final = "the payload contains \\u0000, which PostgreSQL cannot hold in a text; remove it"
 NAMES: Final = ("task", "payload", "queue", "run_at", "max_attempts", "key", "key_mode", "priority", "flags")
 """What a line may say, in the words of `gw list --json`."""
 
@@ -38,23 +38,10 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     flags: list[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A line that is no job, and why."""
+MOST_FRAMES: Final = 10_000
 
-    line: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedJob:
-    """A job and the line it stands on."""
-
-    line: int
-    spec: JobSpec
-
-
-Entry = NumberedJob | Fault
+Entry = tuple[int, JobSpec | str]
+"""The number of a line, with the job it says or why it is none."""
 
 
 @contextmanager
@@ -73,26 +60,54 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def read(source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any]) -> Iterator[Entry]:
     """Yield what the lines say; `defaults` are the fields of `JobSpec` that a line may leave out."""
-    entries = _csv(source) if as_csv else _json_lines(source)
-    for number, line in entries:
-        if isinstance(line, str):
-            yield Fault(number, line)
+    spec_of = _Specs(defaults).of
+    for number, line in _csv(source) if as_csv else _json_lines(source):
+        if type(line) is str:
+            yield number, line
             continue
         try:
-            yield NumberedJob(number, _spec(line, defaults))
+            yield number, spec_of(line)  # type: ignore[arg-type] # the other member of the union
         except InvalidInputError as error:
-            yield Fault(number, str(error))
+            yield number, str(error)
 
 
-def _spec(line: _Line, defaults: Mapping[str, Any]) -> JobSpec:
-    fields = dict(defaults)
+def job_bytes(spec: JobSpec) -> int:
+    """Return how many bytes of payload a job from a file has."""
+    return 0 if spec.payload is None else memoryview(spec.payload).nbytes
+
+
+class _Specs:
+    """Makes jobs of lines; those that differ in nothing but their payload are checked once."""
+
+    def __init__(self, defaults: Mapping[str, Any]) -> None:
+        self._defaults = defaults
+        self._frames: dict[tuple[object, ...], JobSpec] = {}
+
+    def of(self, line: _Line) -> JobSpec:
+        """Return the job of a line; raises `InvalidInputError`."""
+        payload = line.payload if memoryview(line.payload) else None
+        if line.key is not None:
+            return _spec(line, self._defaults, payload)
+        flags = None if line.flags is None else tuple(line.flags)
+        frame = (line.task, line.queue, line.run_at, line.max_attempts, line.priority, line.key_mode, flags)
+        made = self._frames.get(frame)
+        if made is None:
+            made = self._noted(frame, _spec(line, self._defaults, None))
+        return made.with_payload(payload)
+
+    def _noted(self, frame: tuple[object, ...], spec: JobSpec) -> JobSpec:
+        if len(self._frames) >= MOST_FRAMES:
+            self._frames.clear()
+        self._frames[frame] = spec
+        return spec
+
+
+def _spec(line: _Line, defaults: Mapping[str, Any], payload: msgspec.Raw | None) -> JobSpec:
+    fields = {**defaults, "payload": payload}
     if line.task is not None:
         fields["task"] = line.task
     if "task" not in fields:
         raise InvalidInputError("it names no task; give one on the line, or one for all lines as TASK")
-    if len(payload := memoryview(line.payload)):
-        _check_nul(payload.tobytes())
-        fields["payload"] = line.payload
     if line.queue is not None:
         fields["queue_name"] = line.queue
     if line.run_at is not None:
@@ -110,10 +125,9 @@ def _spec(line: _Line, defaults: Mapping[str, Any]) -> JobSpec:
     return JobSpec(**fields)
 
 
-def _check_nul(payload: bytes) -> None:
+def _has_nul(payload: msgspec.Raw) -> bool:
     # Two backslashes are a backslash, and what follows them is plain text.
-    if NUL in payload and NUL in payload.replace(b"\\\\", b""):
-        raise InvalidInputError("the payload contains \\u0000, which PostgreSQL cannot hold in a text; remove it")
+    return NUL in memoryview(payload).tobytes().replace(b"\\\\", b"")
 
 
 # -- JSON lines ------------------------------------------------------------------------------------------------------
@@ -131,7 +145,8 @@ def _json_lines(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
         if text.isspace() or not text:
             continue
         try:
-            yield number, decode(text)
+            line = decode(text)
+            yield number, HAS_NUL if NUL in text and _has_nul(line.payload) else line
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             yield number, f"it is no job as JSON: {_gist(error)}"
 
@@ -190,7 +205,9 @@ def _from_cells(heads: list[str], row: list[str]) -> _Line | str:
     cells: dict[str, Any] = {head: cell for head, cell in zip(heads, row, strict=True) if cell}
     try:
         if "payload" in cells:
-            cells["payload"] = msgspec.Raw(checked_json(cells["payload"], "the payload"))
+            cells["payload"] = payload = msgspec.Raw(checked_json(cells["payload"], "the payload"))
+            if _has_nul(payload):
+                return HAS_NUL
         for name in ("max_attempts", "priority"):
             if name in cells:
                 cells[name] = whole_number(name, cells[name])

@@ -7,13 +7,14 @@ from typing import Final
 
 from bench.frame import Row
 from bench.measure import Bench
-from bench.rows import bulk_add, drain, footprint, latency, peers, queues, start
+from bench.rows import add_from, bulk_add, drain, footprint, latency, peers, queues, start
 
 MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     drain.rows,
     latency.rows,
     queues.rows,
     bulk_add.rows,
+    add_from.rows,
     footprint.rows,
     start.rows,
     peers.rows,

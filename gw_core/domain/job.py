@@ -119,6 +119,20 @@ class JobSpec:
         self._check_flags()
         self._check_run_at()
 
+    def with_payload(self, payload: Any) -> JobSpec:
+        """Return the same job with another payload, at half the cost of making and checking it anew."""
+        made = object.__new__(JobSpec)
+        _set(made, "task", self.task)
+        _set(made, "payload", payload)
+        _set(made, "queue_name", self.queue_name)
+        _set(made, "run_at", self.run_at)
+        _set(made, "max_attempts", self.max_attempts)
+        _set(made, "job_key", self.job_key)
+        _set(made, "job_key_mode", self.job_key_mode)
+        _set(made, "priority", self.priority)
+        _set(made, "flags", self.flags)
+        return made
+
     @staticmethod
     def invalid(reason: str) -> InvalidJobError:
         """Return the error for a job that cannot be asked for."""
@@ -144,6 +158,9 @@ class JobSpec:
     def _check_run_at(self) -> None:
         if isinstance(self.run_at, datetime) and self.run_at.tzinfo is None:
             raise InvalidJobError("run_at has no time zone; give an aware datetime such as datetime.now(timezone.utc)")
+
+
+_set = object.__setattr__
 
 
 def encode_payload(payload: Any) -> str:

@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from acting_support import Program, Queue
 
 from gw_cli import importing
+from gw_core import JobKeyMode, JobSpec
 
 EVERYTHING = (
     '{"task": "mail", "payload": {"n": 1.50, "big": 12345678901234567890}, "queue": "q", '
@@ -129,6 +132,36 @@ def test_a_line_that_is_no_job_is_explained(gw: Program, queue: Queue, line: str
     assert reason in ended.err
 
 
+def test_lines_that_differ_in_their_payload_alone_are_each_their_own_job(gw: Program, queue: Queue) -> None:
+    text = b'{"payload": 1, "flags": ["a"]}\n{"flags": ["a"]}\n{"payload": 3, "flags": ["a"], "run_at": "+1h"}\n'
+    gw("add", "t", "--from", "-", "--queue", "q", stdin=text)
+
+    assert queue.rows(
+        "select payload::text, flags, queue_name, run_at > now() from graphile_worker._private_jobs as jobs"
+        " join graphile_worker._private_job_queues as queues on queues.id = jobs.job_queue_id order by jobs.id"
+    ) == [("1", {"a": True}, "q", False), ("{}", {"a": True}, "q", False), ("3", {"a": True}, "q", True)]
+
+
+def test_long_lines_make_small_batches(gw: Program, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "BATCH_BYTES", 1000)
+    ended = gw(
+        "add",
+        "t",
+        "--from",
+        "-",
+        stdin=b'{"payload": "'
+        + b"x" * 600
+        + b'"}\n'
+        + b"{}\n" * 2
+        + b'{"payload": "'
+        + b"x" * 600
+        + b'"}\n'
+        + b"{broken",
+    )
+
+    assert (ended.code, len(queue.ids())) == (2, 4)
+
+
 def test_backslashes_before_u0000_are_text(gw: Program, queue: Queue) -> None:
     assert gw("add", "t", "--from", "-", stdin=rb'{"payload": "\\u0000"}').code == 0
 
@@ -180,6 +213,7 @@ def test_wrong_words_are_refused(gw: Program, queue: Queue, arguments: tuple[str
 INTERRUPTED = """
 import os, signal
 from gw_cli import importing
+from gw_core import JobKeyMode, JobSpec
 from gw_cli.app import main
 from gw_core import Client
 
@@ -211,3 +245,19 @@ def test_an_interruption_ends_between_batches_and_says_how_far_it_came(queue: Qu
     assert added == list(range(len(added)))
     assert 0 < len(added) < 100
     assert f"Added {len(added)} jobs of the lines up to {len(added)}, which stay" in ended.stderr.decode()
+
+
+def test_a_job_with_another_payload_is_the_same_in_everything_else() -> None:
+    spec = JobSpec(
+        task="t",
+        payload=1,
+        queue_name="q",
+        run_at=timedelta(hours=1),
+        max_attempts=3,
+        job_key="k",
+        job_key_mode=JobKeyMode.PRESERVE_RUN_AT,
+        priority=-1,
+        flags=("f",),
+    )
+
+    assert spec.with_payload(2) == replace(spec, payload=2)

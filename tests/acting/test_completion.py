@@ -98,7 +98,8 @@ def test_a_name_a_shell_would_not_take_as_it_is_is_not_offered(shell: Shell, que
 @pytest.mark.acceptance
 def test_among_very_many_names_those_that_begin_so_are_found(shell: Shell, queue: Queue) -> None:
     queue.rows(
-        "insert into graphile_worker._private_job_queues (queue_name) select 'q-' || n from generate_series(100, 400) as n"
+        "insert into graphile_worker._private_job_queues (queue_name)"
+        " select 'q-' || n from generate_series(100, 400) as n"
     )
     wait_until(lambda: shell.gw("--complete", "queues").out, deadline_seconds=30, every=0.1)
 
