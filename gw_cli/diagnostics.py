@@ -207,14 +207,23 @@ def _unbuffered_stderr() -> Any:
 
 def frames_of(problem: BaseException) -> list[str]:
     """Return where an error was raised, innermost first, without the frames of our own packages."""
+    elsewhere = getattr(problem, "places", None)
+    if isinstance(elsewhere, tuple):
+        # Raised in the process of an isolated task, which sent its frames along.
+        theirs = [_place(file, line, name) for file, line, name, module in elsewhere if not _is_ours(module)]
+        return theirs[: -MOST_FRAMES - 1 : -1]
     places: list[str] = []
     frame: TracebackType | None = problem.__traceback__
     while frame is not None:
         code = frame.tb_frame.f_code
         if not _is_ours(frame.tb_frame.f_globals.get("__name__", "")):
-            places.append(f"{_short(code.co_filename)}:{frame.tb_lineno} in {code.co_name}")
+            places.append(_place(code.co_filename, frame.tb_lineno, code.co_name))
         frame = frame.tb_next
     return places[: -MOST_FRAMES - 1 : -1]
+
+
+def _place(file: str, line: int, name: str) -> str:
+    return f"{_short(file)}:{line} in {name}"
 
 
 def _is_ours(module: object) -> bool:

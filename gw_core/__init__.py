@@ -229,6 +229,8 @@ if TYPE_CHECKING:
     from gw_core.worker.context import JobContext as JobContext, StopSignal as StopSignal
     from gw_core.worker.executables import ExecutableError as ExecutableError
     from gw_core.worker.executor import BatchError as BatchError, TaskResultError as TaskResultError
+    from gw_core.worker.isolation import IsolatedProcessError as IsolatedProcessError
+    from gw_core.worker.isolation_wire import IsolatedTaskError as IsolatedTaskError
     from gw_core.worker.loading import (
         LoadedTasks as LoadedTasks,
         TaskFault as TaskFault,
@@ -491,6 +493,8 @@ _HOMES = {
         "BatchError",
         "TaskResultError",
     ),
+    "gw_core.worker.isolation": ("IsolatedProcessError",),
+    "gw_core.worker.isolation_wire": ("IsolatedTaskError",),
     "gw_core.worker.loading": (
         "LoadedTasks",
         "TaskFault",

@@ -256,6 +256,7 @@ class Runner:
     def _load_tasks(self) -> LoadedTasks | TaskRegistry:
         if isinstance(self._tasks, TaskRegistry):
             self._tasks.complete()
+            self._tasks.check_isolated()
             if self._watch:
                 raise InvalidSettingError("watch reads the files of a task folder again; give the folder as tasks")
             if not self._tasks.identifiers:

@@ -6,11 +6,19 @@ import sys
 
 from gw_core.worker import executables
 
+# Both are loaded with the first task that needs them.
 _COROUTINES = "gw_core.worker.coroutines"
+_ISOLATION = "gw_core.worker.isolation"
 
 
 def interrupt_given_back() -> None:
     """Kill the programs and cancel the coroutines of jobs whose `should_stop` is forced; returns at once."""
     executables.interrupt_given_back()
-    if _COROUTINES in sys.modules:  # loaded with the first async task, and asyncio with it
+    if _COROUTINES in sys.modules:  # and asyncio with it
         sys.modules[_COROUTINES].SHARED.interrupt_given_back()
+
+
+def end_idle_processes() -> None:
+    """End the processes of isolated tasks that have nothing to do."""
+    if _ISOLATION in sys.modules:
+        sys.modules[_ISOLATION].end_idle()

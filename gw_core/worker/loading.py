@@ -14,16 +14,19 @@ import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import error_message
 from gw_core.worker.executables import compose_executable
-from gw_core.worker.invocation import compose
-from gw_core.worker.tasks import Task, TaskRegistry, checked_identifier, mark_of
+from gw_core.worker.tasks import Task, TaskRegistry, checked_identifier, mark_of, task_of
+
+if TYPE_CHECKING:
+    from gw_core.worker.isolation_wire import Home
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _FILE_NAME: Final = re.compile(r"([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)")
@@ -158,8 +161,9 @@ def _load(
     _make_importable(root)
     search = _Search()
     search.look_into(root)
+    reading = _Reading(root, package, next(_READINGS))
     files = {
-        path: known[path] if path in known and path not in stale else _read(path, identifier, root, package, known)
+        path: known[path] if path in known and path not in stale else _read(path, identifier, reading, known)
         for path, identifier in sorted(search.found.items(), key=lambda each: (each[1], each[0]))
     }
     registry, clashes = _registered(files.values())
@@ -269,10 +273,40 @@ def _has_interpreter(path: Path) -> bool:
 # -- one file ------------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path, identifier: str, root: Path, package: str, known: Mapping[Path, TaskFile]) -> TaskFile:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One reading of a folder; `number` tells it from those before and after."""
+
+    root: Path
+    package: str
+    number: int
+
+
+_READINGS: Final = itertools.count(1)
+
+
+def load_one(path: Path, root: Path, identifier: str) -> Task:
+    """Load one task of one file in a folder, for a process that runs nothing else; raises `TaskLoadError`."""
+    _make_importable(root)
+    if root not in _PACKAGE_OF:
+        _PACKAGE_OF[root] = _new_package(root)
+    folder = root if root.is_dir() else root.parent
+    steps = path.relative_to(folder).with_name(path.name.partition(".")[0]).parts
+    file = _read(path, "/".join(steps), _Reading(root, _PACKAGE_OF[root], 0), {})
+    for each in file.tasks:
+        if each.identifier == identifier:
+            return each
+    raise TaskLoadError(str(file.faults[0]) if file.faults else f"{path} offers no task {identifier!r} any more")
+
+
+_PACKAGE_OF: Final[dict[Path, str]] = {}
+
+
+def _read(path: Path, identifier: str, reading: _Reading, known: Mapping[Path, TaskFile]) -> TaskFile:
     """Return what the file offers; with a fault, what it offered before."""
+    root = reading.root
     try:
-        found = list(_tasks_in(path, identifier, root, package))
+        found = list(_tasks_in(path, identifier, reading))
     except TaskLoadError as error:
         found = [TaskFault(path, None, str(error))]
     except SystemExit as error:
@@ -284,20 +318,26 @@ def _read(path: Path, identifier: str, root: Path, package: str, known: Mapping[
     return TaskFile(path, known[path].tasks if faults and path in known else tasks, faults)
 
 
-def _tasks_in(path: Path, identifier: str, root: Path, package: str) -> Iterator[Task | TaskFault]:
+def _tasks_in(path: Path, identifier: str, reading: _Reading) -> Iterator[Task | TaskFault]:
     if path.suffix != ".py" or _is_program(path):
         yield Task(checked_identifier(identifier), compose_executable(path), str(path))
         return
-    module = _imported(path, root, package)
+    module = _imported(path, reading.root, reading.package)
     for name, function in _offered(module, identifier, path):
         line = _line_of(function)
         try:
-            yield Task(checked_identifier(name), compose(function), f"{path}:{line}", function)
+            yield task_of(name, function, f"{path}:{line}", partial(_home, path, name, reading))
         except TaskLoadError as error:
             yield TaskFault(path, line, f"this cannot be the task {name!r}: {error}")
         except NameError as error:
             reason = f"the annotation of its payload is not defined ({error}); import the type where it runs too"
             yield TaskFault(path, line, f"this cannot be the task {name!r}: {reason}")
+
+
+def _home(path: Path, identifier: str, reading: _Reading) -> Home:
+    from gw_core.worker.isolation_wire import InFile
+
+    return InFile(str(reading.root), str(path), identifier, reading.number)
 
 
 def _line_of(function: Callable[..., object]) -> int:
@@ -448,6 +488,7 @@ def load_app(spec: str) -> TaskRegistry:
         sys.path.insert(0, folder)
     module = _app_module(spec, module_name)
     registry = _as_registry(spec, _attribute(spec, module, attribute))
+    registry.app = spec
     registry.complete()
     return registry
 

@@ -25,7 +25,7 @@ from gw_core.worker.claimer import Claimer, ForbiddenFlags
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.handoff import Handoff
 from gw_core.worker.hearing import DirectListener, Hearing
-from gw_core.worker.interruption import interrupt_given_back
+from gw_core.worker.interruption import end_idle_processes, interrupt_given_back
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import Settler
 from gw_core.worker.tasks import Task, TaskRegistry
@@ -228,6 +228,7 @@ class Pool:
         self._settler.ask_to_stop()
         self._join(self._settler, asked_at)
         self._timeouts.ask_to_stop()
+        end_idle_processes()
         self._events.emit(PoolStopped(pool=self.id, unsettled=self.unsettled))
 
     # -- inside ----------------------------------------------------------------------------------------------------

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from gw_core.domain.errors import InvalidJobError, TaskLoadError
 from gw_core.domain.job import JobSpec
 from gw_core.worker.invocation import Invoke, compose, plain_function
+
+if TYPE_CHECKING:
+    from gw_core.worker.isolation_wire import Home
 
 Function = Callable[..., object]
 F = TypeVar("F", bound=Function)
@@ -17,6 +20,9 @@ F = TypeVar("F", bound=Function)
 _MARK: Final = "__graphile_task__"
 _SCHEDULES: Final = "__graphile_schedules__"
 _TIMEOUT: Final = "__graphile_timeout__"
+_ISOLATION: Final = "__graphile_isolation__"
+
+Isolation = Literal["process"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ class Task:
     """What was registered; None for an executable file."""
     timeout: timedelta | None = None
     """How long a run may take before its attempt fails; None: as long as it likes."""
+    isolation: Isolation | None = None
+    """"process" when it runs in a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +62,22 @@ class ScheduleMark:
 @overload
 def task(identifier: F, /) -> F: ...
 @overload
-def task(identifier: str | None = None, *, timeout: timedelta | float | None = None) -> Callable[[F], F]: ...
-def task(identifier: F | str | None = None, *, timeout: timedelta | float | None = None) -> F | Callable[[F], F]:
+def task(
+    identifier: str | None = None, *, timeout: timedelta | float | None = None, isolation: Isolation | None = None
+) -> Callable[[F], F]: ...
+def task(
+    identifier: F | str | None = None, *, timeout: timedelta | float | None = None, isolation: Isolation | None = None
+) -> F | Callable[[F], F]:
     """Mark a function in a task file as the task `identifier`, by default its own name.
 
-    A run that takes longer than `timeout` (a number is seconds) fails its attempt and is told to stop. The function
-    stays what it is and can be called as before.
+    A run that takes longer than `timeout` (a number is seconds) fails its attempt and is told to stop. With
+    `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's interpreter to
+    others. The function stays what it is and can be called as before.
     """
     if callable(identifier):
         return _marked(identifier, None)
     name = None if identifier is None else checked_identifier(identifier)
-    return lambda function: _marked(_timed(function, timeout), name)
+    return lambda function: _marked(_isolated(_timed(function, timeout), isolation), name)
 
 
 def cron(pattern: str, **options: Any) -> Callable[[F], F]:
@@ -106,6 +119,14 @@ def _timed(function: F, timeout: timedelta | float | None) -> F:
     return _set(function, _TIMEOUT, span)
 
 
+def _isolated(function: F, isolation: Isolation | None) -> F:
+    if isolation is None:
+        return function
+    if isolation != "process":
+        raise TaskLoadError(f"the isolation of a task is 'process' or None, not {isolation!r}")
+    return _set(function, _ISOLATION, isolation)
+
+
 def _set(function: F, name: str, value: object) -> F:
     try:
         setattr(function, name, value)
@@ -126,6 +147,8 @@ class TaskRegistry:
     """
 
     def __init__(self, tasks: Iterable[Task] = ()) -> None:
+        self.app: str | None = None
+        """What `load_app` found it by, if it did."""
         self._tasks: dict[str, Task] = {}
         # Registered with an annotation that was not defined yet; composed when first asked for.
         self._waiting: dict[str, tuple[Function, str]] = {}
@@ -135,14 +158,24 @@ class TaskRegistry:
     @overload
     def task(self, identifier: F, /) -> F: ...
     @overload
-    def task(self, identifier: str | None = None, *, timeout: timedelta | float | None = None) -> Callable[[F], F]: ...
     def task(
-        self, identifier: F | str | None = None, *, timeout: timedelta | float | None = None
+        self,
+        identifier: str | None = None,
+        *,
+        timeout: timedelta | float | None = None,
+        isolation: Isolation | None = None,
+    ) -> Callable[[F], F]: ...
+    def task(
+        self,
+        identifier: F | str | None = None,
+        *,
+        timeout: timedelta | float | None = None,
+        isolation: Isolation | None = None,
     ) -> F | Callable[[F], F]:
         """Register the decorated function as the task `identifier`, by default its own name.
 
-        Also works bare, `@registry.task`. A run that takes longer than `timeout` (a number is seconds) fails its
-        attempt and is told to stop. The function stays what it is and can be called as before.
+        Also works bare, `@registry.task`. `timeout` and `isolation` are those of the decorator `task`. The function
+        stays what it is and can be called as before.
         """
         if callable(identifier):
             self.register(_name_of(identifier), identifier)
@@ -150,7 +183,8 @@ class TaskRegistry:
         name = None if identifier is None else checked_identifier(identifier)
 
         def decorate(function: F) -> F:
-            self.register(_name_of(function) if name is None else name, _timed(function, timeout))
+            made = _isolated(_timed(function, timeout), isolation)
+            self.register(_name_of(function) if name is None else name, made)
             return function
 
         return decorate
@@ -165,7 +199,7 @@ class TaskRegistry:
         checked_identifier(identifier)
         self._check_free(identifier, place)
         try:
-            self._tasks[identifier] = make_task(identifier, function, place)
+            self._tasks[identifier] = self._made(identifier, function, place)
         except NameError:
             # A class defined further down in the same module; `complete` tries again.
             self._waiting[identifier] = (function, place)
@@ -182,7 +216,7 @@ class TaskRegistry:
         """
         for identifier, (function, place) in list(self._waiting.items()):
             try:
-                self._tasks[identifier] = make_task(identifier, function, place)
+                self._tasks[identifier] = self._made(identifier, function, place)
             except NameError as error:
                 raise undefined_annotation(identifier, place, error) from error
             self._waiting.pop(identifier, None)
@@ -223,6 +257,22 @@ class TaskRegistry:
     def __repr__(self) -> str:
         return f"TaskRegistry({', '.join(self.identifiers)})"
 
+    def check_isolated(self) -> None:
+        """Raise `TaskLoadError` when another process could not find a task that is to run in one."""
+        for each in self:
+            if each.isolation is not None and each.function is not None:
+                self._home(each.identifier, each.function)
+
+    def _made(self, identifier: str, function: Function, place: str) -> Task:
+        return make_task(identifier, function, place, lambda: self._home(identifier, function))
+
+    def _home(self, identifier: str, function: Function) -> Home:
+        """Return where another process finds the function; asked late, for who loads a registry comes after it."""
+        from gw_core.worker.isolation import module_home
+        from gw_core.worker.isolation_wire import InApp
+
+        return module_home(function) if self.app is None else InApp(self.app, identifier)
+
     def _function(self, identifier: str) -> Function | None:
         known = self._tasks.get(identifier)
         return self._waiting[identifier][0] if known is None else known.function
@@ -236,11 +286,23 @@ class TaskRegistry:
             )
 
 
-def make_task(identifier: str, function: Function, source: str) -> Task:
+def task_of(identifier: str, function: Function, source: str, home: Callable[[], Home]) -> Task:
+    """Return the task; `home` says where another process finds the function. Raises as `compose` does."""
+    checked_identifier(identifier)
+    invoke = compose(function)
+    isolation: Isolation | None = getattr(function, _ISOLATION, None)
+    if isolation is not None:
+        from gw_core.worker.isolation import compose_isolated  # for those who isolate
+
+        invoke = compose_isolated(home)
+    return Task(identifier, invoke, source, function, timeout=getattr(function, _TIMEOUT, None), isolation=isolation)
+
+
+def make_task(identifier: str, function: Function, source: str, home: Callable[[], Home]) -> Task:
     """Return the task; raises `TaskLoadError`, or `NameError` for an annotation that is not defined (yet)."""
     checked_identifier(identifier)
     try:
-        return Task(identifier, compose(function), source, function, timeout=getattr(function, _TIMEOUT, None))
+        return task_of(identifier, function, source, home)
     except TaskLoadError as error:
         raise TaskLoadError(f"the function at {source} cannot be the task {identifier!r}: {error}") from error
 
