@@ -9,6 +9,7 @@ _gw_flags() {
         "gw stats") echo "--exact --tasks --watch --interval --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw queues") echo "--held --after --limit --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw tasks") echo "--exact --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw tui") echo "--screen --filter --read-only --no-read-only --env --interval --crontab --theme --ascii --no-ascii --mouse --no-mouse --payload --no-payload --once --json --demo --connection --schema --prepared-statements --no-prepared-statements --pg-bin --config --debug --help" ;;
         "gw remove") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
         "gw cron parse") echo "--json --debug --help" ;;
         "gw cron validate") echo "--tasks --json --debug --help" ;;
@@ -121,6 +122,17 @@ _gw_values() {
         "gw tasks --pg-bin") echo "files" ;;
         "gw tasks --config"|"gw tasks -C") echo "files" ;;
         "gw tasks ") echo "-" ;;
+        "gw tui --screen") echo "overview jobs queues workers cron locks events" ;;
+        "gw tui --filter") echo "-" ;;
+        "gw tui --env") echo "-" ;;
+        "gw tui --interval") echo "-" ;;
+        "gw tui --crontab") echo "files" ;;
+        "gw tui --theme") echo "gw-dark gw-light gw-contrast" ;;
+        "gw tui --connection"|"gw tui -c") echo "-" ;;
+        "gw tui --schema"|"gw tui -s") echo "-" ;;
+        "gw tui --pg-bin") echo "files" ;;
+        "gw tui --config"|"gw tui -C") echo "files" ;;
+        "gw tui ") echo "-" ;;
         "gw remove --connection"|"gw remove -c") echo "-" ;;
         "gw remove --schema"|"gw remove -s") echo "-" ;;
         "gw remove --pg-bin") echo "files" ;;
@@ -270,7 +282,7 @@ _gw_values() {
 
 _gw_commands() {
     case "$1" in
-        "gw") echo "run add list show stats queues tasks remove cron complete fail reschedule retry unlock workers sweep migrate config init dev cleanup doctor health" ;;
+        "gw") echo "run add list show stats queues tasks tui remove cron complete fail reschedule retry unlock workers sweep migrate config init dev cleanup doctor health" ;;
         "gw cron") echo "parse validate next run list forget" ;;
         "gw config") echo "show" ;;
     esac

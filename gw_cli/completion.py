@@ -30,6 +30,8 @@ OF_OPTION: Final = {
     "--log-format": " ".join(LOG_FORMATS),
     "--on-error": "stop skip",
     "--format": "jsonl csv",
+    "--screen": "overview jobs queues workers cron locks events",
+    "--theme": "gw-dark gw-light gw-contrast",
 }
 OF_METAVAR: Final = {"FILE": FILES, "FILE...": FILES, "DIR": FILES, "FOLDER": FILES}
 OF_ARGUMENT: Final = {"TASK": "tasks", "KEY": "keys", "WORKER...": "workers", "WHAT...": CLEANUPS, **OF_METAVAR}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
@@ -38,6 +38,7 @@ class Origin:
 class Setting(Generic[T]):
     """One setting; its name is its key in the file, its long flag without dashes, and `GW_NAME` in the environment.
 
+    A name with a dot stands in a table of the file: `tui.theme` in `[tui]`; its flag is `--theme` of the command `tui`.
     `read` makes a value of what a flag, a variable or a TOML file holds, or raises `ValueError` with what to write
     instead. `rebase` makes a relative value from a file relative to the file's folder. A `secret` is never shown as is.
     """
@@ -55,12 +56,12 @@ class Setting(Generic[T]):
     @property
     def flag(self) -> str:
         """The long flag."""
-        return f"--{self.name}"
+        return f"--{self.name.rpartition('.')[2]}"
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The environment variables, the first that is set wins."""
-        return (f"GW_{self.name.upper().replace('-', '_')}", *self.also)
+        return (f"GW_{self.name.upper().replace('-', '_').replace('.', '_')}", *self.also)
 
     def parse(self, raw: object, origin: Origin, folder: Path | None = None) -> T:
         """Return the value that `raw` stands for; raises `InvalidSettingError` naming the place."""
@@ -186,6 +187,15 @@ def _names(raw: object) -> tuple[str, ...]:
     return names
 
 
+def _keys(raw: object) -> Mapping[str, str]:
+    if isinstance(raw, str):
+        pairs = [part.partition("=") for part in raw.split(",")]
+        raw = {name.strip(): key.strip() for name, _, key in pairs}
+    if not isinstance(raw, Mapping) or not all(isinstance(key, str) and key.split() for key in raw.values()):
+        raise ValueError("give each command its key, like retry=R,quit=ctrl+c")
+    return {str(name).replace("-", "_"): str(key) for name, key in raw.items()}
+
+
 def _duration(raw: object) -> timedelta:
     try:
         span: timedelta = parse_duration(_text(raw))
@@ -233,6 +243,10 @@ def _written_switch(value: bool) -> str:
 
 def _written_names(value: Sequence[str]) -> str:
     return ", ".join(value)
+
+
+def _written_keys(value: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={key}" for name, key in value.items())
 
 
 def _written_optional(value: object) -> str:
@@ -509,6 +523,66 @@ LOG_FORMAT: Final = Setting[str](
     default="text",
 )
 
+TUI_READ_ONLY: Final = Setting[bool](
+    name="tui.read-only",
+    help="Change nothing, and let the server see to it.",
+    read=_switch,
+    default=False,
+    write=_written_switch,
+)
+TUI_ENV: Final = Setting[str | None](
+    name="tui.env",
+    metavar="NAME",
+    help="Show the name of the environment; in one called prod… every act is asked about.",
+    read=_text,
+    default=None,
+    write=_written_optional,
+)
+TUI_INTERVAL: Final = Setting[timedelta](
+    name="tui.interval",
+    metavar="SPAN",
+    help="How often to look.",
+    read=_at_least(timedelta(milliseconds=100), _duration),
+    default=timedelta(seconds=1),
+    write=format_duration,
+)
+TUI_THEME: Final = Setting[str](
+    name="tui.theme",
+    metavar="NAME",
+    help="The colours: gw-dark, gw-light, gw-contrast, or a theme of Textual's.",
+    read=_text,
+    default="gw-dark",
+)
+TUI_ASCII: Final = Setting[bool | None](
+    name="tui.ascii",
+    help="Draw with ASCII alone; by itself where the terminal knows no more.",
+    read=_switch,
+    default=None,
+    write=lambda value: "" if value is None else _written_switch(value),
+)
+TUI_MOUSE: Final = Setting[bool](
+    name="tui.mouse",
+    help="Take clicks; off, the terminal selects text as it always does.",
+    read=_switch,
+    default=True,
+    write=_written_switch,
+)
+TUI_PAYLOAD: Final = Setting[bool](
+    name="tui.payload",
+    help="Show payloads; off, they are not even fetched.",
+    read=_switch,
+    default=True,
+    write=_written_switch,
+)
+TUI_KEYS: Final = Setting[Mapping[str, str]](
+    name="tui.keys",
+    metavar="COMMAND=KEY",
+    help="Other keys for the console's commands; a table in the file.",
+    read=_keys,
+    default={},
+    write=_written_keys,
+)
+
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
     CONNECTION,
     SCHEMA,
@@ -544,10 +618,19 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     FORBIDDEN_FLAG,
     LOG_LEVEL,
     LOG_FORMAT,
+    TUI_READ_ONLY,
+    TUI_ENV,
+    TUI_INTERVAL,
+    TUI_THEME,
+    TUI_ASCII,
+    TUI_MOUSE,
+    TUI_PAYLOAD,
+    TUI_KEYS,
 )
 """Every setting, in the order the manual and `gw config show` list them."""
 
 BY_NAME: Final[Mapping[str, Setting[Any]]] = {setting.name: setting for setting in SETTINGS}
+TABLES: Final = frozenset(name.partition(".")[0] for name in BY_NAME if "." in name)
 
 
 # -- which value counts ----------------------------------------------------------------------------------------------
@@ -603,7 +686,7 @@ def checked_file(file: ConfigFile | None) -> Mapping[str, object]:
     if file is None:
         return {}
     stored: dict[str, object] = {}
-    for key, raw in file.values.items():
+    for key, raw in _flattened(file.values):
         name = key.replace("_", "-")
         if name not in BY_NAME:
             raise InvalidSettingError(f"{file.path}: the key {quoted(key)} is unknown; {_nearest(name)}")
@@ -611,6 +694,15 @@ def checked_file(file: ConfigFile | None) -> Mapping[str, object]:
             raise InvalidSettingError(f"{file.path}: the key {quoted(name)} stands there twice; keep one")
         stored[name] = raw
     return stored
+
+
+def _flattened(values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield the keys of the file, those of a table of ours with its name before them."""
+    for key, raw in values.items():
+        if key in TABLES and isinstance(raw, Mapping):
+            yield from ((f"{key}.{inner}", each) for inner, each in raw.items())
+        else:
+            yield key, raw
 
 
 def _nearest(name: str) -> str:

@@ -55,6 +55,13 @@ Watch = Annotated[bool | None, _of(c.WATCH, "--watch/--no-watch")]
 ForbiddenFlag = Annotated[list[str] | None, _of(c.FORBIDDEN_FLAG)]
 LogLevel = Annotated[str | None, _of(c.LOG_LEVEL)]
 LogFormat = Annotated[str | None, _of(c.LOG_FORMAT)]
+TuiReadOnly = Annotated[bool | None, _of(c.TUI_READ_ONLY, "--read-only/--no-read-only")]
+TuiEnv = Annotated[str | None, _of(c.TUI_ENV)]
+TuiInterval = Annotated[str | None, _of(c.TUI_INTERVAL)]
+TuiTheme = Annotated[str | None, _of(c.TUI_THEME)]
+TuiAscii = Annotated[bool | None, _of(c.TUI_ASCII, "--ascii/--no-ascii")]
+TuiMouse = Annotated[bool | None, _of(c.TUI_MOUSE, "--mouse/--no-mouse")]
+TuiPayload = Annotated[bool | None, _of(c.TUI_PAYLOAD, "--payload/--no-payload")]
 
 Config = Annotated[
     str | None,

@@ -19,6 +19,7 @@ from gw_core import (
     DatabaseUnavailableError,
     EmbeddedError,
     GraphileWorkerError,
+    InvalidSettingError,
     JobFilter,
     LockTimeoutError,
     NoConnectionError,
@@ -336,7 +337,7 @@ def _who() -> str:
 
 _TROUBLES: Final[Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], Trouble]]] = (
     ((SchemaMissingError, SchemaTooOldError, SchemaTooNewError), Trouble.NO_SCHEMA),
-    ((AuthenticationError, NoConnectionError), Trouble.REFUSED),
+    ((AuthenticationError, NoConnectionError, InvalidSettingError), Trouble.REFUSED),
     ((DatabaseUnavailableError, EmbeddedError), Trouble.LOST),
     (PermissionDeniedError, Trouble.FORBIDDEN),
     (ReadOnlyError, Trouble.READ_ONLY),

@@ -14,6 +14,7 @@ ENTRIES: Final = (
     Entry("stats", "Looking", "Count the jobs by state."),
     Entry("queues", "Looking", "List named queues."),
     Entry("tasks", "Looking", "List the tasks the database knows."),
+    Entry("tui", "Looking", "Watch the queue live in a terminal, and mend it."),
     Entry("remove", "Jobs", "Remove the job with a key."),
     Entry("cron", "Jobs", "Look at recurring tasks."),
     Entry("complete", "Jobs", "Delete jobs as if they had been completed."),

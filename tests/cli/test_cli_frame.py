@@ -12,7 +12,7 @@ import pytest
 import gw_core
 from gw_cli import commands, manual, shapes
 from gw_cli.commands import config, cron, migrate
-from gw_cli.configuration import SETTINGS
+from gw_cli.configuration import SETTINGS, TUI_KEYS, Setting
 from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
 from gw_cli.root import root_command
 
@@ -87,10 +87,19 @@ def test_every_command_and_option_explains_itself() -> None:
             assert parameter.help or parameter.hidden, f"{name} {parameter.name}"
 
 
-def test_every_setting_is_an_option_of_run() -> None:
-    run = dict(manual.leaves(root_command()))["gw run"]
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        pytest.param("gw run", [each for each in SETTINGS if "." not in each.name], id="run"),
+        pytest.param(
+            "gw tui", [each for each in SETTINGS if each.name.startswith("tui.") and each != TUI_KEYS], id="tui"
+        ),
+    ],
+)
+def test_every_setting_is_an_option_of_its_command(name: str, settings: list[Setting[object]]) -> None:
+    found = dict(manual.leaves(root_command()))[name]
 
-    assert {setting.flag for setting in SETTINGS} <= {flag for parameter in run.params for flag in parameter.opts}
+    assert {setting.flag for setting in settings} <= {flag for parameter in found.params for flag in parameter.opts}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,199 @@
+"""`gw tui`: the operators' console."""
+
+from __future__ import annotations
+
+import locale
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import configuration as c, diagnostics, options, output
+from gw_cli.arguments import one_of
+from gw_cli.commands.workers import recovery_settings
+from gw_cli.exit_codes import ExitCode
+from gw_cli.frame import command, new_app
+from gw_cli.session import sources
+
+if TYPE_CHECKING:
+    from gw_core import CrontabItem
+    from gw_tui.options import Options
+    from gw_tui.source import Source
+
+SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events")
+PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
+
+app = new_app()
+
+
+@command(app, "tui")
+def tui(
+    screen: Annotated[
+        str | None,
+        typer.Option(
+            "--screen",
+            metavar="NAME",
+            help=f"Begin with this screen: {', '.join(SCREENS)}. [default: overview]",
+            show_default=False,
+        ),
+    ] = None,
+    filter_: Annotated[
+        str | None,
+        typer.Option("--filter", metavar="TEXT", help="Begin with these jobs, such as 'state:failed task:mail'."),
+    ] = None,
+    read_only: options.TuiReadOnly = None,
+    env: options.TuiEnv = None,
+    interval: options.TuiInterval = None,
+    crontab: options.Crontab = None,
+    theme: options.TuiTheme = None,
+    ascii_: options.TuiAscii = None,
+    mouse: options.TuiMouse = None,
+    payload: options.TuiPayload = None,
+    once: Annotated[bool, typer.Option("--once", help="Print what the first screen shows, and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --once: write JSON with stable keys.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Show a made-up queue; no database is needed.")] = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    prepared_statements: options.PreparedStatements = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> int:
+    """Watch the queue live in a terminal, and mend it.
+
+    Takes three connections at most. It may be started before the database, and waits for it.
+    Where there is no terminal it prints what --once does.
+    """
+    flags = {
+        "connection": connection,
+        "schema": schema,
+        "prepared-statements": prepared_statements,
+        "pg-bin": pg_bin,
+        "crontab": crontab,
+        "tui.read-only": read_only,
+        "tui.env": env,
+        "tui.interval": interval,
+        "tui.theme": theme,
+        "tui.ascii": ascii_,
+        "tui.mouse": mouse,
+        "tui.payload": payload,
+    }
+    configuration = c.resolve(sources(config, flags))
+    chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
+    source = _demo(configuration) if demo else _source(configuration)
+    reason = None if once or as_json else _without_screen()
+    if reason is not None:
+        diagnostics.note(f"{reason}: this is what --once prints.")
+    if once or as_json or reason is not None:
+        return _once(source, as_json=as_json)
+    from gw_tui.start import run  # late: it loads Textual, which takes longer than everything else
+
+    return run(source, chosen)
+
+
+def _once(source: Source, *, as_json: bool) -> int:
+    from gw_tui.once import lines_of, look, record_of
+
+    try:
+        facts = look(source)
+    finally:
+        source.close()
+    if as_json:
+        output.line(output.to_json(record_of(facts)))
+    else:
+        for line in lines_of(facts):
+            output.line(_in_reach_of(sys.stdout.encoding, line))
+    return ExitCode.OK
+
+
+def _in_reach_of(encoding: str, line: str) -> str:
+    """Return the line as this encoding can say it."""
+    try:
+        line.encode(encoding)
+    except UnicodeEncodeError:
+        from gw_tui.glyphs import ASCII
+
+        return line.translate(ASCII).encode("ascii", "replace").decode()
+    return line
+
+
+def _without_screen() -> str | None:
+    """Return why no screen can be drawn here, or None."""
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        return "no terminal to draw on"
+    if os.environ.get("TERM", "") in PLAIN_TERMINALS:
+        return f"a terminal of the kind {os.environ.get('TERM') or 'unknown'} cannot be drawn on"
+    return None
+
+
+def _options(configuration: c.Configuration, screen: str | None, wanted: str | None) -> Options:
+    from gw_tui.options import Options
+
+    ascii_only = configuration[c.TUI_ASCII]
+    return Options(
+        period=configuration[c.TUI_INTERVAL].total_seconds(),
+        environment=configuration[c.TUI_ENV] or "",
+        read_only=configuration[c.TUI_READ_ONLY],
+        screen=screen or ("jobs" if wanted else "overview"),
+        filter=wanted or "",
+        theme=configuration[c.TUI_THEME],
+        ascii=_knows_ascii_alone() if ascii_only is None else ascii_only,
+        colour=not os.environ.get("NO_COLOR"),
+        mouse=configuration[c.TUI_MOUSE],
+        show_payload=configuration[c.TUI_PAYLOAD],
+        keys=configuration[c.TUI_KEYS],
+    )
+
+
+def _knows_ascii_alone() -> bool:
+    is_utf8 = locale.getpreferredencoding(False).lower().replace("-", "") == "utf8"
+    return not is_utf8 or os.environ.get("TERM") == "linux"
+
+
+# -- where from ------------------------------------------------------------------------------------------------------
+
+
+def _demo(configuration: c.Configuration) -> Source:
+    from gw_tui.demo import DemoSource, real_clock
+
+    return DemoSource(real_clock, read_only=configuration[c.TUI_READ_ONLY])
+
+
+def _source(configuration: c.Configuration) -> Source:
+    from gw_core import find_conninfo
+    from gw_tui.source import ClientSource, Place
+
+    return ClientSource(
+        Place(
+            conninfo=find_conninfo(configuration[c.CONNECTION]),
+            schema=configuration[c.SCHEMA],
+            prepared_statements=configuration[c.PREPARED_STATEMENTS],
+            pg_bin=configuration[c.PG_BIN],
+            read_only=configuration[c.TUI_READ_ONLY],
+            crontab=_crontab(configuration),
+            recovery=recovery_settings(configuration),
+        )
+    )
+
+
+def _crontab(configuration: c.Configuration) -> Callable[[], Sequence[CrontabItem]] | None:
+    """Return what reads the crontab anew; a later fault in the file leaves what was read before."""
+    from gw_core import parse_crontab
+
+    given, usual = configuration[c.CRONTAB], Path("crontab")
+    path = given if given is not None else usual if usual.is_file() else None
+    if path is None:
+        return None
+    latest: Sequence[CrontabItem] = parse_crontab(path.read_text("utf-8"), source=str(path))
+
+    def read() -> Sequence[CrontabItem]:
+        nonlocal latest
+        try:
+            latest = parse_crontab(path.read_text("utf-8"), source=str(path))
+        except (OSError, ValueError):
+            return latest
+        return latest
+
+    return read
