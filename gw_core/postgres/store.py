@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.domain.settings import ANCESTORS_STALE_LOCK
 from gw_core.postgres.arrays import teach_text_arrays, text_array, text_encoding
 from gw_core.postgres.database import Connection, in_its_settings
+from gw_core.postgres.heads import Heads
 from gw_core.postgres.statements import numbered_query, query
 from gw_core.postgres.translation import translate, translated
 
@@ -96,6 +98,7 @@ class JobStore:
         self.schema = schema
         self.walked_to: int | None = None
         self._whole_claims = 0
+        self._heads = Heads()
 
     @contextmanager
     def transaction(self, *, needed: bool = True) -> Iterator[None]:
@@ -196,7 +199,28 @@ class JobStore:
             rows.sort(key=_ORDER)
         return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]
 
+    def look_everywhere(self) -> None:
+        """Let the next claim look also where, as far as is known, nothing but rows long dead can be."""
+        self._heads.look_everywhere()
+
+    def skips_until(self, now: float) -> float | None:
+        """Return until when, by the monotonic clock, claims step over where only rows long dead are to be expected."""
+        return self._heads.skips_until(now)
+
     def _claimed_rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Claim past the dead rows where there are many; from the beginning else."""
+        began, heads = time.monotonic(), self._heads
+        if heads.may_skip(began):
+            rows = self._whole_claim({**values, **_heads_as_values(heads)})
+            heads.note_partial(found=len(rows), seconds=time.monotonic() - began)
+        else:
+            rows = self._claim_from_the_beginning({**values, **_NO_HEADS})
+            heads.note_whole(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
+        if rows:
+            heads.note_found((row[5], row[6], row[12] is not None) for row in rows)
+        return rows
+
+    def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Claim by the statement for jobs without a queue as long as there are no others, and by the whole one else."""
         self.walked_to = None
         if not self._whole_claims:
@@ -205,9 +229,11 @@ class JobStore:
                 return rows
             self._whole_claims = WHOLE_CLAIMS
         self._whole_claims -= 1
+        return self._whole_claim(values)
+
+    def _whole_claim(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         rows = self._claim_by("claim_jobs", values)
-        if _ends_with_a_note(rows):
-            self.walked_to = rows.pop()[12]
+        self.walked_to = rows.pop()[12] if _ends_with_a_note(rows) else None
         return rows
 
     def _claim_by(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -366,6 +392,14 @@ class JobStore:
 
     def _ids(self, name: str, **values: Any) -> set[int]:
         return {row[0] for row in self._rows(name, **values)}
+
+
+_NO_HEADS: Final = dict.fromkeys(("unqueued_levels", "unqueued_since", "queued_levels", "queued_since"))
+
+
+def _heads_as_values(heads: Heads) -> dict[str, Any]:
+    unqueued, queued = heads.columns(heads.unqueued), heads.columns(heads.queued)
+    return dict(zip(_NO_HEADS, (*unqueued, *queued), strict=True))
 
 
 def _ends_with_a_note(rows: Sequence[tuple[Any, ...]]) -> bool:

@@ -177,6 +177,8 @@ class Claimer(Service):
             self._look_again = LOOK_AGAIN_AFTER
         elif not self._may_find:
             self._soon_look_again(now)
+        if not self._may_find and (everywhere_at := store.skips_until(now)) is not None:
+            self._next_poll = min(self._next_poll, everywhere_at)
         if jobs:
             self._hand_over(jobs)
         elif self._on_drained is not None and not self._may_find and self._is_drained(store):
@@ -352,7 +354,8 @@ class Claimer(Service):
         if len(self._ledger) or not self._settler.is_idle:
             return False
         if store.is_anything_runnable(tasks=self._tasks, forbidden_flags=self._flags_now(), now=self._client_time()):
-            # Somebody locks its row for a moment, or it was added after the claim.
+            # Somebody locks its row for a moment, or it was added after the claim, or the claim did not look there.
+            store.look_everywhere()
             self._next_poll = time.monotonic() + 0.01
             return False
         return True

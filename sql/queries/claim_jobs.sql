@@ -6,6 +6,8 @@
 --
 -- What a claim costs must not grow with what it cannot take:
 -- * Jobs of later are stepped over by asking for each priority that occurs (`levels`), instead of reading past them.
+-- * Rows long dead, which a transaction elsewhere keeps from being removed, are stepped over when the caller says for some
+--   priorities where the waiting jobs began last time (`known`); all others are read from their beginning (`fresh`).
 -- * Jobs of held queues are read up to the first `reach` queued jobs (`near`). When those are used up, `walk` steps from
 --   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A walk that
 --   got tired is answered as a last row without an id, with the queue where the next claim can go on.
@@ -14,48 +16,100 @@
 -- it is of the other kind. So the queued ones are first compared with a `peek` at the others (`urgent`), and locked; then
 -- as many of the others are locked as there is room for. Cutting after locking cost half of what was locked.
 with recursive
-unqueued_levels (priority) as (
-  (
-    select jobs.priority
-      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     where jobs.is_available = true
-       and jobs.job_queue_id is null
-     order by jobs.priority
-     limit 1
-  )
-  union all
-  select (
-           select jobs.priority
+unqueued_levels (priority, since) as (
+  select coalesce(fresh.priority, known.priority) as priority,
+         case when fresh.priority is null then to_timestamp(known.since) else '-infinity' end as since
+    from (select) as one
+    left join lateral (
+           select head.priority, head.since
+             from unnest(%(unqueued_levels)s::int[], %(unqueued_since)s::double precision[]) as head (priority, since)
+            where head.priority > -32769
+            order by head.priority
+            limit 1
+         ) as known on true
+    left join lateral (
+           select jobs.priority::int
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id is null
-              and jobs.priority > unqueued_levels.priority
+              and jobs.priority > -32769
+              and jobs.priority < coalesce(known.priority, 32768)
             order by jobs.priority
             limit 1
-         )
+         ) as fresh on true
+  union all
+  select step.priority, step.since
     from unqueued_levels
+   cross join lateral (
+           select coalesce(fresh.priority, known.priority) as priority,
+                  case when fresh.priority is null then to_timestamp(known.since) else '-infinity' end as since
+             from (select) as one
+             left join lateral (
+                    select head.priority, head.since
+                      from unnest(%(unqueued_levels)s::int[], %(unqueued_since)s::double precision[]) as head (priority, since)
+                     where head.priority > unqueued_levels.priority
+                     order by head.priority
+                     limit 1
+                  ) as known on true
+             left join lateral (
+                    select jobs.priority::int
+                      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+                     where jobs.is_available = true
+                       and jobs.job_queue_id is null
+                       and jobs.priority > unqueued_levels.priority
+                       and jobs.priority < coalesce(known.priority, 32768)
+                     order by jobs.priority
+                     limit 1
+                  ) as fresh on true
+         ) as step
    where unqueued_levels.priority is not null
 ),
-queued_levels (priority) as (
-  (
-    select jobs.priority
-      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     where jobs.is_available = true
-       and jobs.job_queue_id is not null
-     order by jobs.priority
-     limit 1
-  )
-  union all
-  select (
-           select jobs.priority
+queued_levels (priority, since) as (
+  select coalesce(fresh.priority, known.priority) as priority,
+         case when fresh.priority is null then to_timestamp(known.since) else '-infinity' end as since
+    from (select) as one
+    left join lateral (
+           select head.priority, head.since
+             from unnest(%(queued_levels)s::int[], %(queued_since)s::double precision[]) as head (priority, since)
+            where head.priority > -32769
+            order by head.priority
+            limit 1
+         ) as known on true
+    left join lateral (
+           select jobs.priority::int
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id is not null
-              and jobs.priority > queued_levels.priority
+              and jobs.priority > -32769
+              and jobs.priority < coalesce(known.priority, 32768)
             order by jobs.priority
             limit 1
-         )
+         ) as fresh on true
+  union all
+  select step.priority, step.since
     from queued_levels
+   cross join lateral (
+           select coalesce(fresh.priority, known.priority) as priority,
+                  case when fresh.priority is null then to_timestamp(known.since) else '-infinity' end as since
+             from (select) as one
+             left join lateral (
+                    select head.priority, head.since
+                      from unnest(%(queued_levels)s::int[], %(queued_since)s::double precision[]) as head (priority, since)
+                     where head.priority > queued_levels.priority
+                     order by head.priority
+                     limit 1
+                  ) as known on true
+             left join lateral (
+                    select jobs.priority::int
+                      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+                     where jobs.is_available = true
+                       and jobs.job_queue_id is not null
+                       and jobs.priority > queued_levels.priority
+                       and jobs.priority < coalesce(known.priority, 32768)
+                     order by jobs.priority
+                     limit 1
+                  ) as fresh on true
+         ) as step
    where queued_levels.priority is not null
 ),
 near as materialized (
@@ -67,6 +121,7 @@ near as materialized (
             where jobs.is_available = true
               and jobs.job_queue_id is not null
               and jobs.priority = queued_levels.priority
+              and jobs.run_at >= queued_levels.since
               and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
               and jobs.task_id = any(%(task_ids)s::int[])
               and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
@@ -156,6 +211,7 @@ peek as materialized (
             where jobs.is_available = true
               and jobs.job_queue_id is null
               and jobs.priority = unqueued_levels.priority
+              and jobs.run_at >= unqueued_levels.since
               and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
               and jobs.task_id = any(%(task_ids)s::int[])
               and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
@@ -202,6 +258,7 @@ unqueued as materialized (
             where jobs.is_available = true
               and jobs.job_queue_id is null
               and jobs.priority = unqueued_levels.priority
+              and jobs.run_at >= unqueued_levels.since
               and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
               and jobs.task_id = any(%(task_ids)s::int[])
               and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)

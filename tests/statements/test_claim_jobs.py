@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
+from gw_core.postgres.heads import Heads
 from gw_core.postgres.store import WHOLE_CLAIMS
 from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
 
 
-@pytest.fixture(params=["as it comes", "by the whole statement"])
+@pytest.fixture(params=["as it comes", "by the whole statement", "past dead rows"])
 def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
-    """Where there are no named queues a shorter statement claims, by the same rules."""
+    """Without named queues a shorter statement claims, and past dead rows it begins late: by the same rules."""
     if request.param == "by the whole statement":
         queue.store._whole_claims = 1_000_000
+    if request.param == "past dead rows":
+        skip_before(queue, timedelta(days=36500), priorities=[0, 5])
     return queue
+
+
+def skip_before(queue: Queue, span: timedelta, *, priorities: Sequence[int]) -> None:
+    """Make claims begin that far back, as after slow ones; priorities not known are read from their beginning."""
+    heads = queue.store._heads = Heads()
+    began = queue.now().timestamp() - span.total_seconds()
+    heads.note_found([(priority, began, has_queue) for priority in priorities for has_queue in (False, True)])
+    heads._whole_at = float("inf")
 
 
 # -- jobs without a queue ------------------------------------------------------------------------------------------
@@ -294,3 +306,18 @@ def test_jobs_without_a_queue_are_found_long_after_the_last_one_in_a_queue(queue
 
     job_id = queue.add()
     assert queue.claim_ids() == [job_id]
+
+
+@pytest.mark.parametrize("queue_name", [None, "q"])
+def test_what_lies_long_before_the_jobs_found_last_waits_for_a_claim_from_the_beginning(
+    queue: Queue, queue_name: str | None
+) -> None:
+    late = queue.add(run_at=-HOUR, queue_name=queue_name)
+    unknown = queue.add(run_at=-HOUR, queue_name=queue_name and "other", priority=7)
+    skip_before(queue, timedelta(minutes=1), priorities=[0, 9])
+    now = queue.add(queue_name=queue_name and "third")
+
+    assert queue.claim_ids() == [now, unknown]
+
+    queue.store.look_everywhere()
+    assert queue.claim_ids() == [late]
