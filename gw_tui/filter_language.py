@@ -359,6 +359,11 @@ def _seconds_of(text: str) -> float:
     return 0.0 if text == "0" else parse_duration(text).total_seconds()
 
 
+def quoted(value: str) -> str:
+    """Return a value as it is typed behind a colon: in quotes when it needs them."""
+    return _written(value, _PLAIN_VALUE)
+
+
 def _written(text: str, plain: re.Pattern[str]) -> str:
     """Return a value as it must be typed: in quotes when it needs them."""
     if plain.fullmatch(text):

@@ -20,6 +20,9 @@ MOST_LISTED: Final = 5_000
 """So many jobs are judged here after one answer, when few of them match."""
 
 MOST_LISTED_WITH_PAYLOAD: Final = 100
+FIRST_LISTED: Final = 1_000
+"""So many at first: the whole of a small queue, in one answer."""
+
 CHEAP: Final = 20_000
 """A search that looked at no more jobs than this is made anew at each tick."""
 
@@ -59,9 +62,18 @@ class Search:
     stage: Stage = Stage.SEARCHING
     go_on: PageMark | None = None
     limit: int = PAGE
+    page: int = PAGE
+    """So many jobs fill the page."""
+    most: int = MOST_ROWS
+    """It holds no more than these."""
     coming: Search | None = None
     """The same page being made anew behind the one shown."""
     asks: int = 0
+
+    @classmethod
+    def of(cls, wanted: Filter, begin: PageMark | None = None) -> Search:
+        """Begin to make the page of a filter that begins after a mark."""
+        return cls(wanted=wanted, begin=begin, limit=FIRST_LISTED if wanted.rest else PAGE)
 
     @property
     def is_searching(self) -> bool:
@@ -72,6 +84,16 @@ class Search:
     def is_dear(self) -> bool:
         """True when making the page anew would look at too many jobs."""
         return self.looked_at > CHEAP
+
+    @property
+    def is_midway(self) -> bool:
+        """True when the next answer goes on where another ended, and must not be asked for twice."""
+        return (self.is_searching and self.asks > 0) or self.coming is not None
+
+    @property
+    def is_live(self) -> bool:
+        """True when the page can be asked for at each tick: it comes with one answer, or its finds are looked up."""
+        return not self.is_searching and (self.is_dear or self.asks <= 1)
 
     @property
     def follows(self) -> PageMark | None:
@@ -107,7 +129,7 @@ class Search:
 
     @property
     def _anew(self) -> Search:
-        return self.coming or Search(wanted=self.wanted, begin=self.begin, limit=self.limit)
+        return self.coming or replace(_BLANK, wanted=self.wanted, begin=self.begin, limit=self.limit)
 
     def _looked_up(self, page: JobPage) -> tuple[FoundJob, ...]:
         """Return what is left of the finds, in the order in which they were found."""
@@ -116,11 +138,11 @@ class Search:
 
     def _found(self, page: JobPage, now: datetime) -> Search:
         matching = [each for each in page.jobs if self.wanted.matches(each, now)]
-        if len(self.jobs) + len(matching) > MOST_ROWS and self.limit > PAGE:
+        if len(self.jobs) + len(matching) > self.most and self.limit > self.page:
             # Where among them a page could end is not known: the same again, in smaller portions.
-            return replace(self, limit=max(PAGE, self.limit // FEWER), asks=self.asks + 1)
+            return replace(self, limit=max(self.page, self.limit // FEWER), asks=self.asks + 1)
         jobs = (*self.jobs, *matching)
-        full = len(jobs) >= PAGE or self._is_filled_by(page)
+        full = len(jobs) >= self.page or self._is_filled_by(page)
         return replace(
             self,
             jobs=jobs,
@@ -139,8 +161,11 @@ class Search:
         """Ask for as many as will probably fill the page."""
         if not self.wanted.rest or listed == 0:
             return self.limit
-        likely = PAGE * listed // matching if matching else self.limit * FEWER
-        return max(PAGE, min(likely, self.limit * FEWER, MOST_LISTED))
+        likely = self.page * listed // matching if matching else self.limit * FEWER
+        return max(self.page, min(likely, self.limit * FEWER, MOST_LISTED))
+
+
+_BLANK: Final = Search()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,222 @@
+"""Recurring tasks: known, next, last and missed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
+
+from gw_core import Glance, in_words
+from gw_tui import clean, figures, glyphs
+from gw_tui.connection_state import Trouble
+from gw_tui.filter_language import quoted
+from gw_tui.json_view import json_view
+from gw_tui.recurring import Course, Recurring, recurring
+from gw_tui.screens.base import ConsoleScreen
+from gw_tui.screens.jobs import show_jobs
+from gw_tui.source import Crontabs, Question, Source
+from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
+from gw_tui.widgets.text_panel import TextPanel
+
+WIDE: Final = 100
+
+_NARROW_COLUMNS: Final = (
+    Column("id", "recurring task", least=14, rank=9),
+    Column("course", "state", 13, rank=8),
+    Column("last", "last run", 12, right=True, rank=6),
+    Column("next", "next run", 10, right=True, rank=7),
+    Column("missed", "missed", 6, right=True, rank=5),
+    Column("fill", "backfill", 8, right=True, rank=4),
+)
+_WIDE_COLUMNS: Final = (
+    *_NARROW_COLUMNS,
+    Column("task", "task", 16, rank=2),
+    Column("words", "when", least=16, rank=3),
+)
+_ROLES: Final = {
+    Course.ON_TIME: (glyphs.DONE, "ready"),
+    Course.MISSED: (glyphs.WARNING, "error"),
+    Course.NEW: (glyphs.STATE_GLYPHS["scheduled"], "warning"),
+    Course.FOREIGN: ("?", "quiet"),
+    Course.UNKNOWN: (" ", "quiet"),
+}
+_MEANINGS: Final = {
+    Course.ON_TIME: "Every run that was due has been added.",
+    Course.MISSED: "Runs that were due have not been added: no worker runs this crontab, or none did at the time.",
+    Course.NEW: "The database has not heard of it yet: no worker has started with this crontab.",
+    Course.FOREIGN: "It is not in the crontab given; another worker may run it, or it may be a leftover.",
+    Course.UNKNOWN: "Without its crontab nobody can say when it is due; give one with --crontab.",
+}
+
+
+@dataclass(frozen=True)
+class CrontabsQuestion(Question):
+    """The recurring tasks; the file is read anew each time."""
+
+    every: ClassVar[timedelta | None] = timedelta(seconds=2)
+
+    def ask(self, source: Source) -> Crontabs:
+        """Return what the database knows, and what the crontab says."""
+        return source.crontabs()
+
+
+class CronScreen(ConsoleScreen):
+    """The recurring tasks above, and below everything about the one under the cursor."""
+
+    PLACE = "cron"
+
+    CSS = """
+    CronScreen #line { height: 1; padding: 0 1; color: $quiet; text-wrap: nowrap; text-overflow: ellipsis; }
+    CronScreen #about { height: 9; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._crontabs: Crontabs | None = None
+        self._rows: tuple[Recurring, ...] = ()
+        self._trouble = ""
+
+    def body(self) -> ComposeResult:
+        """Lay out the tasks, and the pane below."""
+        yield Static("", id="line", markup=False)
+        yield KeyedTable(_NARROW_COLUMNS, empty="No recurring task is known.", id="crontabs")
+        yield TextPanel("About it", id="about")
+
+    # -- what is asked and answered ----------------------------------------------------------------------------------
+
+    def question(self) -> Question | None:
+        """Return the question about the recurring tasks."""
+        return CrontabsQuestion()
+
+    def show_answer(self, question: Question, answer: object) -> None:
+        """Show the recurring tasks."""
+        if isinstance(answer, Crontabs):
+            self._crontabs, self._trouble = answer, ""
+            self._draw()
+
+    def show_glance(self, glance: Glance) -> None:
+        """Take note of runs that were added meanwhile."""
+        if self._crontabs is not None:
+            self._crontabs = Crontabs(known=glance.crontabs, items=self._crontabs.items)
+            self._draw()
+
+    def show_time(self) -> None:
+        """Let the next runs come nearer."""
+        self._draw()
+
+    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+        """Say why there is no answer; a crontab that cannot be read is one."""
+        self._trouble = clean.line(f"{trouble}: {sentence}", 200)
+        self._draw()
+
+    @on(KeyedTable.Highlighted)
+    def _look_at_another(self) -> None:
+        """Tell about the task that the cursor is on now."""
+        self._draw_about()
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def highlighted(self) -> Recurring | None:
+        """The recurring task under the cursor."""
+        key = self.query_one(KeyedTable).highlighted
+        return next((row for row in self._rows if row.identifier == key), None)
+
+    def _draw(self) -> None:
+        if not self.is_mounted:
+            return
+        if self._crontabs is not None:
+            now = self.console.now
+            self._rows = recurring(self._crontabs.known, self._crontabs.items, now)
+            self.query_one(KeyedTable).apply(_row(each, now) for each in self._rows)
+            self._draw_about()
+        style = "$warning" if self._trouble else "$quiet"
+        self.query_one("#line", Static).update(Content.styled(self._words(), style))
+
+    def _words(self) -> str:
+        if self._trouble or self._crontabs is None:
+            return self._trouble or "looking…"
+        found = [row.course for row in self._rows]
+        counts = [f"{found.count(each)} {each}" for each in Course if each in found]
+        words = [figures.counted(len(found), "recurring task"), *counts]
+        if self._crontabs.items is None:
+            words.append("start with --crontab FILE to see when they are due")
+        return " · ".join(words)
+
+    def _draw_about(self) -> None:
+        panel = self.query_one("#about", TextPanel)
+        row = self.highlighted
+        if row is None:
+            panel.show(Content(""))
+            return
+        panel.border_title = clean.line(row.identifier, 60)
+        panel.show(_about(row, self.console.now))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show as many columns as there is room for."""
+        super().on_resize(event)
+        self.query_one(KeyedTable).set_columns(_WIDE_COLUMNS if event.size.width >= WIDE else _NARROW_COLUMNS)
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    async def action_open(self) -> None:
+        """Go to the jobs of the task."""
+        if (row := self.highlighted) is not None:
+            await show_jobs(self.console, f"task:{quoted(row.task)}")
+
+    def action_copy(self) -> None:
+        """Copy the identifier."""
+        if (row := self.highlighted) is not None:
+            self.app.copy_to_clipboard(row.identifier)
+            self.notify(f"Copied {clean.line(row.identifier, 60)}", markup=False)
+
+
+def _row(row: Recurring, now: datetime) -> Row:
+    sign, role = _ROLES[row.course]
+    fill = None if row.item is None else row.item.fill
+    return Row(
+        row.identifier,
+        {
+            "id": Cell(row.identifier, "strong"),
+            "course": Cell(f"{sign} {row.course}", role),
+            "last": Cell("never" if row.last_run is None else figures.day(row.last_run, now), "quiet"),
+            "next": "" if row.next_run is None else f"in {figures.span(row.next_run - now)}",
+            "missed": Cell(_missed(row), "error" if row.missed else "quiet"),
+            "fill": "none" if fill == timedelta() else "" if fill is None else figures.span(fill),
+            "task": row.task,
+            "words": "" if row.item is None else in_words(row.item.schedule),
+        },
+    )
+
+
+def _missed(row: Recurring) -> str:
+    return "" if row.missed is None else f"{row.missed:,}{'+' * row.missed_is_bound}"
+
+
+def _about(row: Recurring, now: datetime) -> Content:
+    """Return everything about a recurring task."""
+    lines: list[tuple[str, str]] = [("", _MEANINGS[row.course])]
+    if (item := row.item) is not None:
+        lines.append(("when", f"{in_words(item.schedule)}   ({item.schedule})"))
+        lines.append(("task", clean.line(item.task)))
+        options = (
+            ("queue", item.queue_name),
+            ("key", item.job_key),
+            ("prio", item.priority),
+            ("max attempts", item.max_attempts),
+            ("backfill", figures.span(item.fill) if item.fill else "none"),
+        )
+        given = ", ".join(f"{name} {clean.line(value)}" for name, value in options if value is not None)
+        lines.append(("options", given))
+        if item.payload:
+            compact = " ".join(str(json_view(json.dumps(item.payload, ensure_ascii=False))).split())
+            lines.append(("payload", clean.line(compact)))
+    if row.known_since is not None:
+        lines.append(("known", f"since {figures.day(row.known_since, now)}"))
+    return Content("\n").join(Content.assemble((f"{name:<9}" if name else "", "$quiet"), text) for name, text in lines)

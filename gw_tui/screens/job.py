@@ -1,0 +1,326 @@
+"""Everything about one job: why it is where it is, its payload, its error, and its attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from gw_core import FoundJob, Glance, JobReport, JobState
+from gw_tui import clean, figures, glyphs
+from gw_tui.attempts import AttemptRow, Certainty, attempt_rows
+from gw_tui.connection_state import Trouble
+from gw_tui.job_rows import Around, state_cell, when
+from gw_tui.json_view import JsonView, Role, json_view
+from gw_tui.masking import masked
+from gw_tui.registry import JOB
+from gw_tui.screens.base import ConsoleScreen
+from gw_tui.source import Question, Source
+from gw_tui.widgets.text_panel import TextPanel
+
+Neighbour = Callable[[int, int], int | None]
+
+STYLES: Final = {
+    Role.PUNCTUATION: "$quiet",
+    Role.KEY: "$state-ready",
+    Role.STRING: "",
+    Role.NUMBER: "$state-running",
+    Role.LITERAL: "$state-running",
+    Role.MASKED: "$quiet",
+    Role.NOTE: "$quiet italic",
+}
+MOST_COPIED: Final = 55_000
+"""Terminals take some 75,000 bytes to copy, in base64."""
+
+
+@dataclass(frozen=True)
+class JobQuestion(Question):
+    """One job, at each tick."""
+
+    job_id: int
+
+    def ask(self, source: Source) -> JobReport | None:
+        """Return everything about it."""
+        return source.job(self.job_id)
+
+
+class JobScreen(ConsoleScreen):
+    """One job, pushed over a list; `neighbour` finds the one so many rows further in it."""
+
+    PLACE = JOB
+    TAB = "jobs"
+    AUTO_FOCUS = "#payload"
+
+    CSS = """
+    JobScreen #head, JobScreen #why, JobScreen #timeline {
+        height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    JobScreen #head { max-height: 2; text-wrap: wrap; }
+    JobScreen #why { max-height: 3; text-wrap: wrap; }
+    JobScreen #panels { layout: horizontal; height: 1fr; }
+    JobScreen #data { width: 1fr; height: 1fr; }
+    JobScreen #payload { height: 3fr; }
+    JobScreen #error { height: 2fr; }
+    JobScreen #attempts { width: 50; }
+    JobScreen.-is-narrow #attempts { width: 38; }
+    JobScreen.-is-tiny #panels { layout: vertical; }
+    JobScreen.-is-tiny #attempts { width: 1fr; height: 6; }
+    """
+
+    def __init__(self, job_id: int, neighbour: Neighbour | None = None) -> None:
+        super().__init__()
+        self._job_id = job_id
+        self._neighbour = neighbour
+        self._report: JobReport | None = None
+        self._gone_at: datetime | None = None
+        self._trouble = ""
+        self._is_unmasked = False
+        self._payload: tuple[tuple[object, ...], JsonView] | None = None
+
+    def body(self) -> ComposeResult:
+        """Lay out the lines about the job, and the panels."""
+        yield Static("", id="head", markup=False)
+        yield Static("", id="why", markup=False)
+        yield Static("", id="timeline", markup=False)
+        with Container(id="panels"):
+            with Vertical(id="data"):
+                yield TextPanel("Payload", id="payload")
+                yield TextPanel("Last error", id="error")
+            yield TextPanel("Attempts", id="attempts", wraps=False)
+
+    def on_mount(self) -> None:
+        """Say which job is looked for."""
+        self.query_one("#head", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · looking…"))
+
+    # -- for others ------------------------------------------------------------------------------------------------
+
+    @property
+    def has_row(self) -> bool:
+        """True when there is a job to act on."""
+        return self._report is not None and self._gone_at is None
+
+    def targets(self) -> tuple[FoundJob, ...]:
+        """Return the job as it is seen, for an act."""
+        report = self._report
+        return () if report is None or self._gone_at is not None else (FoundJob(report.job, report.state),)
+
+    # -- what is asked and answered ----------------------------------------------------------------------------------
+
+    def question(self) -> Question | None:
+        """Return the question about this job."""
+        return JobQuestion(self._job_id)
+
+    def show_answer(self, question: Question, answer: object) -> None:
+        """Show the job as it is now, or as it was last when it is gone."""
+        if question != JobQuestion(self._job_id):
+            return
+        had_row = self.has_row
+        self._trouble = ""
+        if isinstance(answer, JobReport):
+            self._report, self._gone_at = answer, None
+        elif self._gone_at is None:
+            self._gone_at = self.console.now
+        self._draw()
+        if had_row != self.has_row:
+            self.refresh_bindings()
+
+    def show_glance(self, glance: Glance) -> None:
+        """Judge anew whether its worker is dead."""
+        self._draw_lines()
+
+    def show_time(self) -> None:
+        """Let ages go on."""
+        self._draw_lines()
+
+    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+        """Say why there is no answer."""
+        self._trouble = clean.line(f"{trouble}: {sentence}", 200)
+        self._draw_lines()
+
+    def on_resize(self, event: object) -> None:
+        """Stack the panels where they do not fit beside each other."""
+        super().on_resize(event)  # type: ignore[arg-type] # Textual gives its own event
+        self.set_class(self.size.width < 110, "-is-narrow")
+        self.set_class(self.size.width < 76, "-is-tiny")
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        self._draw_lines()
+        if (report := self._report) is None or not self.is_mounted:
+            return
+        self._draw_payload(report)
+        self._draw_error(report)
+        attempts = self.query_one("#attempts", TextPanel)
+        attempts.border_subtitle = "≈ inferred · wait e^min(n,10) s"
+        attempts.show(_attempts(attempt_rows(report), report.at))
+
+    def _draw_lines(self) -> None:
+        if not self.is_mounted:
+            return
+        head, why, timeline = (self.query_one(f"#{name}", Static) for name in ("head", "why", "timeline"))
+        if (report := self._report) is None:
+            missing = "there is no such job; one that was completed is gone" if self._gone_at else "looking…"
+            head.update(Content.assemble((f"job {self._job_id}", "bold"), f" · {self._trouble or missing}"))
+            return
+        now = self.console.now
+        head.update(self._head(report, now))
+        why.update(self._why(report))
+        timeline.update(_timeline(report, now))
+
+    def _head(self, report: JobReport, now: datetime) -> Content:
+        job = report.job
+        cell = state_cell(FoundJob(job, report.state), now, Around.of(self.console.glance))
+        parts = [
+            Content.styled(f"job {job.id}", "bold"),
+            Content.styled(clean.line(job.task_identifier, 128), "bold"),
+            Content.styled(cell.text, "$error" if cell.role == "error" else f"$state-{report.state}"),
+            Content(f"attempt {job.attempts} of {job.max_attempts}"),
+        ]
+        named = (("queue", job.queue_name), ("prio", job.priority or None), ("key", job.key), ("rev", job.revision))
+        parts += [
+            Content.styled(f"{name} {clean.line(value, 80)}", "$quiet") for name, value in named if value is not None
+        ]
+        if job.flags:
+            parts.append(Content.styled(f"flags {clean.line(', '.join(job.flag_names), 80)}", "$quiet"))
+        return Content("  ").join(parts)
+
+    def _why(self, report: JobReport) -> Content:
+        if self._trouble:
+            return Content.styled(self._trouble, "$warning")
+        if self._gone_at is not None:
+            words = (
+                f"gone at {figures.clock(self._gone_at)} or before: completed or removed. It was last seen as below."
+            )
+            return Content.styled(f"{glyphs.WARNING} {words}", "bold $warning")
+        lines = [f"{clean.line(each.sentence)}{' (inferred)' if each.inferred else ''}" for each in report.reasons]
+        return Content("\n").join(Content(line) for line in lines)
+
+    def _draw_payload(self, report: JobReport) -> None:
+        panel = self.query_one("#payload", TextPanel)
+        if not self.console.options.show_payload:
+            panel.show(Content.styled("Payloads are not shown (--no-payload).", "$quiet"))
+            return
+        view = self._viewed(report.job.payload)
+        panel.border_title = _payload_title(view, report.job.payload)
+        hidden = "" if self._is_unmasked else f"{view.masked} masked, v shows"
+        panel.border_subtitle = hidden if view.masked or self._is_unmasked else ""
+        panel.show(_coloured(view))
+
+    def _viewed(self, payload: str) -> JsonView:
+        """Return the payload as lines; it is read anew only when something about it has changed."""
+        key = (payload, self._is_unmasked)
+        if self._payload is None or self._payload[0] != key:
+            self._payload = (key, json_view(payload, unmask=self._is_unmasked))
+        return self._payload[1]
+
+    def _draw_error(self, report: JobReport) -> None:
+        panel = self.query_one("#error", TextPanel)
+        error = report.job.last_error
+        panel.display = bool(error)
+        at = "" if report.failed_at is None else f" (failed ≈ {figures.day(report.failed_at, report.at)})"
+        panel.border_title = f"Last error{at}"
+        panel.show(Content(clean.block(error if self._is_unmasked else masked(error)) if error else ""))
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    def action_back(self) -> None:
+        """Go back to the list."""
+        self.app.pop_screen()
+
+    def action_unmask(self) -> None:
+        """Show what looks like a secret, or hide it again."""
+        self._is_unmasked = not self._is_unmasked
+        self._draw()
+
+    def action_previous_job(self) -> None:
+        """Go to the job before this one in the list."""
+        self._go(-1)
+
+    def action_next_job(self) -> None:
+        """Go to the job after this one in the list."""
+        self._go(1)
+
+    def _go(self, step: int) -> None:
+        found = None if self._neighbour is None else self._neighbour(self._job_id, step)
+        if found is None:
+            self.notify("There is no other job in this direction of the list.")
+            return
+        self._job_id, self._report, self._gone_at = found, None, None
+        self.ask()
+        self._draw_lines()
+
+    def action_copy(self) -> None:
+        """Copy the payload as it is shown."""
+        if self._report is None or not self.console.options.show_payload:
+            return
+        text = str(json_view(self._report.job.payload, unmask=self._is_unmasked, whole=True))
+        if len(text.encode()) > MOST_COPIED:
+            self.notify("The payload is too large to be copied.", severity="warning")
+            return
+        self.app.copy_to_clipboard(text)
+        self.notify("Copied the payload." if self._is_unmasked else "Copied the payload, secrets masked.")
+
+
+# -- texts -----------------------------------------------------------------------------------------------------------
+
+
+def _payload_title(view: JsonView, payload: str) -> str:
+    kind = "batch of " + figures.counted(view.items, "item") if view.items is not None else "json"
+    return f"Payload ({kind if view.is_json else 'as it stands'}, {figures.size(len(payload.encode()))})"
+
+
+def _coloured(view: JsonView) -> Content:
+    lines = [Content.assemble(*((text, STYLES[role]) for text, role in line)) for line in view.lines]
+    if view.hidden:
+        lines.append(Content.styled(f"… {view.hidden:,} more lines; y copies all", "$quiet italic"))
+    return Content("\n").join(lines)
+
+
+def _timeline(report: JobReport, now: datetime) -> Content:
+    """Return where the job came from and where it goes, from the left to the right."""
+    steps = [f"{name} {figures.day(moment, now)} ({when(moment, now)})" for name, moment in _steps(report)]
+    return Content.styled(" → ".join(steps), "$quiet")
+
+
+def _steps(report: JobReport) -> Iterator[tuple[str, datetime]]:
+    job = report.job
+    yield "created", job.created_at
+    if report.failed_at is not None:
+        yield "failed ≈", report.failed_at
+    if report.state is not JobState.FAILED:
+        yield "due", job.run_at
+    if job.locked_at is not None:
+        yield "locked", job.locked_at
+
+
+_NOTES: Final = {
+    Certainty.INFERRED: "failed",
+    Certainty.NOW: "running",
+    Certainty.DUE: "due",
+    Certainty.PROJECTED: "soonest",
+}
+
+
+def _attempts(rows: list[AttemptRow], now: datetime) -> Content:
+    """Return the attempts as a table."""
+    head = Content.styled(f"{'#':>4}  {'when':<12} {'wait':>6} note", "bold $quiet")
+    lines = [head, *(_attempt(row, now) for row in rows)]
+    if not rows:
+        lines.append(Content.styled("No attempt was made, and none is to come.", "$quiet"))
+    return Content("\n").join(lines)
+
+
+def _attempt(row: AttemptRow, now: datetime) -> Content:
+    sign = "▶" if row.is_next else " "
+    about = "≈" if row.certainty is Certainty.INFERRED and row.at is not None else " "
+    wait = "" if row.wait is None else figures.span(row.wait)
+    note = f"{_NOTES[row.certainty]}{', the last' if row.is_last else ''}"
+    text = f"{sign}{row.number:>3} {about}{figures.day(row.at, now):<12} {wait:>6} {note}"
+    return Content.styled(text, "bold" if row.is_next else "$quiet" if row.certainty is Certainty.INFERRED else "")
