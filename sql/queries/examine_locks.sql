@@ -1,12 +1,19 @@
 -- Who holds jobs and queues, how many, and since when at the earliest.
+-- Our index of locked jobs is chosen for its order, whatever the statistics say.
+with locked as materialized (
+  select jobs.locked_by, jobs.locked_at
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit 100000
+)
 select held.locked_by,
        count(*) filter (where held.is_job),
        count(*) filter (where not held.is_job),
        date_part('epoch', now() - min(held.locked_at))
   from (
-         select jobs.locked_by, jobs.locked_at, true as is_job
-           from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-          where jobs.locked_at is not null
+         select locked.locked_by, locked.locked_at, true as is_job
+           from locked
          union all
          select queues.locked_by, queues.locked_at, false
            from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues

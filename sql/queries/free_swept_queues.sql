@@ -1,6 +1,13 @@
 -- Free the queues of silent workers, but not one whose job was left locked; answers their ids.
 -- Sent after recover_jobs.sql in the same transaction: everybody locks a job's row before its queue's.
-with silent as (
+with locked as materialized (
+  select jobs.job_queue_id, jobs.locked_by
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit 100000
+),
+silent as (
   select *
     from unnest(%(workers)s::text[], %(silent_seconds)s::double precision[]) as silent (id, seconds)
 ),
@@ -11,9 +18,9 @@ swept as (
       on queues.locked_by = silent.id
      and queues.locked_at <= now() - make_interval(secs => silent.seconds)
    where not exists (
-           select from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.job_queue_id = queues.id
-              and jobs.locked_by = queues.locked_by
+           select from locked
+            where locked.job_queue_id = queues.id
+              and locked.locked_by = queues.locked_by
          )
    order by queues.id
      for update of queues skip locked

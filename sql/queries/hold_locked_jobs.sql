@@ -1,8 +1,17 @@
 -- Hold the jobs and then the queues of these workers in the order of their ids, as settling does.
-with jobs as materialized (
+-- Our index of locked jobs is chosen for its order, whatever the statistics say.
+with locked as materialized (
+  select jobs.id, jobs.locked_by
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit 100000
+),
+jobs as materialized (
   select jobs.id
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_by = any(%(worker_ids)s::text[])
+   where jobs.id = any(array(select locked.id from locked where locked.locked_by = any(%(worker_ids)s::text[])))
+     and jobs.locked_by = any(%(worker_ids)s::text[])
    order by jobs.id
      for update
 ),

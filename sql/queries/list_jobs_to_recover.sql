@@ -1,4 +1,12 @@
 -- The jobs that silent workers hold, as recovery hooks are asked about them.
+-- Our index of locked jobs is chosen for its order, whatever the statistics say.
+with locked as materialized (
+  select jobs.id, jobs.locked_by
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit 100000
+)
 select
   jobs.id,
   tasks.identifier,
@@ -21,6 +29,7 @@ from unnest(%(workers)s::text[], %(silent_seconds)s::double precision[]) as sile
 join :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
   on jobs.locked_by = silent.id
  and jobs.locked_at <= now() - make_interval(secs => silent.seconds)
+ and jobs.id = any(array(select locked.id from locked where locked.locked_by = any(%(workers)s::text[])))
 join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
 left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id
 order by jobs.id

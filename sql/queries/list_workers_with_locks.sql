@@ -1,18 +1,25 @@
 -- Whoever holds locks: how many jobs and queues, the seconds since the latest lock, and whether a job is resilient.
 -- A flag counts when it is set to something that is not false, null, zero or empty.
-with jobs as (
-  select jobs.locked_by as holder,
+-- Our index of locked jobs is chosen for its order, whatever the statistics say; far fewer are ever held than fit.
+with locked as materialized (
+  select jobs.locked_by, jobs.locked_at, jobs.flags
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit 100000
+),
+jobs as (
+  select locked.locked_by as holder,
          count(*) as held,
-         max(jobs.locked_at) as latest,
-         bool_or(exists (
-           select from jsonb_each(case when jsonb_typeof(jobs.flags) = 'object' then jobs.flags end) as flag
+         max(locked.locked_at) as latest,
+         bool_or(locked.flags is not null and exists (
+           select from jsonb_each(case when jsonb_typeof(locked.flags) = 'object' then locked.flags end) as flag
             where flag.key = any(%(resilient_flags)s::text[])
               and flag.value not in ('false', 'null', '0', '""')
          )) as is_resilient
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at is not null
-     and jobs.locked_by is not null
-   group by jobs.locked_by
+    from locked
+   where locked.locked_by is not null
+   group by locked.locked_by
 ),
 queues as (
   select queues.locked_by as holder,

@@ -3,7 +3,15 @@
 -- and was changed after it was added; `locked_at` is no help, for a long transaction may remove with an older `now()`,
 -- and long locks are renewed. A last attempt of a job that was rescheduled by hand looks the same and counts as used.
 -- Rows somebody else works on at this moment (its worker may be settling after all) are left to the next sweep.
-with silent as (
+-- Our index of locked jobs is chosen for its order, whatever the statistics say.
+with locked as materialized (
+  select jobs.id, jobs.locked_by
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit 100000
+),
+silent as (
   select *
     from unnest(%(workers)s::text[], %(silent_seconds)s::double precision[]) as silent (id, seconds)
 ),
@@ -23,7 +31,8 @@ held as (
     join silent
       on jobs.locked_by = silent.id
      and jobs.locked_at <= now() - make_interval(secs => silent.seconds)
-   where jobs.id <> all(%(skipped)s::bigint[])
+   where jobs.id = any(array(select locked.id from locked where locked.locked_by = any(%(workers)s::text[])))
+     and jobs.id <> all(%(skipped)s::bigint[])
    order by jobs.id
      for update of jobs skip locked
 ),

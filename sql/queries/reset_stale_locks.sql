@@ -1,10 +1,19 @@
 -- Free jobs and queues whose lock is older than four hours; answers how many of each.
 -- The attempt stays counted and the job goes to the end of its priority, as in the ancestor.
 -- A job that was removed or superseded keeps attempts = max_attempts, so it does not come back to life.
-with stale as (
+-- Our index of locked jobs is chosen for its order, whatever the statistics say; what is left over is freed next time.
+with old as materialized (
   select jobs.id
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.locked_at < now() - make_interval(secs => %(older_than_seconds)s)
+   order by jobs.locked_at
+   limit 10000
+),
+stale as (
+  select jobs.id
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.id = any(array(select old.id from old))
+     and jobs.locked_at < now() - make_interval(secs => %(older_than_seconds)s)
    order by jobs.id
      for update skip locked
 ),

@@ -209,11 +209,9 @@ def test_what_an_index_leads_to_is_found_without_looking_at_other_jobs(
 @pytest.mark.parametrize("state", ["failed", "running"])
 def test_pages_of_failed_and_running_jobs_hold_every_match_once(either: Queue, state: str) -> None:
     attempts, locked = ("25", "null::timestamptz") if state == "failed" else ("1", "now() - i % 3 * interval '1 hour'")
-    either.many(
-        50,
-        "attempts, run_at, locked_at, flags",
-        f"{attempts}, now() + i % 4 * interval '1 hour', {locked}, case i % 2 when 0 then '{{\"slow\": true}}'::jsonb end",
-    )
+    flags = """case when i % 2 = 0 then '{"slow": true}'::jsonb end"""
+    columns = "attempts, run_at, locked_at, flags"
+    either.many(50, columns, f"{attempts}, now() + i % 4 * interval '1 hour', {locked}, {flags}")
 
     found = all_pages(either.reports, JobFilter(state=JobState(state), flag="slow"), limit=7)
 

@@ -1,0 +1,90 @@
+"""What asks for locked jobs finds them by their index, whatever the planner knows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from databases import Databases
+from looking_support import Queue
+
+from gw_core.postgres.statements import query
+
+ROWS = 1_000_000
+WORKERS = {"workers": ["pool-1"], "silent_seconds": [300.0]}
+DECISIONS: dict[str, Any] = {"ids": [], "run_ats": [], "attempts": [], "messages": [], "backoffs": []}
+STATEMENTS: dict[str, dict[str, Any]] = {
+    "list_workers_with_locks": {"resilient_flags": ["slow"]},
+    "list_jobs_to_recover": WORKERS,
+    "recover_jobs": {**WORKERS, **DECISIONS, "skipped": [], "delay_seconds": 30.0, "message": "gone"},
+    "free_swept_queues": WORKERS,
+    "forget_swept_workers": WORKERS,
+    "reset_stale_locks": {"older_than_seconds": 14400.0},
+    "survey_locks": {"worker_ids": ["pool-1"]},
+    "examine_locks": {},
+    "hold_locked_jobs": {"worker_ids": ["pool-1"]},
+    "suggest_workers": {"prefix": "pool", "limit": 10},
+}
+
+
+@pytest.fixture(scope="module")
+def million(databases: Databases, template: str) -> Iterator[Queue]:
+    """A million jobs, of which workers hold two thousand and a quarter has failed."""
+    name = f"{databases.run.prefix}{databases.worker}_locks"
+    databases.create(name, template=template)
+    queue = Queue(databases.url(name))
+    queue.run("alter table _private_jobs set (autovacuum_enabled = off)")
+    queue.run("set synchronous_commit to off")
+    held = "i % 500 = 1"
+    queue.many(
+        ROWS,
+        "attempts, run_at, locked_at, locked_by",
+        f"case when i % 4 = 0 then 25 else 0 end, now() + (i % 1000) * interval '1 minute', "
+        f"case when {held} then now() - i % 3600 * interval '1 second' end, "
+        f"case when {held} then 'pool-' || i % 60 end",
+    )
+    yield queue
+    queue.close()
+    databases.drop(name)
+
+
+@pytest.fixture(params=["missing", "fresh"])
+def known(request: pytest.FixtureRequest, million: Queue) -> Queue:
+    """The million jobs, with the planner knowing nothing of them and then everything."""
+    if request.param == "fresh":
+        million.run("analyze _private_jobs")
+    return million
+
+
+@pytest.mark.once
+def test_maintenance_finds_locked_jobs_by_their_index(known: Queue) -> None:
+    for name, values in STATEMENTS.items():
+        plan = plan_of(known, name, values)
+        assert "Seq Scan on _private_jobs" not in plan, f"{name}:\n{plan}"
+        assert "jobs_gw_locked_index" in plan, f"{name}:\n{plan}"
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("name", "index"), [("report_page_of_locked", "locked"), ("report_page_of_failed", "failed")], ids=str
+)
+def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queue, name: str, index: str) -> None:
+    nothing = dict.fromkeys(("task_id", "queue_id", "worker", "flag", "error"))
+    after = {"after_id": 2**63 - 1, "after_run_at": "infinity"}
+    values = {**nothing, **after, "reach": 1000, "limit": 50, "most": 10_001}
+
+    plan = plan_of(known, name, values, with_manners=True)
+
+    assert f"jobs_gw_{index}_index" in plan
+    assert "Seq Scan on _private_jobs" not in plan
+
+
+def plan_of(queue: Queue, name: str, values: dict[str, Any], *, with_manners: bool = False) -> str:
+    """The plan of a statement, in a session without any manners, as maintenance runs it, or with those of a reader."""
+    statement = b"explain (costs off) " + query(name, "graphile_worker").encode()
+    with queue.hands.transaction():
+        if with_manners:
+            manners = {"statement_timeout": "5s", "lock_timeout": "1s"}
+            queue.hands.execute(query("report_manners", "graphile_worker"), manners)
+        return "\n".join(row[0] for row in queue.hands.execute(statement, values).fetchall())
