@@ -12,6 +12,8 @@
 --   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A walk that
 --   got tired is answered as a last row without an id, with the queue where the next claim can go on.
 -- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.
+-- A session that claims does not wait for the disk: a claim lost in a crash is made again. That would run two jobs of one
+-- queue at the same time, so a claim that holds a queue (`locked_queues`) is as durable as any other commit.
 -- Both kinds together are cut to the limit: a pool must not take what it has no thread for, nor a less urgent job because
 -- it is of the other kind. So the queued ones are first compared with a `peek` at the others (`urgent`), and locked; then
 -- as many of the others are locked as there is room for. Cutting after locking cost half of what was locked.
@@ -271,7 +273,7 @@ unqueued as materialized (
 locked_queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = now(),
-         locked_by = %(pool)s
+         locked_by = (select case when set_config('synchronous_commit', 'on', true) is not null then %(pool)s end)
    where queues.id = any(array(select distinct job_queue_id from queued))
 ),
 claimed as (
