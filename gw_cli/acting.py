@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from gw_cli import diagnostics, output
+from gw_cli import diagnostics, frame, options, output
 from gw_cli.arguments import one_of, whole_number
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.session import configured, open_to_change
 from gw_cli.text import quoted, visible
 from gw_core import GraphileWorkerError, InvalidInputError
 
@@ -93,6 +96,70 @@ class Choice:
 
 
 _CONDITIONS: Final = ("state", "task", "queue", "worker", "flag", "error")
+
+
+# -- the frame -------------------------------------------------------------------------------------------------------
+
+Act = Callable[["Care", "JobFilter"], "Iterator[Batch]"]
+"""What a command does to jobs, in batches."""
+
+_SELECTION: Final[Mapping[str, Any]] = {
+    "key": Key,
+    "state": State,
+    "task": Task,
+    "queue": Queue,
+    "worker": Worker,
+    "flag": Flag,
+    "error": Error,
+    "every": All,
+}
+_MANNER: Final[Mapping[str, Any]] = {"dry_run": DryRun, "yes": Yes, "as_json": options.Json}
+_PLACE: Final[Mapping[str, Any]] = {
+    "connection": options.Connection,
+    "schema": options.Schema,
+    "pg_bin": options.PgBin,
+    "config": options.Config,
+}
+_SWITCHES: Final = ("every", *_MANNER)
+
+
+def command(
+    app: typer.Typer, verb: Verb, *, idle: Callable[[Survey], int] = lambda survey: survey.running
+) -> Callable[[Callable[..., Act]], Callable[..., Act]]:
+    """Return the decorator that makes a command of a function.
+
+    The function has the options of its own, and its docstring is the help; it returns what is to be done to the jobs.
+    Which jobs, where, with which question and answer is the same for all. `idle` counts the jobs to be skipped.
+    """
+
+    def decorate(function: Callable[..., Act]) -> Callable[..., Act]:
+        signature = inspect.signature(function, eval_str=True)
+        own = {name: each.replace(kind=each.KEYWORD_ONLY) for name, each in signature.parameters.items()}
+
+        def run(**values: Any) -> ExitCode:
+            choice = Choice(ids=values["ids"], **{name: values[name] for name in _SELECTION})
+            choice.filter()
+            do = function(**{name: values[name] for name in own})
+            configuration = configured(**{name: values[name] for name in _PLACE})
+            with open_to_change(configuration) as client:
+                manner = {name: values[name] for name in _MANNER}
+                return act(client.care, choice, verb, partial(do, client.care), idle=idle, **manner)
+
+        shared = {name: _parameter(name, kind) for name, kind in {**_SELECTION, **_MANNER, **_PLACE}.items()}
+        parameters = {"ids": _parameter("ids", Ids), **own, **shared}
+        run.__doc__ = function.__doc__
+        # Typer asks for both.
+        run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
+        run.__annotations__ = {name: each.annotation for name, each in parameters.items()}
+        frame.command(app, verb.infinitive)(run)
+        return function
+
+    return decorate
+
+
+def _parameter(name: str, kind: Any) -> inspect.Parameter:
+    default = False if name in _SWITCHES else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 # -- the act ---------------------------------------------------------------------------------------------------------

@@ -7,21 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from gw_cli import acting, diagnostics, options
+from gw_cli import acting, diagnostics
 from gw_cli.arguments import moment, whole_number
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change
+from gw_cli.frame import new_app
 from gw_cli.text import quoted
 from gw_core import InvalidInputError
-
-VERB = acting.Verb("reschedule", "Rescheduled")
 
 app = new_app()
 
 
-@command(app, "reschedule")
+@acting.command(app, acting.Verb("reschedule", "Rescheduled"))
 def reschedule(
-    ids: acting.Ids = None,
     run_at: Annotated[
         str | None,
         typer.Option("--run-at", metavar="MOMENT", help="Not before: 2026-01-31T08:00:00Z, now, or counted, +5m."),
@@ -33,43 +29,13 @@ def reschedule(
     max_attempts: Annotated[
         str | None, typer.Option("--max-attempts", metavar="N", help="How often to try at most.")
     ] = None,
-    key: acting.Key = None,
-    state: acting.State = None,
-    task: acting.Task = None,
-    queue: acting.Queue = None,
-    worker: acting.Worker = None,
-    flag: acting.Flag = None,
-    error: acting.Error = None,
-    every: acting.All = False,
-    dry_run: acting.DryRun = False,
-    yes: acting.Yes = False,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
-) -> int:
+) -> acting.Act:
     """Change when and how jobs will run.
 
     Running ones are skipped and named.
     """
-    choice = acting.Choice(
-        ids=ids, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error, every=every
-    )
-    choice.filter()
     changes = _changes(run_at, priority, attempts, max_attempts)
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_to_change(configuration) as client:
-        care = client.care
-        return acting.act(
-            care,
-            choice,
-            VERB,
-            lambda jobs: care.reschedule(jobs, **changes),
-            dry_run=dry_run,
-            yes=yes,
-            as_json=as_json,
-        )
+    return lambda care, jobs: care.reschedule(jobs, **changes)
 
 
 def _changes(

@@ -2,51 +2,16 @@
 
 from __future__ import annotations
 
-from gw_cli import acting, options
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change
-
-VERB = acting.Verb("retry", "Retried")
+from gw_cli import acting
+from gw_cli.frame import new_app
 
 app = new_app()
 
 
-@command(app, "retry")
-def retry(
-    ids: acting.Ids = None,
-    key: acting.Key = None,
-    state: acting.State = None,
-    task: acting.Task = None,
-    queue: acting.Queue = None,
-    worker: acting.Worker = None,
-    flag: acting.Flag = None,
-    error: acting.Error = None,
-    every: acting.All = False,
-    dry_run: acting.DryRun = False,
-    yes: acting.Yes = False,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
-) -> int:
+@acting.command(app, acting.Verb("retry", "Retried"), idle=lambda survey: survey.locked + survey.unfailed)
+def retry() -> acting.Act:
     """Let failed jobs run again now.
 
     One that failed for good has all its attempts before it again; running ones are skipped and named.
     """
-    choice = acting.Choice(
-        ids=ids, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error, every=every
-    )
-    choice.filter()
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
-    with open_to_change(configuration) as client:
-        return acting.act(
-            client.care,
-            choice,
-            VERB,
-            client.care.retry,
-            dry_run=dry_run,
-            yes=yes,
-            as_json=as_json,
-            idle=lambda survey: survey.locked + survey.unfailed,
-        )
+    return lambda care, jobs: care.retry(jobs)
