@@ -91,7 +91,8 @@ class Claimer(Service):
         self._on_drained = on_drained
         self._hearing = hearing
         self._look_ahead = settings.look_ahead.total_seconds()
-        self._overdue_after = max(0.2, 4 * self._look_ahead)
+        self._stuck_after = max(0.05, self._look_ahead)
+        self._overdue_after = 2 * self._stuck_after
         self._poll_every = settings.poll_interval.total_seconds()
         self._store: JobStore | None = None
         self._listener: Listener | None = None
@@ -252,9 +253,12 @@ class Claimer(Service):
         mean = self._settler.mean_seconds
         if mean is None:
             return 0
+        return min(2 * self._settings.claim_limit, self._nimble() * self._in_window(mean))
+
+    def _nimble(self) -> int:
+        """Return how many threads are not stuck in a job that takes longer than the window."""
         long_ago = time.perf_counter() - self._look_ahead
-        nimble = sum(1 for worker in self._workers if not 0.0 < worker.busy_since < long_ago)
-        return min(2 * self._settings.claim_limit, nimble * self._in_window(mean))
+        return sum(1 for worker in self._workers if not 0.0 < worker.busy_since < long_ago)
 
     def _in_window(self, mean: float) -> int:
         return int(self._look_ahead / mean) if mean > 1e-9 else self._settings.claim_limit
@@ -263,9 +267,14 @@ class Claimer(Service):
         return self._ahead() // 2
 
     def _give_back_overdue(self, now: float) -> None:
-        """Give back what was claimed ahead and still waits: another pool may be idle."""
-        if self._handoff.waiting and now - self._handed_over > self._overdue_after and not self._handoff.idle:
-            self.give_back_waiting("not started within the look-ahead window")
+        """Give back what was claimed ahead and still waits: another pool may be idle.
+
+        That is when every thread is stuck in a job longer than the window, or the jobs are slower than thought.
+        """
+        if self._handoff.waiting and not self._handoff.idle:
+            waited = now - self._handed_over
+            if waited > self._overdue_after or (waited > self._stuck_after and not self._nimble()):
+                self.give_back_waiting("not started within the look-ahead window")
         stuck_since = time.perf_counter() - self._overdue_after
         for worker in self._workers:
             strand = worker.strand
@@ -368,7 +377,7 @@ class Claimer(Service):
         if overdue_in is not None:
             rest = min(rest, max(0.0, overdue_in))
         if self._handoff.waiting:
-            rest = min(rest, self._overdue_after)
+            rest = min(rest, self._stuck_after, self._overdue_after)
         return timedelta(seconds=rest)
 
     def _rest(self, span: timedelta) -> None:
