@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gw_core import Job, JobSpec, QueueStatistics, Seen, SweepReport
+    from gw_core import Job, JobSpec, Litter, QueueStatistics, Seen, SweepReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +73,18 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Clean:
+    """Clear away what nobody needs any more."""
+
+    litter: Litter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CountExactly:
     """Count every job, which reads the whole table; it changes nothing and takes its time."""
 
 
-Act = Retry | Reschedule | Fail | Remove | Restore | Add | Unlock | Sweep | CountExactly
+Act = Retry | Reschedule | Fail | Remove | Restore | Add | Unlock | Sweep | Clean | CountExactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +105,5 @@ class Result:
     """The jobs as they were, for `Restore`."""
     sweep: SweepReport | None = None
     statistics: QueueStatistics | None = None
+    count: int | None = None
+    """How many things were cleared away."""

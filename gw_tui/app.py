@@ -104,6 +104,7 @@ class ConsoleApp(App[None]):
         self._phase = Phase.CONNECTING
         self._paused_at: float | None = None
         self.hears = True
+        self._late_because = ""
         self._is_blurred = False
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -138,6 +139,7 @@ class ConsoleApp(App[None]):
     def _heard(self, message: Heard) -> None:
         self.glance, self.cost = message.glance, message.took
         self.connection = self.connection.heard(self.clock())
+        self._late_because = ""
         self._poller.listener.reached()
         self._measure(message.glance)
         self._follow_phase()
@@ -155,6 +157,8 @@ class ConsoleApp(App[None]):
 
     @on(Hindered)
     def _hindered(self, message: Hindered) -> None:
+        if message.question is None:
+            self._late_because = message.sentence
         self.note(Kind.TROUBLE, f"{message.trouble}: {message.sentence}", is_bad=True)
         if message.question is not None and message.generation == self._asked.generation and self.front is not None:
             self.front.show_trouble(message.trouble, message.sentence)
@@ -322,11 +326,14 @@ class ConsoleApp(App[None]):
             case Phase.RETRYING:
                 return f"↻ RETRYING ({attempt}): {words}"
             case Phase.REFUSED:
-                return f"✖ REFUSED: {words}. Mend that, then press r."
+                again = self.connection.next_try_in(now)
+                what = "Mend that, then press r" if again is None else f"Next try in {again:.0f} s"
+                return f"✖ REFUSED: {words}. {what}."
             case Phase.NO_SCHEMA:
                 return f"✖ NO SCHEMA: {words}"
             case Phase.STALE:
-                return f"! STALE: no answer for {self.connection.silent_for(now) or 0.0:.0f} s."
+                why = f": {clean.line(self._late_because, 200)}" if self._late_because else ""
+                return f"! STALE: no answer for {self.connection.silent_for(now) or 0.0:.0f} s{why}."
             case _:
                 return self._warning()
 

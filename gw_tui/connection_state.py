@@ -49,6 +49,11 @@ class Trouble(StrEnum):
     """Anything else: perhaps an error of ours."""
 
     @property
+    def is_passing(self) -> bool:
+        """True when the same question may be answered a moment later."""
+        return self in (Trouble.SLOW, Trouble.LOCKED)
+
+    @property
     def breaks_off(self) -> bool:
         """True when nothing can be asked any more, not only this."""
         return self in (Trouble.LOST, Trouble.REFUSED, Trouble.NO_SCHEMA)
@@ -90,7 +95,7 @@ class ConnectionState:
     def phase(self, now: float, period: float) -> Phase:
         """Return how things stand at a moment, when an answer is due every `period` seconds."""
         match self.trouble:
-            case Trouble.REFUSED:
+            case Trouble.REFUSED | Trouble.FORBIDDEN:
                 return Phase.RETRYING if self.is_trying else Phase.REFUSED
             case Trouble.NO_SCHEMA:
                 return Phase.NO_SCHEMA

@@ -31,6 +31,7 @@ from gw_core import (
     JobSpec,
     JobState,
     KnownCrontab,
+    Litter,
     NameKind,
     PageMark,
     PlannedAttempt,
@@ -568,6 +569,8 @@ class DemoSource:
                     return Result(done=tuple(_freed(queue, act.workers)))
                 case acts.Sweep():
                     return self._sweep(queue, dry_run=act.dry_run)
+                case acts.Clean():
+                    return Result(count=len(list(_cleared(queue, act.litter))))
                 case acts.CountExactly():
                     return Result(statistics=_statistics(queue))
 
@@ -816,6 +819,13 @@ def _each(queue: DemoQueue, wanted: Sequence[Seen], do: Callable[[Job], str | No
 def _again(job: Job) -> dict[str, Any]:
     kept = ("task_identifier", "payload", "queue_name", "key", "priority", "run_at_epoch", "flags", "attempts")
     return {**{name: getattr(job, name) for name in kept}, "max_attempts": job.max_attempts}
+
+
+def _cleared(queue: DemoQueue, litter: Litter) -> Iterator[Job]:
+    if litter is Litter.FAILED_JOBS:
+        for job in [each.job for each in queue.states() if each.state is JobState.FAILED]:
+            queue.remove(job)
+            yield job
 
 
 def _specified(spec: JobSpec) -> dict[str, Any]:

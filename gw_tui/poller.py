@@ -202,7 +202,8 @@ class Reader:
         trouble, sentence = judged(error)
         if self._stopping.is_set():
             return False
-        if not trouble.breaks_off:
+        # Without the glance there is nothing to show, unless it is only late; a question may fail alone.
+        if not (trouble.breaks_off or (wanted.question is None and not trouble.is_passing)):
             lane.failed(self._clock(), every=every, trouble=trouble)
             self._post(Hindered(wanted.generation, wanted.question, trouble, sentence))
             return True

@@ -6,7 +6,7 @@ import getpass
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -37,21 +37,24 @@ from gw_core import (
     described,
 )
 from gw_tui import acts
-from gw_tui.acts import Act as Act, Result as Result
+from gw_tui.acts import Act as Act, Omitted, Result as Result
 from gw_tui.connection_state import Trouble
 
 if TYPE_CHECKING:
     from gw_core import (
+        Batch,
         Blockages,
         CrontabItem,
         Finding,
         Glance,
+        Job,
         JobPage,
         JobReport,
         KnownCrontab,
         NameKind,
         QueueReport,
         QueueStatistics,
+        Skipped,
         WorkerInfo,
     )
 
@@ -287,18 +290,29 @@ class ClientSource:
         """Have something done, and say what became of each job."""
         client = self._for_acts()
         match act:
-            case acts.CountExactly():
-                return Result(statistics=client.reports.statistics(exact=True))
-            case acts.Sweep():
-                report = client.sweep(self._place.recovery, dry_run=act.dry_run)
-                return Result(done=tuple(worker.id for worker in report.workers), sweep=report)
-            case acts.Unlock():
-                return Result(done=tuple(each.worker_id for each in client.care.unlock(act.workers)))
+            case acts.Retry():
+                return _result(client.care.retry(seen=act.jobs))
+            case acts.Reschedule():
+                values = {name: getattr(act, name) for name in ("run_at", "priority", "attempts", "max_attempts")}
+                return _result(client.care.reschedule(seen=act.jobs, **values))
+            case acts.Fail():
+                return _result(client.care.fail(reason=act.reason, seen=act.jobs))
+            case acts.Remove():
+                return _result(client.care.complete(seen=act.jobs))
+            case acts.Restore():
+                return _restored(client, act.jobs)
             case acts.Add():
                 job = client.add(act.spec)
                 return Result(done=() if job is None else (str(job.id),))
-            case _:
-                raise NotImplementedError(type(act).__name__)
+            case acts.Unlock():
+                return Result(done=tuple(each.worker_id for each in client.care.unlock(act.workers)))
+            case acts.Sweep():
+                report = client.sweep(self._place.recovery, dry_run=act.dry_run)
+                return Result(done=tuple(worker.id for worker in report.workers), sweep=report)
+            case acts.Clean():
+                return Result(count=sum(client.cleaner.clear(act.litter)))
+            case acts.CountExactly():
+                return Result(statistics=client.reports.statistics(exact=True))
 
     def listen(self) -> Ear:
         """Begin to hear of new jobs."""
@@ -323,6 +337,44 @@ class ClientSource:
                 manners = {name: getattr(PATIENT, name) for name in PATIENT.__dataclass_fields__}
                 self._acting = self._client(SessionManners(**{**manners, "read_only": self._place.read_only}))
             return self._acting
+
+
+def _result(batches: Iterable[Batch]) -> Result:
+    """Return what several batches did as one."""
+    done: list[str] = []
+    omitted: list[Omitted] = []
+    before: list[Job] = []
+    for batch in batches:
+        done += [str(each.id) for each in batch.done]
+        before += [each.job for each in batch.done if each.job is not None and each.job.payload]
+        omitted += [Omitted(str(each.id), _why(each)) for each in batch.skipped]
+    return Result(done=tuple(done), omitted=tuple(omitted), removed=tuple(before))
+
+
+def _why(skipped: Skipped) -> str:
+    match skipped.reason.value:
+        case "locked":
+            return f"locked by {skipped.locked_by}"
+        case "changed":
+            return f"changed ({skipped.changes})" if skipped.changes else "changed"
+        case "missing":
+            return "gone"
+        case "busy":
+            return "somebody else is changing it"
+        case _:
+            return "it has not failed"
+
+
+def _restored(client: Client, jobs: Iterable[Job]) -> Result:
+    done: list[str] = []
+    omitted: list[Omitted] = []
+    for job in jobs:
+        new = client.restore(job)
+        if new is None:
+            omitted.append(Omitted(str(job.id), "another job has its key by now"))
+        else:
+            done.append(str(new))
+    return Result(done=tuple(done), omitted=tuple(omitted))
 
 
 def _who() -> str:

@@ -75,7 +75,7 @@ class OverviewScreen(ConsoleScreen):
         with Horizontal(id="tiles"):
             yield Tile("▶ READY", "state-ready", id="ready")
             yield Tile("● RUNNING", "state-running", id="running")
-            yield Tile("◷ SCHEDULED ↻ BACKOFF", "state-scheduled", id="waiting")
+            yield Tile("◷ SCHEDULED ↻ BACKOFF", "state-scheduled", short="◷ SCHED ↻ BACKOFF", id="waiting")
             yield Tile("✖ FAILED", "state-failed", id="failed")
         with Horizontal(id="charts"):
             yield Bars("done", figures.rate, id="done")
@@ -142,10 +142,11 @@ class OverviewScreen(ConsoleScreen):
         )
         stale = sum(worker.is_stale for worker in glance.workers)
         alive = figures.counted(len(glance.workers) - stale, "worker")
+        alive = f"{len(glance.workers) - stale} alive · {stale} stale" if stale else alive
         self._tile(
             "running",
             glance.running or self._count(JobState.RUNNING, glance),
-            f"{alive} · {stale} stale" if stale else alive,
+            alive,
         )
         later = [self._count(state, glance) for state in (JobState.SCHEDULED, JobState.BACKOFF)]
         due = glance.next_due_at

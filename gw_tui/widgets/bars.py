@@ -59,10 +59,13 @@ class Bars(Widget):
         known = [value for value in self._values if value is not None]
         newest = "no figures yet" if self.newest is None else self._write(self.newest)
         scale = f"  max {self._write(max(known))}" if known else ""
+        reach = f"  {self._reach}"
+        if len(self._title) + len(newest) + len(scale) + len(reach) >= width:
+            reach = ""
         segments = [
             Segment(f"{self._title} ", quiet),
             Segment(newest, strong),
-            Segment(f"{scale}  {self._reach}", quiet),
+            Segment(f"{scale}{reach}", quiet),
         ]
         return Strip(segments).adjust_cell_length(width, style)
 

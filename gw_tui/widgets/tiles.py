@@ -15,8 +15,9 @@ class Tile(Static):
     Tile { width: 1fr; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
-    def __init__(self, head: str, role: str, *, id: str | None = None) -> None:
+    def __init__(self, head: str, role: str, *, short: str = "", id: str | None = None) -> None:
         super().__init__("", id=id, markup=False)
+        self._short = short or head
         self._head = head
         self._role = role
         self._shown = ("", "")
@@ -30,9 +31,18 @@ class Tile(Static):
         if (number, about) == self._shown:
             return
         self._shown = (number, about)
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Take the short head where the long one does not fit."""
+        self._draw()
+
+    def _draw(self) -> None:
+        number, about = self._shown
+        head = self._head if len(self._head) <= self.content_size.width else self._short
         self.update(
             Content.assemble(
-                (self._head, f"${self._role}"),
+                (head, f"${self._role}"),
                 "\n",
                 (clean.line(number), "bold"),
                 "\n",
