@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import gw_core
-from gw_cli import commands, manual, shapes
-from gw_cli.commands import config, cron, migrate
+from gw_cli import commands, manual
 from gw_cli.configuration import SETTINGS, TUI_KEYS, Setting
 from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
 from gw_cli.root import root_command
@@ -100,21 +99,6 @@ def test_every_setting_is_an_option_of_its_command(name: str, settings: list[Set
     found = dict(manual.leaves(root_command()))[name]
 
     assert {setting.flag for setting in settings} <= {flag for parameter in found.params for flag in parameter.opts}
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        pytest.param((*shapes.KEYS, "payload"), id="jobs"),
-        pytest.param(migrate.KEYS, id="migrations"),
-        pytest.param(config.KEYS, id="settings"),
-        pytest.param((*cron.ITEM_KEYS, *cron.FAULT_KEYS, *cron.RUN_KEYS), id="recurring tasks"),
-    ],
-)
-def test_every_json_key_is_documented(keys: tuple[str, ...]) -> None:
-    page = (REFERENCE / "cli.md").read_text("utf-8")
-
-    assert [key for key in keys if f"`{key}`" not in page] == []
 
 
 # -- exit codes --------------------------------------------------------------------------------------------------------
