@@ -18,6 +18,15 @@ def interrupt_given_back() -> None:
         sys.modules[_COROUTINES].SHARED.interrupt_given_back()
 
 
+def kill_given_back() -> None:
+    """Kill the processes of isolated tasks whose job's `should_stop` is forced, which had their time; returns at once.
+
+    Their threads would do it a little later, but a process about to end leaves them none.
+    """
+    if _ISOLATION in sys.modules:
+        sys.modules[_ISOLATION].PROCESSES.kill_given_back()
+
+
 def end_idle_processes() -> None:
     """End the processes of isolated tasks that have nothing to do."""
     if _ISOLATION in sys.modules:

@@ -82,13 +82,13 @@ def run_isolated(home: Home, job: Job, context: JobContext) -> object:
         try:
             ended = talk.until_the_end(RunJob(home, job, context.worker_id, _wanted_levels(context)))
         except GoneError:
-            how = process.end()
+            how = PROCESSES.forget(process)
             if is_fresh or talk.has_begun or context.should_stop.forced:
                 raise IsolatedProcessError(f"the task's process {how}") from None
             continue  # it died while it had nothing to do; the task never began
         except BaseException:
             process.kill()
-            process.end()
+            PROCESSES.forget(process)
             raise
         PROCESSES.take_back(process)
         return _result(ended, job)
@@ -263,13 +263,13 @@ class _Talk:
 class IsolatedProcesses:
     """The isolated processes of this process: lent to one job at a time, and kept for a while for the next.
 
-    `_lock` guards `_all` and `_idle`. Processes are started by threads that live as long as this process: the system
-    ends a process with the thread that started it.
+    `_lock` guards `_lent`, which has the job each one runs, and `_idle`. Processes are started by threads that live as
+    long as this process: the system ends a process with the thread that started it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._all: set[IsolatedProcess] = set()
+        self._lent: dict[IsolatedProcess, JobContext] = {}
         self._idle: list[IsolatedProcess] = []
         self._starters = HelperThreads("gw-isolation")
 
@@ -283,17 +283,19 @@ class IsolatedProcesses:
                 )
                 if found is not None:
                     self._idle.remove(found)
+                    self._lent[found] = context
             if found is None:
-                return self._started(home, setup), True
+                return self._started(home, setup, context), True
             if found.is_alive:
                 return found, False
-            self._forget(found)
+            self.forget(found)
 
     def take_back(self, process: IsolatedProcess) -> None:
         """Keep a process for the next job; end those that have waited in vain for long."""
         now = time.monotonic()
         process.idle_since = now
         with self._lock:
+            self._lent.pop(process, None)
             self._idle.append(process)
             old = [each for each in self._idle if now - each.idle_since > KEPT_IDLE.total_seconds()]
         for each in old:
@@ -306,20 +308,34 @@ class IsolatedProcesses:
         for each in idle:
             self._end_if_idle(each)
 
+    def forget(self, process: IsolatedProcess) -> str:
+        """End a process that is of no use any more, and return in words how it ended."""
+        how = process.end()
+        with self._lock:
+            self._lent.pop(process, None)
+        return how
+
+    def kill_given_back(self) -> None:
+        """Kill those whose job is being given back; returns at once."""
+        with self._lock:
+            given_back = [process for process, context in self._lent.items() if context.should_stop.forced]
+        for process in given_back:
+            process.kill()
+
     def kill_all(self) -> None:
         """Kill them all; returns at once."""
         with self._lock:
-            everyone = list(self._all)
+            everyone = [*self._lent, *self._idle]
         for process in everyone:
             process.kill()
 
-    def _started(self, home: Home, setup: Setup) -> IsolatedProcess:
+    def _started(self, home: Home, setup: Setup, context: JobContext) -> IsolatedProcess:
         try:
             process = self._starters.submit(IsolatedProcess, home.program, setup).result()
         except OSError as error:
             raise IsolatedProcessError(f"no process can be started for the task: {error.strerror or error}") from error
         with self._lock:
-            self._all = {each for each in self._all if each.is_alive} | {process}
+            self._lent[process] = context
         return process
 
     def _end_if_idle(self, process: IsolatedProcess) -> None:
@@ -327,11 +343,6 @@ class IsolatedProcesses:
             if process not in self._idle:
                 return
             self._idle.remove(process)
-        self._forget(process)
-
-    def _forget(self, process: IsolatedProcess) -> None:
-        with self._lock:
-            self._all.discard(process)
         process.end()
 
 

@@ -25,7 +25,7 @@ from gw_core.worker.claimer import Claimer, ForbiddenFlags
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.handoff import Handoff
 from gw_core.worker.hearing import DirectListener, Hearing
-from gw_core.worker.interruption import end_idle_processes, interrupt_given_back
+from gw_core.worker.interruption import end_idle_processes, interrupt_given_back, kill_given_back
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import Settler
 from gw_core.worker.tasks import Task, TaskRegistry
@@ -288,6 +288,7 @@ class Pool:
         ends_at = time.monotonic() + CLEAN_UP.total_seconds()
         for worker in self._workers:
             worker.join(max(0.0, ends_at - time.monotonic()))
+        kill_given_back()
 
     def _find_task(self, identifier: str) -> Task | None:
         return self._tasks.get(identifier)

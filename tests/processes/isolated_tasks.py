@@ -1,0 +1,149 @@
+"""Tasks for processes of their own, in a module that these can find."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from gw_core import GiveUp, JobContext, JobSpec, RetryAfter, Snooze
+
+
+@dataclass
+class Letter:
+    to: str
+    copies: int = 1
+
+
+class CardRefusedError(Exception):
+    pass
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+# -- ends that must be the same in a thread and in a process ---------------------------------------------------------
+
+
+def returns(payload: Any) -> str:
+    return "whatever"
+
+
+def typed(letter: Letter) -> None:
+    assert isinstance(letter, Letter), letter
+
+
+def raises(payload: Any) -> None:
+    raise CardRefusedError("card \x00 refused\ud800")
+
+
+def raises_without_words(payload: Any) -> None:
+    raise UnspeakableError
+
+
+def gives_up(payload: Any) -> None:
+    raise GiveUp("for good")
+
+
+def retries(payload: Any) -> None:
+    raise RetryAfter(timedelta(seconds=90), "busy")
+
+
+def snoozes(payload: Any) -> None:
+    raise Snooze(7, "later")
+
+
+def exits(payload: Any) -> None:
+    sys.exit("enough")
+
+
+def exits_with_an_object(payload: Any) -> None:
+    sys.exit(7)
+
+
+def generates(payload: Any) -> Any:
+    yield 1
+
+
+def returns_a_generator(payload: Any) -> Any:
+    return (n for n in (1, 2))
+
+
+def batch(payload: list[int]) -> list[object]:
+    return [ValueError(f"odd {n}") if n % 2 else None for n in payload]
+
+
+def batch_of_another_length(payload: list[int]) -> list[object]:
+    return [None]
+
+
+async def asynchronous(payload: Any) -> None:
+    raise CardRefusedError("asynchronously")
+
+
+# -- what the context offers -----------------------------------------------------------------------------------------
+
+
+def uses_the_context(payload: Any, context: JobContext) -> None:
+    context.logger.info(f"job {context.job.id} of {context.queue_name} in {context.worker_id}")
+    context.logger.debug("nobody wants to know")
+    context.logger.scope(step="two").warning("scoped", {"error": ValueError("told")})
+    added = context.add_job("later", {"n": 1}, run_at=timedelta(hours=1), job_key="key")
+    ids = context.add_jobs([JobSpec(task="later", payload={"n": n}, flags=["slow"]) for n in (2, 3)])
+    assert added is not None
+    with context.connection() as connection, connection.transaction():
+        found = connection.execute("select count(*) from graphile_worker._private_jobs").fetchone()
+    assert found is not None
+    context.logger.info(f"{len({added.id, *ids})} added, {found[0]} there, {context.query('select 7')}")
+
+
+def adds_what_is_refused(payload: Any, context: JobContext) -> None:
+    context.add_job("refused")
+
+
+def adds_in_a_transaction(payload: Any, context: JobContext) -> None:
+    with context.connection() as connection:
+        context.add_job("later", conn=connection)
+
+
+def says_who(payload: Any, context: JobContext) -> None:
+    context.logger.info(str(os.getpid()))
+
+
+# -- ends that only a process can have -------------------------------------------------------------------------------
+
+
+def kills_itself(payload: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crashes(payload: Any) -> None:
+    ctypes.string_at(0)
+
+
+def leaves(payload: Any) -> None:
+    os._exit(3)
+
+
+def waits_to_be_told(payload: Any, context: JobContext) -> None:
+    context.logger.info(f"waiting {os.getpid()}")
+    context.should_stop.wait(60)
+    raise Snooze(0, f"told, {'forced' if context.should_stop.forced else 'politely'}")
+
+
+def never_ends(payload: Any, context: JobContext) -> None:
+    sleeper = subprocess.Popen(["sleep", "600"])
+    context.logger.info(f"hogging {os.getpid()} {sleeper.pid}")
+    hogs_the_interpreter()
+
+
+def hogs_the_interpreter() -> None:
+    # PyDLL calls hold the interpreter: no other thread of this process runs until the call returns.
+    ctypes.PyDLL(None).sleep(600)

@@ -1,0 +1,435 @@
+"""`isolation="process"`: a task in a process of its own ends as it would in a thread, and can be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import isolated_tasks as theirs
+import pytest
+from core.core_support import DEADLINE, Log, Site, ms
+from process_support import CHECKOUT
+from support import wait_until
+from tasks.task_builders import a_job
+
+from gw_core import (
+    Failed,
+    JobCompleted,
+    JobErrored,
+    JobRefusedError,
+    JobReturned,
+    Logger,
+    Outcome,
+    Plugin,
+    Refuse,
+    Runner,
+    TaskLoadError,
+    TaskRegistry,
+    load_app,
+    load_folder,
+    task,
+)
+from gw_core.log import LogSink
+from gw_core.postgres.connections import Connections
+from gw_core.postgres.database import Database
+from gw_core.worker import isolation
+from gw_core.worker.context import JobContext, TaskResources
+from gw_core.worker.executor import execute
+
+NOWHERE = Database("postgres://localhost:1/nowhere")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_process_is_left() -> Iterator[None]:
+    yield
+    isolation.end_idle()
+    wait_until(lambda: isolation.PROCESSES._lent == {})
+
+
+def isolated(*functions: Callable[..., object]) -> TaskRegistry:
+    registry = TaskRegistry()
+    for function in functions:
+        registry.register(function.__name__, task(isolation="process")(function))
+        # The mark stays on the function; the same one runs in a thread as well here.
+        del function.__graphile_isolation__  # type: ignore[attr-defined]
+    return registry
+
+
+def run(registry: TaskRegistry, text: str = "{}", log: Log | None = None) -> tuple[Outcome, Log]:
+    """Run the only task once."""
+    log = log or Log()
+    (found,) = registry
+    job = a_job(text=text, task_identifier=found.identifier)
+    return execute(job, found, a_context(job, log)), log
+
+
+def a_context(job: Any, log: Log) -> JobContext:
+    sink = cast(LogSink, log)
+    resources = TaskResources(cast(Any, None), Connections(NOWHERE), Logger(lambda scope: sink))
+    return JobContext(job, "gw-worker-1", resources)
+
+
+def in_thread(function: Callable[..., object], text: str) -> tuple[Outcome, Log]:
+    registry = TaskRegistry()
+    registry.register(function.__name__, function)
+    return run(registry, text)
+
+
+# -- the same ends ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "payload"),
+    [
+        (theirs.returns, "{}"),
+        (theirs.typed, '{"to": "you"}'),
+        (theirs.typed, '{"to": 7}'),
+        (theirs.returns, '{"n": 1e400}'),
+        (theirs.raises, "{}"),
+        (theirs.raises_without_words, "{}"),
+        (theirs.gives_up, "{}"),
+        (theirs.retries, "{}"),
+        (theirs.snoozes, "{}"),
+        (theirs.exits, "{}"),
+        (theirs.exits_with_an_object, "{}"),
+        (theirs.returns_a_generator, "{}"),
+        (theirs.batch, "[1, 2, 3, 4]"),
+        (theirs.batch, "[2, 4]"),
+        (theirs.batch_of_another_length, "[2, 4]"),
+        (theirs.asynchronous, "{}"),
+    ],
+)
+def test_a_run_in_a_process_ends_as_one_in_a_thread(function: Callable[..., object], payload: str) -> None:
+    here, here_log = in_thread(function, payload)
+    there, there_log = run(isolated(function), payload)
+
+    def told(outcome: Any) -> object:
+        names = ("message", "delay", "permanent", "payload", "reason", "is_final")
+        return type(outcome), {name: getattr(outcome, name) for name in names if hasattr(outcome, name)}
+
+    assert told(there) == told(here)
+    assert there_log.messages == here_log.messages
+
+
+def test_an_error_brings_its_places_and_its_traceback_along() -> None:
+    outcome, _ = run(isolated(theirs.raises))
+
+    assert isinstance(outcome, Failed)
+    assert type(outcome.error).__name__ == "CardRefusedError"
+    assert [place[2] for place in cast(Any, outcome.error).places][-1] == "raises"
+    assert "raise CardRefusedError(" in str(outcome.error.__cause__)
+
+
+def test_processes_are_used_again() -> None:
+    registry = isolated(theirs.says_who)
+    pids = {tuple(run(registry)[1].of("info")) for _ in range(5)}
+
+    assert len(pids) == 1
+    assert pids != {(str(os.getpid()),)}
+
+
+# -- ends that only a process has ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "how"),
+    [
+        (theirs.kills_itself, "was ended by SIGKILL, perhaps for want of memory"),
+        (theirs.crashes, "was ended by SIGSEGV"),
+        (theirs.leaves, "ended with exit code 3"),
+    ],
+)
+def test_a_process_that_dies_fails_the_attempt_and_says_how(function: Callable[..., object], how: str) -> None:
+    outcome, _ = run(isolated(function))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.message == f"IsolatedProcessError: the task's process {how}"
+
+
+def test_a_process_that_died_while_it_was_idle_is_not_the_next_jobs_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = isolated(theirs.says_who)
+    _, log = run(registry)
+    # It looks alive when it is lent, and dies before it hears of the job.
+    monkeypatch.setattr(isolation.IsolatedProcess, "is_alive", property(lambda self: self._popen.poll() is None))
+    pid = int(log.of("info")[-1])
+    os.kill(pid, signal.SIGSTOP)
+    killer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
+    killer.start()
+    outcome, again = run(registry)
+    killer.join()
+
+    assert type(outcome).__name__ == "Completed"
+    assert int(again.of("info")[-1]) != pid
+
+
+# -- where tasks are found -------------------------------------------------------------------------------------------
+
+SOURCE = """
+import os
+from gw_core import task, TaskRegistry
+from _helper import suffix
+
+@task("who", isolation="process", timeout=30)
+def run(payload, context):
+    context.logger.info(f"{__name__.split('.')[-1]} {os.getpid()}{suffix}")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    path = list(sys.path)
+    folder = tmp_path / "tasks"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "who.py").write_text(SOURCE)
+    (folder / "_helper.py").write_text("suffix = '!'\n")
+    yield folder
+    sys.path[:] = path
+    sys.modules.pop("_helper", None)
+
+
+def test_a_task_of_a_folder_is_found_with_its_helpers(folder: Path) -> None:
+    loaded = load_folder(folder)
+    assert loaded.faults == ()
+    (found,) = loaded.registry
+    outcome, log = run(loaded.registry)
+
+    assert (found.isolation, found.timeout) == ("process", timedelta(seconds=30))
+    assert type(outcome).__name__ == "Completed", outcome
+    (said,) = log.of("info")
+    assert said.startswith("who ")
+    assert said.endswith("!")
+    assert str(os.getpid()) not in said
+
+
+def test_a_changed_file_runs_in_a_new_process(folder: Path) -> None:
+    from gw_core.worker.loading import reload_folder
+
+    before = load_folder(folder)
+    _, log = run(before.registry)
+    (folder / "deep" / "who.py").write_text(SOURCE.replace("{suffix}", " changed"))
+    after = reload_folder(before)
+    run(after.registry, log=log)
+
+    first, second = log.of("info")
+    assert second.endswith(" changed")
+    assert first.split()[1].rstrip("!") != second.split()[1]
+
+
+def test_a_task_of_an_application_is_found_whatever_it_is_called_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop_of_isolation.py").write_text(
+        "from gw_core import TaskRegistry\n"
+        "def made():\n"
+        "    registry = TaskRegistry()\n"
+        "    @registry.task('who', isolation='process')\n"
+        "    def inner(payload, context): context.logger.info(inner.__qualname__)\n"
+        "    return registry\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    _, log = run(load_app("shop_of_isolation:made"))
+
+    assert log.of("info") == ["made.<locals>.inner"]
+
+
+def test_a_task_nobody_else_could_find_is_refused_at_the_start(site: Site) -> None:
+    registry = TaskRegistry()
+
+    @registry.task("hidden", isolation="process")
+    def hidden(payload: Any) -> None: ...
+
+    with pytest.raises(TaskLoadError, match="at the top of a module"):
+        Runner(site.url, tasks=registry, handle_signals=False).start()
+
+
+def test_another_isolation_is_refused() -> None:
+    with pytest.raises(TaskLoadError, match="'process' or None, not 'thread'"):
+        task(isolation=cast(Any, "thread"))(theirs.returns)
+
+
+def test_tasks_of_the_program_itself_are_found(site: Site, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "from gw_core import Runner, TaskRegistry\n"
+        "registry = TaskRegistry()\n"
+        "@registry.task('who', isolation='process')\n"
+        "def who(payload):\n"
+        "    print('in', os.getpid(), flush=True)\n"
+        "if __name__ == '__main__':\n"
+        "    print('main', os.getpid(), flush=True)\n"
+        "    print(Runner(sys.argv[1], tasks=registry).run_once())\n"
+    )
+    site.add("who")
+    ran = subprocess.run(
+        [sys.executable, str(program), site.url],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        text=True,
+        capture_output=True,
+        timeout=DEADLINE,
+    )
+
+    words = [line.split()[0] for line in ran.stdout.splitlines()]
+    assert (words, site.jobs()) == (["main", "in", "RunResult(completed=1,"], []), ran
+
+
+# -- the context -----------------------------------------------------------------------------------------------------
+
+
+def test_the_context_reaches_through_to_the_worker(site: Site) -> None:
+    job_id = site.add("uses_the_context", queue_name="q")
+    with site.running(isolated(theirs.uses_the_context)) as running:
+        running.heard.wait_for(JobCompleted)
+        said = [message for level, message in running.log.messages if level in ("info", "warning")]
+
+    assert any(f"job {job_id} of q in gw-worker-" in message for message in said)
+    assert ("3 added, 4 there, [(7,)]" in said, "scoped" in said) == (True, True)
+    later = site.run("select payload, key, flags, run_at > now() + interval '50 minutes' as hour from _private_jobs")
+    assert sorted((row["payload"]["n"], row["key"], row["flags"], row["hour"]) for row in later) == [
+        (1, "key", None, True),
+        (2, None, {"slow": True}, False),
+        (3, None, {"slow": True}, False),
+    ]
+
+
+def test_plugins_are_asked_about_jobs_that_are_added_there(site: Site) -> None:
+    class Strict(Plugin):
+        def before_add(self, spec: Any) -> Any:
+            return Refuse("not today") if spec.task == "refused" else None
+
+    site.add("adds_what_is_refused")
+    with site.running(isolated(theirs.adds_what_is_refused), plugins=[Strict()]) as running:
+        (errored,) = running.heard.wait_for(JobErrored)
+
+    assert str(errored.error) == "not today"
+    assert type(errored.error).__name__ == JobRefusedError.__name__
+
+
+def test_a_job_cannot_be_added_on_a_connection_of_another_process(site: Site) -> None:
+    site.add("adds_in_a_transaction")
+    with site.running(isolated(theirs.adds_in_a_transaction)) as running:
+        (errored,) = running.heard.wait_for(JobErrored)
+
+    assert "leave conn out" in str(errored.error)
+
+
+# -- stopping --------------------------------------------------------------------------------------------------------
+
+
+def waiting(log: Log, word: str) -> list[int]:
+    """The numbers a task said after the word, once it has."""
+    found = wait_until(lambda: [text for text in log.of("info") if text.startswith(word)], deadline_seconds=DEADLINE)
+    return [int(number) for number in found[0].split()[1:]]
+
+
+def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: Site) -> None:
+    job_id = site.add("waits_to_be_told")
+    with site.running(isolated(theirs.waits_to_be_told), tell_tasks_after=ms(0)) as running:
+        waiting(running.log, "waiting")
+        running.stop()
+        (returned,) = running.heard.of(JobReturned)
+
+    assert returned.reason == "told, politely"
+    assert site.job(job_id)["attempts"] == 0
+
+
+def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Site) -> None:
+    job_id = site.add("never_ends")
+    registry = TaskRegistry()
+    registry.register("never_ends", task(isolation="process", timeout=0.5)(theirs.never_ends))
+    registry.register("returns", theirs.returns)
+    with site.running(registry, concurrency=1) as running:
+        pids = waiting(running.log, "hogging")
+        running.heard.wait_for(JobErrored)
+        # Its thread is free again for the next job, for nothing of it is left.
+        site.add("returns")
+        running.heard.wait_for(JobCompleted)
+
+        assert "timeout of 500ms" in site.job(job_id)["last_error"]
+        wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_a_stop_that_is_forced_leaves_no_process(site: Site) -> None:
+    job_id = site.add("never_ends")
+    with site.running(isolated(theirs.never_ends)) as running:
+        pids = waiting(running.log, "hogging")
+        began = time.monotonic()
+        running.ask_to_stop()
+        running.runner.force()
+        running.end()
+
+        assert time.monotonic() - began < 3
+        wait_until(lambda: not any(map(is_alive, pids)))
+    job = site.job(job_id)
+    assert (job["attempts"], job["last_error"], site.held()) == (0, None, [])
+
+
+def test_a_task_that_hogs_its_interpreter_does_not_stop_the_heart(site: Site) -> None:
+    def last_beat() -> Any:
+        return site.run("select last_heartbeat_at as at from _private_gw_workers")[0]["at"]
+
+    site.add("never_ends")
+    with site.running(isolated(theirs.never_ends), heartbeat_interval=ms(20)) as running:
+        waiting(running.log, "hogging")
+        for _ in range(3):
+            before = last_beat()
+            wait_until(lambda before=before: last_beat() > before)  # type: ignore[misc]
+        running.runner.stop()
+        running.runner.force()
+
+
+def test_a_worker_that_ends_leaves_no_idle_process(site: Site) -> None:
+    site.add("says_who")
+    with site.running(isolated(theirs.says_who)) as running:
+        running.heard.wait_for(JobCompleted)
+        pid = next(int(text) for text in running.log.of("info") if text.isdecimal())
+        assert is_alive(pid)
+
+    wait_until(lambda: not is_alive(pid))
+
+
+@pytest.mark.parametrize("function", ["waits_to_be_told", "never_ends"])
+def test_processes_end_with_a_worker_that_is_killed(site: Site, function: str, tmp_path: Path) -> None:
+    program = (
+        "import sys, isolated_tasks, gw_core\n"
+        "registry = gw_core.TaskRegistry()\n"
+        f"registry.task('work', isolation='process')(isolated_tasks.{function})\n"
+        "sink = lambda level, message, meta: print(message, flush=True)\n"
+        "gw_core.run(sys.argv[1], tasks=registry, logger=gw_core.Logger(lambda scope: sink))\n"
+    )
+    site.add("work")
+    worker = subprocess.Popen(
+        [sys.executable, "-c", program, site.url],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(Path(__file__).parent)])},
+        text=True,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert worker.stdout is not None
+        said = next(line for line in worker.stdout if line.startswith(("waiting", "hogging")))
+    finally:
+        worker.kill()
+        worker.wait(DEADLINE)
+        worker.stdout.close()
+    pid, *others = map(int, said.split()[1:])
+
+    wait_until(lambda: not is_alive(pid))
+    for other in others:  # what a hogged process had started is out of reach of whoever ends with SIGKILL
+        os.kill(other, signal.SIGKILL)
