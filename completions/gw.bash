@@ -21,6 +21,7 @@ _gw_flags() {
         "gw fail") echo "--reason --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw reschedule") echo "--run-at --priority --attempts --max-attempts --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw retry") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw cancel") echo "--job-key --reason --retry --wait --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw unlock") echo "--dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw workers") echo "--sweep-threshold --orphans-after --resilient-flag --resilient-multiplier --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw sweep") echo "--dry-run --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --json --connection --schema --pg-bin --config --debug --help" ;;
@@ -215,6 +216,14 @@ _gw_values() {
         "gw retry --pg-bin") echo "files" ;;
         "gw retry --config"|"gw retry -C") echo "files" ;;
         "gw retry ") echo "-" ;;
+        "gw cancel --job-key"|"gw cancel -k") echo "keys" ;;
+        "gw cancel --reason") echo "-" ;;
+        "gw cancel --wait") echo "-" ;;
+        "gw cancel --connection"|"gw cancel -c") echo "-" ;;
+        "gw cancel --schema"|"gw cancel -s") echo "-" ;;
+        "gw cancel --pg-bin") echo "files" ;;
+        "gw cancel --config"|"gw cancel -C") echo "files" ;;
+        "gw cancel ") echo "-" ;;
         "gw unlock --connection"|"gw unlock -c") echo "-" ;;
         "gw unlock --schema"|"gw unlock -s") echo "-" ;;
         "gw unlock --pg-bin") echo "files" ;;
@@ -282,7 +291,7 @@ _gw_values() {
 
 _gw_commands() {
     case "$1" in
-        "gw") echo "run add list show stats queues tasks tui remove cron complete fail reschedule retry unlock workers sweep migrate config init dev cleanup doctor health" ;;
+        "gw") echo "run add list show stats queues tasks tui remove cron complete fail reschedule retry cancel unlock workers sweep migrate config init dev cleanup doctor health" ;;
         "gw cron") echo "parse validate next run list forget" ;;
         "gw config") echo "show" ;;
     esac

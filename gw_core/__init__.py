@@ -19,6 +19,12 @@ if TYPE_CHECKING:
         Blockages as Blockages,
         Session as Session,
     )
+    from gw_core.domain.cancellation import (
+        CancelledJob as CancelledJob,
+        CancelResult as CancelResult,
+        JobCancelledError as JobCancelledError,
+        StopReason as StopReason,
+    )
     from gw_core.domain.crontab import (
         CrontabFault as CrontabFault,
         format_crontab as format_crontab,
@@ -77,6 +83,7 @@ if TYPE_CHECKING:
         HeartbeatLate as HeartbeatLate,
         HeartbeatRestored as HeartbeatRestored,
         JobAdded as JobAdded,
+        JobCancelling as JobCancelling,
         JobCompleted as JobCompleted,
         JobErrored as JobErrored,
         JobFailed as JobFailed,
@@ -250,6 +257,12 @@ _HOMES = {
         "Blockages",
         "Session",
     ),
+    "gw_core.domain.cancellation": (
+        "CancelResult",
+        "CancelledJob",
+        "JobCancelledError",
+        "StopReason",
+    ),
     "gw_core.domain.crontab": (
         "CrontabFault",
         "format_crontab",
@@ -308,6 +321,7 @@ _HOMES = {
         "HeartbeatLate",
         "HeartbeatRestored",
         "JobAdded",
+        "JobCancelling",
         "JobCompleted",
         "JobErrored",
         "JobFailed",

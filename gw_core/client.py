@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from gw_core.domain.cancellation import CancelledJob
 from gw_core.domain.crontab_item import KnownCrontab
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec, check_count, check_ids
@@ -21,6 +22,7 @@ from gw_core.domain.queue_report import JobPage, PageMark
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
 from gw_core.maintenance.sweeper import Sweep
 from gw_core.postgres.adder import JobAdder
+from gw_core.postgres.cancellations import Canceller
 from gw_core.postgres.care import Care
 from gw_core.postgres.cleanup import Cleaner
 from gw_core.postgres.connections import Connections, OneConnection
@@ -217,6 +219,24 @@ class Client:
                 ids, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
             ),
         )
+
+    def cancel_jobs(
+        self,
+        ids: Sequence[int],
+        *,
+        reason: str | None = None,
+        by: str | None = None,
+        retry: bool = False,
+        patience: timedelta = timedelta(seconds=10),
+    ) -> list[CancelledJob]:
+        """Stop running jobs: tell their tasks, end their attempts as failed, and say of each what became of it.
+
+        They are not tried again, unless `retry` leaves them their further attempts. `by` is who wishes it, else the
+        database's user. Waits until the jobs have ended, at most `patience`; a wish nobody heard stays an hour.
+        """
+        check_ids(ids)
+        canceller = Canceller(self._lender, self.schema)
+        return canceller.cancel(ids, by=by, reason=reason, retry=retry, patience=patience)
 
     def unlock(self, worker_ids: Sequence[str]) -> None:
         """Take every lock from the named pools; what they still run may then run twice. For pools known to be dead."""

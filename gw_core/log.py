@@ -132,6 +132,7 @@ class JobLog:
             (e.RecoveryHookFailed, self._recovery_hook_failed),
             (e.BreakingMigrationSeen, self._breaking_migration),
             (e.TasksReloaded, self._tasks_reloaded),
+            (e.JobCancelling, self._job_cancelling),
             (e.JobsSettled, self._jobs_settled),
             (e.SignalReceived, self._signal_received),
             (e.ProbeStarted, self._probe_started),
@@ -259,6 +260,9 @@ class JobLog:
             self._core.error(fault)
 
     # -- job -------------------------------------------------------------------------------------------------------
+
+    def _job_cancelling(self, event: e.JobCancelling) -> None:
+        self._core.info(f"Stopping job {event.job.id} ({event.job.task_identifier}): {event.message}")
 
     def _jobs_settled(self, event: e.JobsSettled) -> None:
         if self._worker.enabled("info"):

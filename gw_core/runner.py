@@ -393,6 +393,7 @@ class Runner:
             # A single run that lasts needs one like any other, or sweepers take its jobs; most end before.
             first_after=settings.heartbeat_interval if once else timedelta(0),
             on_echo=pool.expect_echo if settings.listen else None,
+            on_wish=pool.hear_wish,
             on_crash=self._on_crash,
         )
 

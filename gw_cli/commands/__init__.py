@@ -21,6 +21,7 @@ ENTRIES: Final = (
     Entry("fail", "Jobs", "Fail jobs for good, so that they are not tried again."),
     Entry("reschedule", "Jobs", "Change when and how jobs will run."),
     Entry("retry", "Jobs", "Let failed jobs run again now."),
+    Entry("cancel", "Jobs", "Stop running jobs: their tasks are told, and their attempts fail for good."),
     Entry("unlock", "Jobs", "Take every job and queue from workers that are dead, for others to run."),
     Entry("workers", "Workers", "List the workers that run, and those that went silent."),
     Entry("sweep", "Workers", "Give back the jobs of workers that went silent."),

@@ -144,9 +144,7 @@ def _only_the_schema(configuration: c.Configuration) -> int:
     return ExitCode.OK
 
 
-def _runner(
-    configuration: c.Configuration, *, once: bool, process: int | None = None, announce: bool = True
-) -> Runner:
+def _runner(configuration: c.Configuration, *, once: bool, process: int | None = None, announce: bool = True) -> Runner:
     from gw_core import Logger, Runner
 
     factory = diagnostics.log_factory(

@@ -282,6 +282,15 @@ class JobCompleted(Event, frozen=True):
     error: BaseException | None
 
 
+class JobCancelling(Event, frozen=True):
+    """Somebody cancelled the job, and its task is told; `message` is what its last error will say."""
+
+    name: ClassVar[str] = "job:cancelling"
+    pool: str
+    job: Job
+    message: str
+
+
 class JobReturned(Event, frozen=True):
     """The job was given back with its attempt uncounted, for `reason`."""
 

@@ -26,6 +26,7 @@ LAST_WORDS: Final = timedelta(seconds=1)
 class Heartbeat(Service):
     """Writes a heartbeat at once and then every so often; tells when it was silent for longer than others tolerate.
 
+    Each one looks whether somebody wants jobs of the pool cancelled, which calls `on_wish`.
     Each one sends an echo to whoever listens for the pool; `on_echo` is told when, by the steady clock.
     With `first_after` none is written before that long has passed: a short run needs none.
 
@@ -44,6 +45,7 @@ class Heartbeat(Service):
         metadata: Callable[[], Mapping[str, Any]],
         first_after: timedelta = timedelta(0),
         on_echo: Callable[[float], None] | None = None,
+        on_wish: Callable[[], None] = lambda: None,
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-heartbeat", on_crash=on_crash)
@@ -55,6 +57,7 @@ class Heartbeat(Service):
         self._metadata = metadata
         self._first_after = first_after
         self._on_echo = on_echo
+        self._on_wish = on_wish
         self._began = time.monotonic()
         self._last_beat: float | None = None
         self._has_rust_workers = False
@@ -112,6 +115,8 @@ class Heartbeat(Service):
         )
         if self._on_echo is not None:
             self._on_echo(sent_at)
+        if beat.has_wishes:
+            self._on_wish()
         self._has_rust_workers = beat.has_rust_workers
         self._tell_lateness(beat.silent_for)
         self._last_beat = time.monotonic()

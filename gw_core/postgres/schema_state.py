@@ -36,7 +36,8 @@ REPAIR_STEP: Final = 2
 WORKERS_STEP: Final = 3
 INDEX_STEP: Final = 4
 LOOKING_STEP: Final = 5
-OWN_STEPS: Final = (LEDGER_STEP, REPAIR_STEP, WORKERS_STEP, INDEX_STEP, LOOKING_STEP)
+CANCELLING_STEP: Final = 6
+OWN_STEPS: Final = (LEDGER_STEP, REPAIR_STEP, WORKERS_STEP, INDEX_STEP, LOOKING_STEP, CANCELLING_STEP)
 """The line of our own, numbered in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:keyed-add:1"
@@ -173,6 +174,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         REPAIR_STEP: is_repaired,
         WORKERS_STEP: "_private_gw_workers" in relations,
         INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
+        CANCELLING_STEP: "_private_gw_cancellations" in relations,
         LOOKING_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
     }
     return SchemaState(

@@ -15,6 +15,7 @@ import msgspec
 import psycopg
 from psycopg.rows import tuple_row
 
+from gw_core.domain.cancellation import Cancellation
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import Completed, Failed, Returned
@@ -324,6 +325,10 @@ class JobStore:
     def renew_locks(self, ids: Iterable[int], *, pool: str, queue_ids: Iterable[int] = ()) -> set[int]:
         """Renew the locks of running jobs and return the ids that are still this pool's."""
         return self._ids("renew_locks", ids=sorted(ids), pool=pool, queue_ids=sorted(queue_ids))
+
+    def take_cancellations(self, *, pool: str) -> list[Cancellation]:
+        """Return which jobs of this pool somebody wants cancelled, once."""
+        return [Cancellation(*row) for row in self._rows("take_cancellations", pool=pool)]
 
     def reset_stale_locks(self, older_than: timedelta = ANCESTORS_STALE_LOCK) -> tuple[int, int]:
         """Free every lock older than that, whoever holds it; return how many jobs and queues."""

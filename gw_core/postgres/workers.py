@@ -42,6 +42,8 @@ class Beat:
     """How long the former heartbeat is ago; None when there is none: the first, or the worker was presumed dead."""
     has_rust_workers: bool
     """Whether the Rust port keeps its workers in this schema as well."""
+    has_wishes: bool = False
+    """Whether somebody wants jobs of this pool cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,7 @@ class WorkerStore:
     ) -> Beat:
         """Say that a pool lives, in the Rust port's table too where that exists; with `echo` to itself as well."""
         about = msgspec.json.encode(metadata).decode()
-        silent_seconds, has_rust_workers, _ = self._rows(
+        silent_seconds, has_rust_workers, has_wishes, _ = self._rows(
             "heartbeat",
             pool=pool,
             alive_seconds=alive_for.total_seconds(),
@@ -102,7 +104,7 @@ class WorkerStore:
         if has_rust_workers:
             self._rows("rust_heartbeat", pool=pool, metadata=about)
         silent_for = None if silent_seconds is None else timedelta(seconds=silent_seconds)
-        return Beat(silent_for=silent_for, has_rust_workers=has_rust_workers)
+        return Beat(silent_for=silent_for, has_rust_workers=has_rust_workers, has_wishes=has_wishes)
 
     def forget_heartbeat(self, pool: str, *, has_rust_workers: bool) -> None:
         """Forget a pool that ended in order."""

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from gw_core.domain.cancellation import Cancellation
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import (
     Events,
@@ -70,6 +71,7 @@ class Claimer(Service):
         settler: Settler,
         workers: Sequence[Worker],
         events: Events,
+        on_wishes: Callable[[Sequence[Cancellation]], None],
         hearing: Hearing | None,
         on_drained: Callable[[], None] | None,
         on_crash: Callable[[str, BaseException], None],
@@ -89,6 +91,8 @@ class Claimer(Service):
         self._workers = workers
         self._events = events
         self._on_drained = on_drained
+        self._on_wishes = on_wishes
+        self._wished = False
         self._hearing = hearing
         self._look_ahead = settings.look_ahead.total_seconds()
         self._stuck_after = max(0.05, self._look_ahead)
@@ -123,6 +127,11 @@ class Claimer(Service):
         self._nudged = True
         self.wake()
 
+    def hear_wish(self) -> None:
+        """Say that somebody wants jobs of this pool to be cancelled."""
+        self._wished = True
+        self.wake()
+
     def wake(self) -> None:
         """Cut the rest short, also one that is about to begin."""
         self._woken = True
@@ -141,6 +150,9 @@ class Claimer(Service):
             store = self._ready_store()
             if self.is_stopping:  # connecting can take its time
                 return AT_ONCE
+            if self._wished:
+                self._wished = False
+                self._on_wishes(store.take_cancellations(pool=self._pool))
             rest = self._look(store)
             if self._tries:  # told when it works again, not when it is tried again
                 self._tell_restored()
@@ -438,6 +450,7 @@ class Claimer(Service):
             self._events.emit(PoolConnectionLost(pool=self._pool, what=what, error=error, delay=delay))
         self._tries += 1
         self._nudged = True
+        self._wished = True  # whoever wished something meanwhile could not be heard
         if needs_connection(error):
             self._hang_up()
         self._rest_after(delay)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gw_core.domain.cancellation import StopReason
 from gw_core.domain.job import Job, JobSpec
 from gw_core.log import Logger
 
@@ -36,6 +37,8 @@ class StopSignal:
     # Defaults of the class and no __init__: one is made for every job, most are never touched.
     _is_set = False
     _event: threading.Event | None = None
+    reason: StopReason | None = None
+    """Why; None while there is no reason."""
     forced = False
     """True once the job is being given back: nothing the task still does will count."""
 
@@ -46,8 +49,9 @@ class StopSignal:
     def __bool__(self) -> bool:
         return self._is_set
 
-    def set(self) -> None:
-        """Ask the task to end."""
+    def set(self, reason: StopReason = StopReason.WORKER_STOPS) -> None:
+        """Ask the task to end; the first reason counts."""
+        self.reason = self.reason or reason
         # The flag before the event is read, in `wait` the event before the flag is read: one of the two sees the other.
         self._is_set = True
         if self._event is not None:
@@ -73,7 +77,12 @@ class JobContext:
         self._resources = resources
         self._logger: Logger | None = None
         self.should_stop = StopSignal()
-        """Set when the worker is stopping and this job should end, or give up its work for a later attempt."""
+        """Set when this job should end: the worker stops, its time is over, or somebody cancelled it."""
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why the job should end, once `should_stop` is set: `StopReason.CANCELLED`, for example."""
+        return self.should_stop.reason
 
     @property
     def logger(self) -> Logger:

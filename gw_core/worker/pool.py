@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import Events, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
 from gw_core.domain.job import Job
@@ -21,6 +22,7 @@ from gw_core.domain.settings import WorkerSettings
 from gw_core.domain.vitals import Vitals
 from gw_core.postgres.database import Database
 from gw_core.service import Service
+from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.handoff import Handoff
@@ -90,6 +92,7 @@ class Pool:
             on_crash=on_crash,
         )
         self._timeouts = Timeouts(on_crash=on_crash)
+        self._cancellations = Cancellations(self.id, self.ledger, self._timeouts, events)
         self._workers = [
             Worker(
                 f"gw-worker-{number}",
@@ -101,6 +104,7 @@ class Pool:
                 events=events,
                 on_end=self._progress.set,
                 timeouts=self._timeouts,
+                cancellations=self._cancellations,
             )
             for number in range(1, settings.concurrency + 1)
         ]
@@ -109,7 +113,7 @@ class Pool:
             events=events,
             on_jobs=self._nudge_claimer,
             on_breaking_migration=on_breaking_migration,
-            on_wish=lambda: None,
+            on_wish=self.hear_wish,
         )
         self._claimer = Claimer(
             pool=self.id,
@@ -122,6 +126,7 @@ class Pool:
             settler=self._settler,
             workers=self._workers,
             events=events,
+            on_wishes=lambda wishes: self._cancellations.take(wishes, self._workers),
             hearing=self._hearing if settings.listen and listen_database is None else None,
             on_drained=(lambda: on_ended("no job is left to run")) if once else None,
             on_crash=on_crash,
@@ -177,7 +182,7 @@ class Pool:
         for context in self._running():
             if id(context.job) in lost:
                 context.should_stop.forced = True
-                context.should_stop.set()
+                context.should_stop.set(StopReason.LOST)
         interrupt_given_back()
 
     def start(self) -> None:
@@ -197,6 +202,10 @@ class Pool:
     def expect_echo(self, sent_at: float) -> None:
         """Note that whoever listens for this pool should hear an echo that was sent no sooner than this."""
         self._hearing.expect_echo(sent_at)
+
+    def hear_wish(self) -> None:
+        """Look soon which jobs somebody wants cancelled; from any thread."""
+        self._claimer.hear_wish()
 
     def force(self) -> None:
         """End the grace period now."""

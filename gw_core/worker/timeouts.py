@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from gw_core.domain.cancellation import StopReason
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Failed, Outcome, error_message
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 UNTIL_WOKEN: Final = timedelta(hours=1)
 INSIST_AFTER: Final = 5.0
-"""Seconds from telling the task of a queued job to killing its program or cancelling its coroutine."""
+"""Seconds from telling a task to killing its program or cancelling its coroutine, where the attempt waits for that."""
 
 
 class TaskTimeoutError(GraphileWorkerError):
@@ -38,6 +39,8 @@ class TimedRun:
     began: float
     next_step: float
     is_over_time: bool = False
+    cancelled: Callable[[float], Failed | None] | None = None
+    """Says how the run ends that an operator cancelled, given how long it took; None for it when it has ended."""
 
 
 class Timeouts(Service):
@@ -62,6 +65,17 @@ class Timeouts(Service):
         _ = context.should_stop  # made now: of two threads that ask first at once, one would wait for another's signal
         now = time.perf_counter()
         run = TimedRun(worker, context, timeout, began=now, next_step=now + timeout.total_seconds())
+        self._add(run)
+        return run
+
+    def cancel(self, worker: Worker, context: JobContext, verdict: Callable[[float], Failed | None]) -> None:
+        """Tell a task that its job was cancelled, and end the attempt soon if the task takes no notice."""
+        stop_task(context, StopReason.CANCELLED)
+        now = time.perf_counter()
+        began = worker.busy_since or now
+        self._add(TimedRun(worker, context, timedelta(0), began, next_step=now + INSIST_AFTER, cancelled=verdict))
+
+    def _add(self, run: TimedRun) -> None:
         with self._lock:
             self._runs.add(run)
             is_sooner = run.next_step < self._next
@@ -70,7 +84,6 @@ class Timeouts(Service):
                 self.start()
         if is_sooner:
             self.wake()
-        return run
 
     def end(self, run: TimedRun, outcome: Outcome) -> Outcome:
         """Note that the run has ended, and return its outcome: a failure when its time was over."""
@@ -93,24 +106,40 @@ class Timeouts(Service):
 
     def _step(self, run: TimedRun) -> None:
         context = run.context
-        if context.job.queue_id is None:
+        if run.cancelled is not None:
+            self._end_cancelled(run, run.cancelled)
+        elif context.job.queue_id is None:
             with self._lock:
                 self._runs.discard(run)
             if run.worker.end_early(context, _failure(run)):
-                _stop(context, forced=True)
+                stop_task(context, StopReason.TIMEOUT, forced=True)
         elif not run.is_over_time:
             run.is_over_time = True
             run.next_step += INSIST_AFTER
-            _stop(context, forced=False)
+            stop_task(context, StopReason.TIMEOUT)
         else:
             run.next_step = float("inf")
-            _stop(context, forced=True)
+            stop_task(context, StopReason.TIMEOUT, forced=True)
+
+    def _end_cancelled(self, run: TimedRun, verdict: Callable[[float], Failed | None]) -> None:
+        context = run.context
+        with self._lock:
+            self._runs.discard(run)
+        if context is not run.worker.context:
+            return
+        if context.job.queue_id is not None:  # ends with its task, or its queue would go on while that runs
+            stop_task(context, StopReason.CANCELLED, forced=True)
+            return
+        failure = verdict(time.perf_counter() - run.began)
+        if failure is not None and run.worker.end_early(context, failure):
+            stop_task(context, StopReason.CANCELLED, forced=True)
 
 
-def _stop(context: JobContext, *, forced: bool) -> None:
+def stop_task(context: JobContext, reason: StopReason, *, forced: bool = False) -> None:
+    """Tell a task why it should end; `forced` also kills its program and cancels its coroutine."""
     stop = context.should_stop
     stop.forced = stop.forced or forced
-    stop.set()
+    stop.set(reason)
     if forced:
         interrupt_given_back()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gw_core.domain.events import (
@@ -24,6 +24,7 @@ from gw_core.worker.handoff import Handoff, Strand
 from gw_core.worker.timeouts import Timeouts
 
 if TYPE_CHECKING:
+    from gw_core.worker.cancellations import Cancellations
     from gw_core.worker.tasks import Task
 
 FindTask = Callable[[str], "Task | None"]
@@ -50,11 +51,14 @@ class Worker:
         events: Events,
         on_end: Callable[[], None],
         timeouts: Timeouts | None = None,
+        cancellations: Cancellations | None = None,
     ) -> None:
         self.name = name
         self.is_overrun = False
         """True while the thread is still busy with a run whose end was said already."""
         self._timeouts = timeouts or Timeouts()
+        self._cancellations = cancellations
+        self._pending: Mapping[int, object] = cancellations.pending if cancellations is not None else {}
         self.busy_since = 0.0
         self.strand: Strand | None = None
         self._underway: list[JobContext] = []
@@ -141,6 +145,8 @@ class Worker:
         events = self._events
         self.busy_since = time.perf_counter()
         self._underway.append(context)
+        if self._pending and self._end_unbegun(job):
+            return
         if events.wants(JobStarted):
             events.emit(JobStarted(worker=self.name, job=job))
         timed = None if task.timeout is None else self._timeouts.begin(self, context, task.timeout)
@@ -150,6 +156,9 @@ class Worker:
             outcome = self._failure(job, error)
         if timed is not None:
             outcome = self._timeouts.end(timed, outcome)
+        if self._pending and self._cancellations is not None:
+            seconds = time.perf_counter() - self.busy_since
+            outcome = self._cancellations.verdict(job, seconds) or outcome
         self.busy_since = 0.0
         if self.is_overrun and not self._underway:
             self.is_overrun = False
@@ -165,6 +174,17 @@ class Worker:
             self.is_overrun = False
             return
         self._report(outcome)
+
+    def _end_unbegun(self, job: Job) -> bool:
+        """End a run before it begins when its job was cancelled; False: it was not."""
+        failure = self._cancellations.verdict(job) if self._cancellations is not None else None
+        if failure is None:
+            return False
+        self.busy_since = 0.0
+        if self.interrupt() is not None:
+            self._tell_failure(failure)
+            self._report(failure)
+        return True
 
     def _failure(self, job: Job, error: BaseException) -> Failed:
         """Return the outcome when not even the task's own error could be read: a job must not hang on it."""

@@ -16,6 +16,12 @@ from core_support import Site
 
 
 @pytest.fixture
+def site(own_site: Site) -> Site:
+    """The same, under the name the builders of pools use."""
+    return own_site
+
+
+@pytest.fixture
 def own_site(database_url: str) -> Iterator[Site]:
     """A database of the test's own with the newest schema and nothing in it."""
     site = Site(database_url)

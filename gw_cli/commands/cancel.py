@@ -1,0 +1,106 @@
+"""`gw cancel`: stop running jobs."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import acting, options, output
+from gw_cli.arguments import whole_number
+from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured, open_to_change
+from gw_cli.text import quoted, visible
+from gw_core import InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core import CancelledJob, Client
+
+KEYS: Final = ("id", "task", "result", "worker")
+COLUMNS: Final = (
+    output.Column("id", "ID", right=True),
+    output.Column("task", "TASK", shrinks=True),
+    output.Column("result", "RESULT"),
+    output.Column("worker", "WORKER", shrinks=True),
+)
+LONGEST_REASON: Final = 1_000
+LONGEST_WAIT: Final = timedelta(hours=1)
+
+app = new_app()
+
+
+@command(app, "cancel")
+def cancel(
+    ids: acting.Ids = None,
+    key: acting.Key = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why; stands in their last error.")
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Let them be tried again, as after any failure.")] = False,
+    wait: Annotated[
+        str, typer.Option("--wait", metavar="SPAN", help="How long to wait for them to end.", show_default=False)
+    ] = "10s",
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    schema: options.Schema = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> int:
+    """Stop running jobs: their tasks are told, and their attempts fail for good.
+
+    It says of each job what became of it. With --retry they are tried again, as after any failure. A task that takes no
+    notice loses its job after 5 s, though its thread goes on; a job of a named queue ends with its task.
+    """
+    patience = _patience(wait)
+    if reason is not None and len(reason) > LONGEST_REASON:
+        raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {LONGEST_REASON}")
+    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
+    with open_to_change(configuration) as client:
+        numbers = _numbers(client, ids, key)
+        jobs = client.cancel_jobs(numbers, reason=_stored(reason), by=_who(), retry=retry, patience=patience)
+    rows = [{"id": each.id, "task": each.task, "result": str(each.result), "worker": each.worker} for each in jobs]
+    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    return _verdict(jobs)
+
+
+def _numbers(client: Client, ids: Sequence[str] | None, key: str | None) -> list[int]:
+    if bool(ids) is (key is not None):
+        raise InvalidInputError("name jobs in one way: by their ids, or with --job-key")
+    if key is None:
+        return [number for number in (whole_number("ID", text) for text in ids or ()) if number is not None]
+    job = client.get(job_key=key)
+    if job is None:
+        raise NothingMatchedError(f"no job has the key {quoted(key)}; nothing was cancelled")
+    return [job.id]
+
+
+def _patience(text: str) -> timedelta:
+    from gw_core import parse_duration
+
+    patience: timedelta = parse_duration(text)
+    if patience > LONGEST_WAIT:
+        raise InvalidInputError(f"--wait {quoted(text)}: give at most 1h")
+    return patience
+
+
+def _stored(reason: str | None) -> str | None:
+    return None if reason is None else visible(reason)
+
+
+def _who() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a number without a name
+        name = "somebody"
+    return f"{name}@{socket.gethostname()}"
+
+
+def _verdict(jobs: Sequence[CancelledJob]) -> ExitCode:
+    if all(str(each.result) == "missing" for each in jobs):
+        return ExitCode.NOT_FOUND
+    return ExitCode.OK if all(each.result.is_over for each in jobs) else ExitCode.FAILED
