@@ -23,6 +23,9 @@ class Sizes:
     connections_node: int
     memory: int
     starts: int
+    looked_at: int
+    looks: int
+    glances: int
     peers: int
     procrastinate: int
     limit_seconds: float
@@ -43,6 +46,9 @@ TINY: Final = Sizes(
     connections_node=50,
     memory=1_000,
     starts=1,
+    looked_at=20_000,
+    looks=0,
+    glances=3,
     peers=100,
     procrastinate=20,
     limit_seconds=2,
@@ -63,6 +69,9 @@ SMALL: Final = Sizes(
     connections_node=5_000,
     memory=100_000,
     starts=3,
+    looked_at=1_000_000,
+    looks=10,
+    glances=50,
     peers=50_000,
     procrastinate=1_000,
     limit_seconds=5,
@@ -82,6 +91,9 @@ FULL: Final = Sizes(
     connections_node=10_000,
     memory=1_000_000,
     starts=5,
+    looked_at=10_000_000,
+    looks=20,
+    glances=200,
     peers=100_000,
     procrastinate=5_000,
     limit_seconds=15,

@@ -7,7 +7,7 @@ from typing import Final
 
 from bench.frame import Row
 from bench.measure import Bench
-from bench.rows import add_from, bulk_add, drain, footprint, latency, peers, queues, start
+from bench.rows import add_from, bulk_add, drain, footprint, latency, looking, peers, queues, start
 
 MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     drain.rows,
@@ -17,6 +17,7 @@ MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     add_from.rows,
     footprint.rows,
     start.rows,
+    looking.rows,
     peers.rows,
 )
 
