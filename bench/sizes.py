@@ -28,6 +28,15 @@ class Sizes:
     glances: int
     peers: int
     procrastinate: int
+    backlog: tuple[int, ...]
+    """How many jobs wait, from step to step, while claims are timed."""
+    claims: int
+    idle_seconds: float
+    idle_workers: int
+    mixed: int
+    long_ms: int
+    soak_seconds: float
+    soak_rate: int
     limit_seconds: float
     """After this long a worker that is slow at a row is told to stop; what it did until then counts."""
 
@@ -51,6 +60,14 @@ TINY: Final = Sizes(
     glances=3,
     peers=100,
     procrastinate=20,
+    backlog=(200, 1_000),
+    claims=10,
+    idle_seconds=2,
+    idle_workers=2,
+    mixed=1_000,
+    long_ms=300,
+    soak_seconds=3,
+    soak_rate=100,
     limit_seconds=2,
 )
 """For the test that keeps this program working; its figures mean nothing."""
@@ -74,6 +91,14 @@ SMALL: Final = Sizes(
     glances=50,
     peers=50_000,
     procrastinate=1_000,
+    backlog=(10_000, 1_000_000),
+    claims=500,
+    idle_seconds=20,
+    idle_workers=20,
+    mixed=60_000,
+    long_ms=3_000,
+    soak_seconds=60,
+    soak_rate=1_000,
     limit_seconds=5,
 )
 
@@ -96,6 +121,14 @@ FULL: Final = Sizes(
     glances=200,
     peers=100_000,
     procrastinate=5_000,
+    backlog=(10_000, 1_000_000, 10_000_000),
+    claims=2_000,
+    idle_seconds=60,
+    idle_workers=100,
+    mixed=200_000,
+    long_ms=30_000,
+    soak_seconds=600,
+    soak_rate=1_000,
     limit_seconds=15,
 )
 

@@ -7,12 +7,14 @@ from typing import Final
 
 from bench.frame import Row
 from bench.measure import Bench
-from bench.rows import add_from, bulk_add, drain, footprint, latency, looking, peers, queues, start
+from bench.rows import add_from, bulk_add, drain, footprint, hard, latency, looking, mixed, peers, queues, start
 
 MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     drain.rows,
     latency.rows,
     queues.rows,
+    hard.rows,
+    mixed.rows,
     bulk_add.rows,
     add_from.rows,
     footprint.rows,
