@@ -7,7 +7,7 @@ from typing import Final
 
 from bench.frame import Row
 from bench.measure import Bench
-from bench.rows import add_from, bulk_add, drain, footprint, hard, latency, looking, mixed, peers, queues, start
+from bench.rows import add_from, bulk_add, drain, footprint, hard, latency, looking, mixed, peers, processes, queues, start
 
 MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     drain.rows,
@@ -19,6 +19,7 @@ MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     add_from.rows,
     footprint.rows,
     start.rows,
+    processes.rows,
     looking.rows,
     peers.rows,
 )
