@@ -364,6 +364,7 @@ class DemoSource:
         self.acts: list[Act] = []
         self.announced = 0
         self.closed = False
+        self.is_busy = False
         self.bell = threading.Condition()  # guards announced and trouble where the ear waits for them
         self._read_only = read_only
         self._lock = threading.Lock()  # guards the queue: the reader and the actor are two threads
@@ -557,14 +558,7 @@ class DemoSource:
                 case acts.Restore():
                     return Result(done=tuple(str(queue.insert(**_again(job)).id) for job in act.jobs))
                 case acts.Add():
-                    spec = act.spec
-                    job = queue.insert(
-                        task_identifier=spec.task,
-                        queue_name=spec.queue_name,
-                        key=spec.job_key,
-                        priority=spec.priority or 0,
-                    )
-                    return Result(done=(str(job.id),))
+                    return Result(done=(str(queue.insert(**_specified(act.spec)).id),))
                 case acts.Unlock():
                     return Result(done=tuple(_freed(queue, act.workers)))
                 case acts.Sweep():
@@ -587,12 +581,21 @@ class DemoSource:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _queue(self) -> _Borrowed:
-        self._cancelled.clear()
-        if self.delay and self._cancelled.wait(self.delay):
-            raise StatementTimeoutError("the database could not finish the statement now: cancelled")
+        self._last()
         if self.trouble is not None:
             raise self.trouble
         return _Borrowed(self._lock, self.queue, self.clock)
+
+    def _last(self) -> None:
+        """Take the time we were told to take, or until somebody cancels it."""
+        if not self.delay:
+            return
+        self._cancelled.clear()
+        self.is_busy = True
+        cancelled = self._cancelled.wait(self.delay)
+        self.is_busy = False
+        if cancelled:
+            raise StatementTimeoutError("the database could not finish the statement now: cancelled")
 
     def _workers(self, queue: DemoQueue) -> list[WorkerInfo]:
         jobs = Counter(job.locked_by for job in queue.jobs.values())

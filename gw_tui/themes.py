@@ -27,7 +27,7 @@ DARK: Final = Theme(
     foreground="#D8DEE6",
     background="#101418",
     surface="#101418",
-    panel="#1B2229",
+    panel="#191F26",
     dark=True,
     variables={
         **_states(ready="#5AB0FF", running="#FFF3A0", scheduled="#7F8894", failed="#F0682F"),
@@ -51,10 +51,10 @@ LIGHT: Final = Theme(
     foreground="#1A1D21",
     background="#FFFFFF",
     surface="#FFFFFF",
-    panel="#EEF1F4",
+    panel="#F7F8FA",
     dark=False,
     variables={
-        **_states(ready="#1F78B4", running="#3D2B00", scheduled="#70757A", failed="#C2410C"),
+        **_states(ready="#1C72AC", running="#3D2B00", scheduled="#6C7176", failed="#C2410C"),
         "quiet": "#5F666E",
         "line": "#B4BBC3",
         "cursor": "#CFE3F5",

@@ -1,0 +1,137 @@
+"""What needs attention, rule by rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gw_core import Count, Finding, Glance, HeldQueue, JobState, Quality, Verdict, crontab_item
+from gw_tui.attention import GROWING_FOR, Grade, Known, Worry, worries
+from gw_tui.demo import START, DemoSource, FixedClock
+from gw_tui.source import Crontabs
+
+CALM = DemoSource(FixedClock(), jobs=60)
+
+
+def quiet_glance() -> Glance:
+    """Return a glance at a queue where all is well."""
+    glance = CALM.glance()
+    workers = [worker for worker in glance.workers if worker.has_heartbeat and not worker.is_stale]
+    heads = [replace(head, oldest_due_at=None, ready=Count(0)) for head in glance.heads]
+    counters = replace(glance.counters, dead_rows=0)
+    return replace(glance, workers=workers, heads=heads, held_queues=(), counters=counters)
+
+
+def with_backlog(glance: Glance, age: timedelta) -> Glance:
+    head = replace(glance.heads[0], oldest_due_at=glance.at - age, ready=Count(60))
+    return replace(glance, heads=[head, *glance.heads[1:]])
+
+
+def found(glance: Glance, **more: object) -> list[Worry]:
+    return worries(Known(glance=glance, **more))
+
+
+def test_a_quiet_queue_worries_nobody() -> None:
+    assert found(quiet_glance()) == []
+
+
+def test_silent_workers_come_first_with_the_jobs_they_hold() -> None:
+    glance = DemoSource(FixedClock()).glance()
+
+    worst = found(glance)[0]
+
+    assert (worst.grade, worst.place) == (Grade.BAD, "workers")
+    assert worst.what == "1 worker gone silent, 3 jobs locked"
+    assert worst.age == timedelta(minutes=9, seconds=4)
+
+
+def test_a_queue_held_for_long_is_named() -> None:
+    held = HeldQueue(name="imports", held_by="w1", held_at=START - timedelta(minutes=16))
+    fresh = HeldQueue(name="mail", held_by="w1", held_at=START - timedelta(minutes=14))
+
+    (worry,) = found(replace(quiet_glance(), held_queues=(fresh, held)))
+
+    assert (worry.what, worry.place, worry.filter) == ("queue imports held by w1", "queues", "imports")
+
+
+def test_a_long_wait_says_how_long_the_rest_takes() -> None:
+    (worry,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)), done=2.0)
+
+    assert (worry.grade, worry.place, worry.filter) == (Grade.DOUBTFUL, "jobs", "state:ready")
+    assert worry.what == "oldest ready job (resize_image), ~30s to drain"
+
+
+def test_a_short_wait_is_nothing() -> None:
+    assert found(with_backlog(quiet_glance(), timedelta(minutes=4))) == []
+
+
+def test_a_backlog_that_only_grows_older_is_bad() -> None:
+    glance = with_backlog(quiet_glance(), timedelta(minutes=6))
+    growing = [float(second + 300) for second in range(GROWING_FOR)]
+
+    assert found(glance, ages=growing)[0].what == "backlog grows older (resize_image)"
+    assert found(glance, ages=[*growing[:-1], 10.0])[0].grade is Grade.DOUBTFUL
+    assert found(glance, ages=[None] * 30 + growing[:30])[0].grade is Grade.DOUBTFUL
+
+
+def test_waiting_jobs_without_workers_are_bad() -> None:
+    (worry,) = found(replace(with_backlog(quiet_glance(), timedelta(minutes=6)), workers=()))
+
+    assert (worry.grade, worry.what) == (Grade.BAD, "jobs wait and nobody works (resize_image)")
+
+
+@pytest.mark.parametrize(("failed", "total", "is_worry"), [(10, 40, True), (9, 10, False), (10, 51, False)])
+def test_a_task_that_fails_often_is_named(failed: int, total: int, is_worry: bool) -> None:
+    states = {JobState.FAILED: Count(failed, Quality.ESTIMATE), JobState.READY: Count(total - failed)}
+    statistics = replace(CALM.statistics(), tasks={"mail": states})
+
+    names = [worry.filter for worry in found(quiet_glance(), statistics=statistics)]
+
+    assert names == (["state:failed task:mail"] if is_worry else [])
+
+
+@pytest.mark.parametrize(("seconds", "is_worry"), [(60, False), (100, True)])
+def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_worry: bool) -> None:
+    at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)
+    crontabs = Crontabs(known=CALM.crontabs().known, items=[crontab_item("30 14 * * *", "sync_customer")])
+    known = [replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
+
+    named = [worry.what for worry in found(replace(quiet_glance(), at=at), crontabs=known, items=crontabs.items)]
+
+    assert named == (["sync_customer missed 14:30"] if is_worry else [])
+
+
+def test_hidden_rows_standbys_deafness_and_unseen_parts_are_told() -> None:
+    glance = quiet_glance()
+    changed = replace(
+        glance,
+        schema=replace(glance.schema, rows_hidden=True),
+        server=replace(glance.server, in_recovery=True),
+        unseen=(("heads", "too slow"),),
+    )
+
+    assert [worry.what for worry in found(changed, hears=False)] == [
+        "row security hides jobs from app",
+        "the server follows another: nothing can be changed here",
+        "announcements are not heard: polling only",
+        "heads not seen: too slow",
+    ]
+
+
+def test_dead_rows_that_pile_up_are_told() -> None:
+    glance = quiet_glance()
+    counters = replace(glance.counters, live_rows=1_000, dead_rows=20_000, last_vacuum_at=None)
+
+    assert found(replace(glance, counters=counters))[0].what == "20.0k dead rows wait for vacuum"
+
+
+def test_the_doctor_is_heard_where_nothing_fresher_is_known() -> None:
+    findings = [
+        Finding("indexes", Verdict.WRONG, "index x is invalid"),
+        Finding("vacuum", Verdict.NOTE, "later"),
+        Finding("locks", Verdict.WRONG, "known better here"),
+    ]
+
+    assert [worry.what for worry in found(quiet_glance(), findings=findings)] == ["indexes: index x is invalid"]

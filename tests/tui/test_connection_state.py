@@ -1,0 +1,84 @@
+"""How the console stands with its database, from what was heard and the moment."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from gw_tui.connection_state import (
+    LEAST_WAIT,
+    LONGEST_WAIT,
+    ConnectionState,
+    Phase,
+    Trouble,
+    wait_before,
+)
+
+NEW = ConnectionState()
+HEARD = NEW.heard(100.0)
+LOST = HEARD.lost(101.0, Trouble.LOST, "the server went away", retry_in=4.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "now", "phase"),
+    [
+        pytest.param(NEW, 5.0, Phase.CONNECTING, id="nothing heard yet"),
+        pytest.param(HEARD, 100.5, Phase.LIVE, id="just heard"),
+        pytest.param(HEARD, 103.0, Phase.LIVE, id="three periods ago"),
+        pytest.param(HEARD, 103.1, Phase.STALE, id="more than three periods ago"),
+        pytest.param(HEARD.heard(104.0), 104.0, Phase.LIVE, id="heard after it was stale"),
+        pytest.param(LOST, 102.0, Phase.DOWN, id="lost"),
+        pytest.param(LOST.trying(), 105.0, Phase.RETRYING, id="a try under way"),
+        pytest.param(
+            LOST.trying().lost(106.0, Trouble.LOST, "again", retry_in=1.0), 106.0, Phase.DOWN, id="a try in vain"
+        ),
+        pytest.param(LOST.trying().heard(107.0), 107.0, Phase.LIVE, id="back"),
+        pytest.param(
+            NEW.lost(1.0, Trouble.LOST, "refused", retry_in=1.0), 1.0, Phase.DOWN, id="never there to begin with"
+        ),
+        pytest.param(NEW.lost(1.0, Trouble.REFUSED, "password", retry_in=None), 900.0, Phase.REFUSED, id="not let in"),
+        pytest.param(
+            NEW.lost(1.0, Trouble.FORBIDDEN, "no right", retry_in=2.0), 1.0, Phase.REFUSED, id="without a right"
+        ),
+        pytest.param(
+            HEARD.lost(101.0, Trouble.NO_SCHEMA, "none", retry_in=2.0).trying(), 103.0, Phase.NO_SCHEMA, id="no schema"
+        ),
+        pytest.param(HEARD.lost(101.0, Trouble.FAULT, "?", retry_in=2.0), 101.0, Phase.DOWN, id="a fault of ours"),
+    ],
+)
+def test_what_was_heard_says_how_things_stand(state: ConnectionState, now: float, phase: Phase) -> None:
+    assert state.phase(now, period=1.0) is phase
+
+
+def test_a_longer_period_makes_stale_later() -> None:
+    assert HEARD.phase(120.0, period=10.0) is Phase.LIVE
+
+
+def test_the_next_try_is_counted_down_and_tries_are_counted() -> None:
+    twice = LOST.trying().lost(105.0, Trouble.LOST, "still", retry_in=8.0)
+
+    assert LOST.next_try_in(103.0) == 2.0
+    assert LOST.next_try_in(999.0) == 0.0
+    assert LOST.trying().next_try_in(103.0) is None
+    assert (LOST.attempt, twice.attempt) == (1, 2)
+    assert twice.lost_at == 101.0
+    assert twice.heard(110.0).attempt == 0
+
+
+def test_silence_is_counted_from_the_last_answer() -> None:
+    assert NEW.silent_for(50.0) is None
+    assert LOST.silent_for(109.0) == 9.0
+
+
+@given(attempt=st.integers(0, 10_000), chance=st.floats(0, 1))
+def test_waits_grow_to_a_bound_and_are_spread(attempt: int, chance: float) -> None:
+    wait = wait_before(attempt, chance)
+
+    assert LEAST_WAIT <= wait <= LONGEST_WAIT
+    assert wait <= wait_before(attempt + 1, chance) or wait_before(attempt + 1, chance) == LONGEST_WAIT * chance
+
+
+@pytest.mark.parametrize("trouble", list(Trouble))
+def test_only_what_ends_everything_breaks_off(trouble: Trouble) -> None:
+    assert trouble.breaks_off == (trouble in (Trouble.LOST, Trouble.REFUSED, Trouble.NO_SCHEMA))
+    assert not (trouble.breaks_off and trouble.is_passing)

@@ -1,0 +1,97 @@
+"""The made-up queue: lives the same way each time, answers like a real one, and does what acts say."""
+
+from __future__ import annotations
+
+import pytest
+
+from gw_core import JobFilter, JobSpec, JobState, NameKind, Seen
+from gw_tui import acts
+from gw_tui.demo import DemoSource, FixedClock
+
+
+def lived(seconds: int) -> DemoSource:
+    """Return a queue that has lived for a while."""
+    clock = FixedClock()
+    source = DemoSource(clock)
+    clock.advance(seconds)
+    source.glance()
+    return source
+
+
+def test_it_lives_the_same_way_each_time() -> None:
+    assert lived(60).queue.jobs == lived(60).queue.jobs
+    assert lived(60).queue.jobs != lived(61).queue.jobs
+
+
+def test_it_stands_still_with_its_clock() -> None:
+    source = DemoSource()
+
+    assert source.glance() == source.glance()
+
+
+def test_all_states_are_there_and_the_numbers_agree() -> None:
+    source = lived(30)
+    glance, statistics = source.glance(), source.statistics()
+
+    assert all(count.value for count in statistics.states.values())
+    assert statistics.states[JobState.READY].value == glance.ready.value
+    assert statistics.states[JobState.RUNNING] == glance.running
+    assert sum(worker.jobs for worker in source.workers()) == glance.running.value
+    assert any(worker.is_stale for worker in glance.workers)
+
+
+@pytest.mark.parametrize("state", [None, *JobState])
+def test_pages_hold_every_job_once(state: JobState | None) -> None:
+    source = lived(10)
+    wanted = JobFilter(state=state)
+    seen, after = [], None
+    while True:
+        page = source.page(wanted, after=after, limit=37)
+        seen += [each.job.id for each in page.jobs]
+        if (after := page.after) is None:
+            break
+
+    assert len(seen) == len(set(seen))
+    assert set(seen) == {each.job.id for each in source.queue.states() if state in (None, each.state)}
+
+
+def seen_of(source: DemoSource, state: JobState) -> list[Seen]:
+    return [Seen.of(each.job) for each in source.page(JobFilter(state=state), with_payload=True).jobs]
+
+
+def test_acts_do_what_they_say_and_leave_alone_what_has_changed() -> None:
+    source = lived(5)
+    failed, ready = seen_of(source, JobState.FAILED), seen_of(source, JobState.READY)
+    running = seen_of(source, JobState.RUNNING)[0]
+
+    retried = source.act(acts.Retry(jobs=[failed[0], running]))
+    again = source.act(acts.Retry(jobs=[failed[0]]))
+    removed = source.act(acts.Remove(jobs=[ready[0]]))
+    restored = source.act(acts.Restore(jobs=removed.removed))
+
+    assert retried.done == (str(failed[0].id),)
+    assert [each.why for each in retried.omitted] == [f"locked by {running.locked_by}"]
+    assert "attempts" in again.omitted[0].why
+    assert source.job(ready[0].id) is None
+    assert source.job(int(restored.done[0])) is not None
+
+
+def test_a_sweep_says_first_and_does_then() -> None:
+    source = lived(0)
+    stale = [worker.id for worker in source.workers() if worker.is_stale]
+
+    said = source.act(acts.Sweep(dry_run=True))
+    assert [worker.id for worker in source.workers() if worker.is_stale] == stale
+    done = source.act(acts.Sweep())
+
+    assert list(said.done) == list(done.done) == stale
+    assert not any(worker.is_stale for worker in source.workers())
+
+
+def test_added_jobs_and_names_are_there() -> None:
+    source = lived(0)
+    (number,) = source.act(acts.Add(spec=JobSpec(task="mail", queue_name="q", payload={"a": 1}))).done
+
+    assert source.job(int(number)).job.payload == '{"a":1}'
+    assert "q" in source.names(NameKind.QUEUES)
+    assert "q" in [queue.name for queue in source.queues()]

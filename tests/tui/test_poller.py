@@ -1,0 +1,406 @@
+"""The threads that ask: paces, duty, troubles and generations, turn by turn; and that they end in time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+from support import wait_until
+from textual.message import Message
+
+from gw_core import (
+    AuthenticationError,
+    DatabaseUnavailableError,
+    LockTimeoutError,
+    PermissionDeniedError,
+    SchemaMissingError,
+    Seen,
+    StatementTimeoutError,
+)
+from gw_tui.acts import Fail, Retry
+from gw_tui.connection_state import Trouble
+from gw_tui.demo import DemoSource
+from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying
+from gw_tui.poller import BLURRED, FORBIDDEN_AGAIN, PARTING, SHARE, UNTIL_WOKEN, Actor, Listener, Poller, Reader
+from gw_tui.source import Question, Source, judged
+
+GONE = DatabaseUnavailableError("the database is not available: gone")
+
+
+@dataclass(frozen=True)
+class HowMany(Question):
+    """Counts queues."""
+
+    number: int = 0
+
+    def ask(self, source: Source) -> object:
+        return len(source.queues())
+
+
+@dataclass(frozen=True)
+class Seldom(HowMany):
+    """The same, now and then."""
+
+    every: ClassVar[timedelta | None] = timedelta(seconds=5)
+
+
+class Room:
+    """A reader whose clock the test turns, on a source that takes as long and fails as the test says."""
+
+    def __init__(self, *, period: float = 1.0) -> None:
+        self.now = 1_000.0
+        self.takes = 0.002
+        self.source = DemoSource()
+        self.posted: list[Message] = []
+        self.reader = Reader(self.source, self.posted.append, period=period, clock=lambda: self.now, chance=lambda: 0.5)
+        glance, queues = self.source.glance, self.source.queues
+        self.source.glance = self._lasting(glance)
+        self.source.queues = self._lasting(queues)
+
+    def _lasting(self, look: Callable[..., object]) -> Callable[..., object]:
+        def lasting(*arguments: object) -> object:
+            self.now += self.takes
+            return look(*arguments)
+
+        return lasting
+
+    def turn(self) -> float:
+        self.posted.clear()
+        return self.reader.turn()
+
+    def rest(self) -> list[str]:
+        """Let the time pass that the last turn asked for, and return what the next one says."""
+        self.now += self.turn()
+        self.turn()
+        return self.kinds
+
+    @property
+    def kinds(self) -> list[str]:
+        return [type(each).__name__ for each in self.posted]
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+# -- paces -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_brings_the_glance_and_the_answer(room: Room) -> None:
+    room.reader.ask(HowMany(), 1)
+
+    rest = room.turn()
+
+    assert room.kinds == ["Heard", "Answered"]
+    assert 0.9 < rest <= 1.0
+
+
+def test_nothing_is_asked_before_it_is_due(room: Room) -> None:
+    room.reader.ask(HowMany(), 1)
+    room.turn()
+    room.now += 0.5
+
+    room.turn()
+
+    assert room.kinds == []
+
+
+def test_a_seldom_question_is_asked_seldom(room: Room) -> None:
+    room.reader.ask(Seldom(), 1)
+    room.turn()
+    answers = 0
+    for _ in range(10):
+        room.now += 1.01
+        room.turn()
+        answers += room.kinds.count("Answered")
+
+    assert answers == 2
+
+
+@pytest.mark.parametrize("takes", [0.001, 0.02, 0.1, 0.4])
+def test_the_console_never_takes_more_than_a_twentieth_of_the_time(room: Room, takes: float) -> None:
+    room.takes = takes
+    room.reader.ask(HowMany(), 1)
+    began, busy = room.now, 0.0
+    for _ in range(30):
+        before = room.now
+        rest = room.turn()
+        busy += room.now - before
+        room.now += rest
+
+    assert busy / (room.now - began) <= 0.05 + 2 * takes / (room.now - began)
+
+
+def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) -> None:
+    room.takes = 0.4
+    room.reader.ask(HowMany(1), 1)
+    room.turn()
+    room.reader.ask(HowMany(2), 2)
+
+    room.turn()
+
+    assert [each.generation for each in room.posted if isinstance(each, Answered)] == [2]
+
+
+def test_a_longer_period_looks_less_often(room: Room) -> None:
+    room.reader.pace(BLURRED)
+
+    assert room.turn() > BLURRED - 0.5
+
+
+def test_an_announcement_lets_look_at_once(room: Room) -> None:
+    room.turn()
+    room.reader.nudge()
+
+    room.turn()
+
+    assert room.kinds == ["Heard"]
+
+
+# -- troubles ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_database_is_tried_again_at_growing_intervals(room: Room) -> None:
+    room.source.go_down(GONE)
+    waits = []
+    for _ in range(10):
+        rest = room.turn()
+        (lost,) = [each for each in room.posted if isinstance(each, Lost)]
+        waits.append(lost.retry_in)
+        room.now += rest
+
+    assert waits[:4] == [0.5, 1.0, 2.0, 4.0]
+    assert waits[-1] == 15.0
+
+
+def test_nothing_is_tried_before_its_time_and_every_try_is_told(room: Room) -> None:
+    room.source.go_down(GONE)
+    room.turn()
+
+    assert room.turn() > 0
+    assert room.kinds == []
+    assert room.rest() == ["Trying", "Lost"]
+
+
+def test_hurrying_tries_at_once_and_all_is_well_again_without_a_key(room: Room) -> None:
+    room.reader.ask(HowMany(), 1)
+    room.turn()
+    room.source.go_down(GONE)
+    room.reader.hurry()
+    room.turn()
+    room.source.come_back()
+    room.reader.hurry()
+
+    room.turn()
+
+    assert room.kinds == ["Trying", "Heard", "Answered"]
+
+
+def test_who_is_refused_waits_for_a_hand(room: Room) -> None:
+    room.source.go_down(AuthenticationError("the server refused the connection: password"))
+
+    assert room.turn() == pytest.approx(UNTIL_WOKEN)
+    assert [each.retry_in for each in room.posted if isinstance(each, Lost)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("error", "trouble"),
+    [
+        pytest.param(StatementTimeoutError("too long"), Trouble.SLOW, id="slow"),
+        pytest.param(LockTimeoutError("locked"), Trouble.LOCKED, id="locked"),
+        pytest.param(PermissionDeniedError("no right"), Trouble.FORBIDDEN, id="forbidden"),
+        pytest.param(SchemaMissingError("none"), Trouble.NO_SCHEMA, id="no schema"),
+        pytest.param(GONE, Trouble.LOST, id="lost"),
+        pytest.param(AuthenticationError('database "x" does not exist'), Trouble.LOST, id="no database yet"),
+        pytest.param(AuthenticationError('role "x" does not exist'), Trouble.REFUSED, id="no such role"),
+        pytest.param(ZeroDivisionError("by zero"), Trouble.FAULT, id="our own fault"),
+    ],
+)
+def test_every_error_is_one_kind_of_trouble(error: Exception, trouble: Trouble) -> None:
+    assert judged(error)[0] is trouble
+
+
+def test_a_slow_question_is_asked_half_as_often_and_hinders_nothing_else(room: Room) -> None:
+    def slow(*_: object, **__: object) -> object:
+        raise StatementTimeoutError("too long")
+
+    room.source.queues = slow
+    room.reader.ask(HowMany(), 1)
+    room.turn()
+    assert room.kinds == ["Heard", "Hindered"]
+
+    found = []
+    for _ in range(20):
+        room.now += 1.01
+        room.turn()
+        found += room.kinds
+    assert found.count("Heard") == 20
+    assert found.count("Hindered") == 3
+
+
+def test_a_question_without_a_right_is_asked_rarely(room: Room) -> None:
+    def forbidden(*_: object, **__: object) -> object:
+        raise PermissionDeniedError("no right")
+
+    room.source.queues = forbidden
+    room.reader.ask(HowMany(), 1)
+    room.turn()
+    room.now += FORBIDDEN_AGAIN - 1
+    room.turn()
+    assert room.kinds == ["Heard"]
+
+    room.now += 2
+    room.turn()
+    assert "Hindered" in room.kinds
+
+
+def test_a_glance_that_is_only_slow_is_no_loss(room: Room) -> None:
+    room.source.go_down(StatementTimeoutError("too long"))
+
+    room.turn()
+
+    assert room.kinds == ["Hindered"]
+
+
+def test_a_fault_of_ours_does_not_end_the_thread(room: Room) -> None:
+    room.source.go_down(ZeroDivisionError("division by zero"))
+
+    room.turn()
+
+    (lost,) = [each for each in room.posted if isinstance(each, Lost)]
+    assert (lost.trouble, lost.sentence) == (Trouble.FAULT, "ZeroDivisionError: division by zero")
+
+
+# -- with threads ------------------------------------------------------------------------------------------------------
+
+
+class Post:
+    """Takes what is posted from any thread."""
+
+    def __init__(self) -> None:
+        self.posted: list[Message] = []
+
+    def __call__(self, message: Message) -> None:
+        self.posted.append(message)
+
+    def find(self, kind: type[Message]) -> list[Message]:
+        return [each for each in self.posted if isinstance(each, kind)]
+
+
+@pytest.fixture
+def post() -> Post:
+    return Post()
+
+
+@pytest.fixture
+def source() -> DemoSource:
+    return DemoSource()
+
+
+@pytest.fixture
+def poller(source: DemoSource, post: Post) -> Iterator[Poller]:
+    poller = Poller(source, post, period=0.05)
+    poller.start()
+    yield poller
+    poller.stop()
+
+
+def names() -> set[str]:
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("gw-tui")}
+
+
+def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: DemoSource, post: Post) -> None:
+    reader = Reader(source, post, period=30.0)
+    reader.start()
+    wait_until(lambda: post.find(Heard))
+    source.delay = 60.0
+    reader.ask(HowMany(1), 1)
+    wait_until(lambda: reader._busy_with == 1)
+    source.delay = 0.0
+
+    reader.ask(HowMany(2), 2)
+
+    wait_until(lambda: post.find(Answered))
+    assert [each.generation for each in post.find(Answered)] == [2]
+    assert not post.find(Hindered)
+    assert reader.stop()
+
+
+def test_announcements_are_gathered_and_let_look(source: DemoSource, post: Post, poller: Poller) -> None:
+    wait_until(lambda: post.find(Heard))
+    poller.listener.reached()
+    wait_until(lambda: post.find(Hearing))
+    source.announce(3)
+    source.announce(4)
+
+    wait_until(lambda: post.find(Announced))
+
+    assert sum(each.jobs for each in post.find(Announced)) == 7
+
+
+def test_a_deaf_listener_hears_again_when_the_database_is_back(source: DemoSource, post: Post) -> None:
+    listener = Listener(source, post, lambda: None)
+    listener.start()
+    listener.reached()
+    wait_until(lambda: post.find(Hearing))
+    source.go_down(GONE)
+    wait_until(lambda: len(post.find(Hearing)) == 2)
+    source.come_back()
+    listener.reached()
+    wait_until(lambda: len(post.find(Hearing)) == 3)
+
+    assert [each.hears for each in post.find(Hearing)] == [True, False, True]
+    assert listener.stop()
+
+
+def test_acts_are_answered_one_after_the_other(source: DemoSource, post: Post) -> None:
+    actor = Actor(source, post)
+    job = next(each for each in source.queue.states() if each.state == "failed").job
+    missing = Fail(jobs=[Seen(id=1, revision=0, attempts=0, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)])
+
+    actor.turn(Retry(jobs=[Seen.of(job)]))
+    actor.turn(missing)
+    source.go_down(GONE)
+    actor.turn(missing)
+
+    done, omitted, failed = post.find(Acted)
+    assert done.result.done == (str(job.id),)
+    assert omitted.result.omitted[0].why == "gone"
+    assert failed.trouble is Trouble.LOST
+
+
+def test_leaving_waits_for_nobody(source: DemoSource, post: Post) -> None:
+    poller = Poller(source, post, period=0.05)
+    poller.start()
+    wait_until(lambda: post.find(Heard))
+    source.delay = 60.0
+    poller.reader.hurry()
+    wait_until(lambda: source.is_busy)
+    began = time.monotonic()
+
+    poller.stop()
+
+    assert time.monotonic() - began < PARTING + 0.5
+    assert source.closed
+    wait_until(lambda: not names())
+
+
+def test_a_try_is_told_before_it_is_made(source: DemoSource, post: Post) -> None:
+    source.go_down(GONE)
+    reader = Reader(source, post, chance=lambda: 0.0)
+    reader.start()
+
+    wait_until(lambda: len(post.find(Lost)) >= 2)
+
+    assert isinstance(post.posted[1], Trying)
+    assert reader.stop()
+
+
+def test_the_share_leaves_room_for_two_lanes() -> None:
+    assert 2 / SHARE <= 0.05

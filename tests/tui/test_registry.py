@@ -1,0 +1,93 @@
+"""The table of commands: complete, without clashes, and what everything else is made of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gw_tui.registry import BY_ID, COMMANDS, JOB, PLACE_OF, PLACES, Danger, Need, Situation, known_on, with_keys
+
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "console.md"
+IDLE = Situation(is_live=True)
+
+
+def test_every_command_explains_itself() -> None:
+    assert len(BY_ID) == len(COMMANDS)
+    for command in COMMANDS:
+        assert command.keys, command.id
+        assert command.label[0].isupper(), command.id
+        assert command.help[0].isupper(), command.id
+        assert command.help.endswith("."), command.id
+        assert command.screens <= {*PLACE_OF, JOB}, command.id
+
+
+@pytest.mark.parametrize("screen", [*PLACE_OF, JOB])
+def test_no_key_means_two_things_on_a_screen(screen: str) -> None:
+    keys = [key for command in known_on(screen) for key in command.keys if command.id != "reconnect"]
+
+    assert len(keys) == len(set(keys))
+
+
+def test_every_place_is_reached_by_its_number() -> None:
+    assert [place.key for place in PLACES] == [str(number) for number in range(1, len(PLACES) + 1)]
+    assert all(BY_ID[f"go_{place.id}"].keys == (place.key,) for place in PLACES)
+
+
+def test_the_manual_names_every_screen_with_its_key_and_words() -> None:
+    page = PAGE.read_text("utf-8")
+
+    assert re.findall(r"^\| `(\d)` \| (\w+) \| (.+) \|$", page, re.MULTILINE) == [
+        (place.key, place.title, place.help) for place in PLACES
+    ]
+
+
+# -- when a command is possible ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [each.id for each in COMMANDS if each.danger is not Danger.NONE])
+def test_acts_wait_while_the_database_is_away_and_are_not_offered_read_only(name: str) -> None:
+    command = BY_ID[name]
+
+    assert command.possible(Situation(is_live=True, has_row=True)) is True
+    assert command.possible(Situation(is_live=False, has_row=True)) is None
+    assert command.possible(Situation(is_live=True, is_read_only=True, has_row=True)) is False
+
+
+@pytest.mark.parametrize("name", [each.id for each in COMMANDS if each.needs is Need.ROW])
+def test_what_needs_a_row_waits_for_one(name: str) -> None:
+    assert BY_ID[name].possible(IDLE) is None
+
+
+def test_trying_again_is_offered_only_in_trouble() -> None:
+    assert BY_ID["reconnect"].possible(IDLE) is False
+    assert BY_ID["reconnect"].possible(Situation(is_live=False, is_down=True)) is True
+
+
+def test_waiting_changes_are_offered_when_there_are_any() -> None:
+    assert BY_ID["changes"].possible(IDLE) is False
+    assert BY_ID["changes"].possible(Situation(has_changes=True)) is True
+
+
+# -- keys of one's own -------------------------------------------------------------------------------------------------
+
+
+def test_a_command_can_have_other_keys() -> None:
+    keys = with_keys({"quit": "Q ctrl+c"})
+
+    assert keys["quit"] == ("Q", "ctrl+c")
+    assert keys["help"] == BY_ID["help"].keys
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        pytest.param({"explode": "e"}, "no command 'explode'; known are go_overview", id="no such command"),
+        pytest.param({"fail": "r"}, "'r' would mean both retry and fail on the screen jobs", id="taken on one screen"),
+        pytest.param({"quit": "?"}, "'?' would mean both help and quit", id="taken everywhere"),
+    ],
+)
+def test_keys_that_cannot_be_are_refused(chosen: dict[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        with_keys(chosen)
