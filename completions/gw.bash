@@ -27,7 +27,7 @@ _gw_flags() {
         "gw sweep") echo "--dry-run --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw migrate") echo "--plan --sql --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw config show") echo "--json --config --connection --schema --debug --help" ;;
-        "gw init") echo "--embedded --json --debug --help" ;;
+        "gw init") echo "--embedded --no-embedded --json --debug --help" ;;
         "gw dev") echo "--connection --schema --tasks --app --jobs --crontab --log-level --pg-bin --config --debug --help" ;;
         "gw cleanup") echo "--keep --tasks --app --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw doctor") echo "--json --connection --schema --prepared-statements --no-prepared-statements --pg-bin --config --debug --help" ;;

@@ -300,7 +300,7 @@ complete -c gw -n '__fish_seen_subcommand_from config; and __fish_seen_subcomman
 complete -c gw -n '__fish_seen_subcommand_from config; and __fish_seen_subcommand_from show' -l config -s C -r -F -d 'The configuration file, instead of the nearest gw.toml or pyproject.toml with [tool.gw].'
 complete -c gw -n '__fish_seen_subcommand_from config; and __fish_seen_subcommand_from show' -l connection -s c -r -d 'The database: postgres://…, a libpq string, or embedded: for a PostgreSQL run for you.'
 complete -c gw -n '__fish_seen_subcommand_from config; and __fish_seen_subcommand_from show' -l schema -s s -r -d 'The schema the queue lives in.'
-complete -c gw -n '__fish_seen_subcommand_from init' -l embedded -d 'Let the configuration name embedded: as the database.'
+complete -c gw -n '__fish_seen_subcommand_from init' -l embedded -l no-embedded -d 'Let the configuration name embedded: as the database, as it does where the environment names none.'
 complete -c gw -n '__fish_seen_subcommand_from init' -l json -d 'Write JSON with stable keys.'
 complete -c gw -n '__fish_seen_subcommand_from init' -F
 complete -c gw -n '__fish_seen_subcommand_from dev' -l connection -s c -r -d 'The database: postgres://…, a libpq string, or embedded: for a PostgreSQL run for you.'

@@ -681,6 +681,11 @@ def naming_pg_variable(environment: Mapping[str, str]) -> str | None:
     return next((name for name in NAMING_PG_VARIABLES if environment.get(name)), None)
 
 
+def is_database_named(environment: Mapping[str, str]) -> bool:
+    """Tell whether the environment names a database."""
+    return any(environment.get(name) for name in (*CONNECTION.variables, *NAMING_PG_VARIABLES))
+
+
 def checked_file(file: ConfigFile | None) -> Mapping[str, object]:
     """Return the file's values by setting; raises `InvalidSettingError` for a key nobody knows or one given twice."""
     if file is None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gw_cli import configuration as c, diagnostics, options
 from gw_cli.commands import run as running
 from gw_cli.frame import command, new_app
 from gw_cli.session import configured
 from gw_core import InvalidInputError
 
-EMBEDDED = "embedded:"
+EMBEDDED: Final = "embedded:"
+CRASH_SEEN_AFTER: Final = "30s"
+"""Somebody waits at a keyboard for the jobs of a worker that was killed."""
 
 app = new_app()
 
@@ -27,7 +31,8 @@ def dev(
 ) -> int:
     """Run jobs while you write tasks, and read changed files again.
 
-    Where no database is named, PostgreSQL runs in .gw/postgres and ends with the last program that uses it.
+    Where no database is named, PostgreSQL runs in .gw/postgres and ends with the last program that uses it. Jobs of a
+    worker that crashed are given back after half a minute.
     """
     configuration = configured(
         config, connection=connection, schema=schema, tasks=tasks, app=registry, crontab=crontab, pg_bin=pg_bin
@@ -51,6 +56,8 @@ def dev(
         crontab=crontab,
         log_level=log_level,
         log_format="text",
+        recover=True,
+        sweep_threshold=None if configuration.origin(c.SWEEP_THRESHOLD).kind != "default" else CRASH_SEEN_AFTER,
         pg_bin=pg_bin,
         config=config,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from gw_cli import diagnostics, options, output
+from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.frame import command, new_app
 from gw_cli.text import visible
 from gw_core import InvalidInputError
@@ -28,7 +29,7 @@ CRONTAB: Final = """\
 CONFIG: Final = """\
 # Settings of gw; `gw config show` lists all of them and tells where each value comes from.
 
-# The database. `embedded:` is a PostgreSQL that gw runs for you in .gw/postgres; so is what `gw dev` uses by itself.
+# The database. `embedded:` is a PostgreSQL that gw runs for you in .gw/postgres, while something uses it.
 # Keep a connection with a password in the environment as DATABASE_URL, and not in this file.
 {connection}
 # How many jobs run at the same time.
@@ -46,8 +47,12 @@ app = new_app()
 def init(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where; without it, the current folder.")] = ".",
     embedded: Annotated[
-        bool, typer.Option("--embedded", help="Let the configuration name embedded: as the database.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--embedded/--no-embedded",
+            help="Let the configuration name embedded: as the database, as it does where the environment names none.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a folder for tasks, an example, a crontab and a configuration.
@@ -55,6 +60,8 @@ def init(
     A file that is there already is kept as it is.
     """
     root = Path(folder).expanduser()
+    if embedded is None:
+        embedded = not c.is_database_named(os.environ)
     files = {
         "tasks/hello.py": TASK,
         "crontab": CRONTAB,
@@ -64,6 +71,8 @@ def init(
     }
     rows = [{"path": str(root / name), "result": _make(root / name, text)} for name, text in files.items()]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    if embedded:
+        diagnostics.note("The database is embedded: — a PostgreSQL that gw runs for you; name another in gw.toml.")
     diagnostics.note('Next: gw dev, and in another terminal: gw add hello --payload \'{"name": "world"}\'')
 
 

@@ -136,7 +136,8 @@ def reasons(job: Job, state: JobState, around: Surroundings) -> tuple[Reason, ..
         case JobState.RUNNING:
             return tuple(_of_running(job, around))
         case JobState.FAILED:
-            tries = f"all {job.max_attempts} attempts are used up"
+            most = job.max_attempts
+            tries = "its only attempt is used up" if most == 1 else f"all {most} attempts are used up"
             return (Reason(Standing.FAILED, f"it failed for good: {tries}"),)
         case JobState.SCHEDULED:
             first = Reason(Standing.SCHEDULED, f"it is scheduled for later: {_in(job.run_at, around.now)}")

@@ -25,6 +25,20 @@ def test_what_a_first_run_needs_is_made(gw: Program, queue: Queue, tmp_path: Pat
     assert [gw("add", "hello").code, gw("run", "--once", "--strict").code, queue.ids()] == [0, 0, []]
 
 
+def test_where_no_database_is_named_the_embedded_one_is(
+    gw: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DATABASE_URL")
+
+    assert "The database is embedded:" in gw("init", "here").err
+    gw("init", "there", "--no-embedded")
+
+    assert [tomllib.loads((tmp_path / place / "gw.toml").read_text()) for place in ("here", "there")] == [
+        {"connection": "embedded:"},
+        {},
+    ]
+
+
 def test_the_crontab_s_example_is_one(gw: Program, tmp_path: Path) -> None:
     gw("init")
     (line,) = (each for each in (tmp_path / "crontab").read_text().splitlines() if "hello" in each)
@@ -81,13 +95,34 @@ def test_dev_runs_jobs_and_reads_changed_files_again(tmp_path: Path, database_ur
 
 
 @pytest.mark.acceptance
-def test_dev_brings_its_own_database(tmp_path: Path) -> None:
+def test_dev_brings_its_own_database_from_nothing_to_a_failed_job_retried(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.gw("init")
     with shell.started("dev") as running:
-        running.says("PostgreSQL runs in .gw/postgres")
-        running.says("hello")
-        assert shell.gw("add", "hello", "-p", json.dumps({"name": "you"}), "-c", "embedded:").code == 0
+        running.says("'hello'")
+        assert shell.gw("add", "hello", "-p", json.dumps({"name": "you"})).code == 0
         running.says("Hello, you")
+        shell.write("tasks/invoice.py", "def invoice(payload):\n    payload['amount']\n")
+        running.says("invoice")
+        shell.gw("add", "invoice", "--max-attempts", "1")
+        running.says("no attempt is left")
+        shown = shell.gw("show", "2")
+        assert "KeyError: 'amount'" in shown.out
+        assert "gw retry 2" in shown.err
+        shell.write("tasks/invoice.py", "def invoice(payload):\n    payload.get('amount')\n")
+        running.says("Read the tasks again")
+        assert shell.gw("retry", "2").code == 0
+        running.says("Completed task 2 (invoice")
+        running.send(signal.SIGINT)
+        running.end()
+
+
+@pytest.mark.acceptance
+def test_dev_says_that_it_runs_a_database_nobody_named(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.gw("init", "--no-embedded")
+    with shell.started("dev") as running:
+        running.says("PostgreSQL runs in .gw/postgres; from other terminals use --connection embedded:")
+        running.says("'hello'")
         running.send(signal.SIGINT)
         running.end()
