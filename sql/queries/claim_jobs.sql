@@ -8,6 +8,7 @@
 -- * Jobs of later are stepped over by asking for each priority that occurs (`levels`), instead of reading past them.
 -- * Rows long dead, which a transaction elsewhere keeps from being removed, are stepped over when the caller says for some
 --   priorities where the waiting jobs began last time (`known`); all others are read from their beginning (`fresh`).
+--   That finds queues; the jobs are then each queue's first, for one that was held for long has some before all others.
 -- * Jobs of held queues are read up to the first `reach` queued jobs (`near`). When those are used up, `walk` steps from
 --   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A walk that
 --   got tired is answered as a last row without an id, with the queue where the next claim can go on.
@@ -144,11 +145,42 @@ near_free_queues as materialized (
      and queues.is_available = true
 ),
 near_picks as materialized (
-  select places.id, places.job_queue_id, places.priority, places.run_at
-    from places
-   where places.place <= %(per_queue)s
-     and (places.job_queue_id in (select id from near_free_queues)) is true
-   order by places.priority, places.run_at, places.id
+  select *
+    from (
+           select places.id, places.job_queue_id, places.priority, places.run_at
+             from places
+            where %(queued_levels)s::int[] is null
+              and places.place <= %(per_queue)s
+              and (places.job_queue_id in (select id from near_free_queues)) is true
+           union all
+           (
+             select due.*
+               from (
+                      select places.job_queue_id
+                        from places
+                       where %(queued_levels)s::int[] is not null
+                         and places.place = 1
+                         and (places.job_queue_id in (select id from near_free_queues)) is true
+                       order by places.priority, places.run_at, places.id
+                    ) as free
+              cross join lateral (
+                      select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
+                        from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+                       where jobs.is_available = true
+                         and jobs.job_queue_id = free.job_queue_id
+                         and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
+                         and jobs.task_id = any(%(task_ids)s::int[])
+                         and (
+                           %(forbidden_flags)s::text[] is null
+                           or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true
+                         )
+                       order by jobs.priority, jobs.run_at, jobs.id
+                       limit %(per_queue)s
+                    ) as due
+              limit %(reach)s
+           )
+         ) as of_free_queues
+   order by priority, run_at, id
    limit %(limit)s
 ),
 walk (queue_id, steps) as (

@@ -321,3 +321,13 @@ def test_what_lies_long_before_the_jobs_found_last_waits_for_a_claim_from_the_be
 
     queue.store.look_everywhere()
     assert queue.claim_ids() == [late]
+
+
+@pytest.mark.parametrize("per_queue", [1, 2, 100])
+def test_a_queue_whose_first_jobs_lie_long_before_keeps_its_order(queue: Queue, per_queue: int) -> None:
+    long_ago = queue.add(run_at=-HOUR, queue_name="q")
+    before = queue.add(run_at=-timedelta(minutes=2), queue_name="q")
+    skip_before(queue, timedelta(minutes=1), priorities=[0])
+    now = queue.add(queue_name="q")
+
+    assert queue.claim_ids(per_queue=per_queue) == [long_ago, before, now][:per_queue]
