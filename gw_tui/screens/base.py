@@ -91,6 +91,11 @@ class ConsoleScreen(Screen[None]):
         """Show what this filter says; another screen, or the command line, asks for it."""
 
     @property
+    def stands(self) -> bool:
+        """True while there is something to draw on: an answer may come before the first layout, or after the end."""
+        return bool(self.query("#body > *"))
+
+    @property
     def has_row(self) -> bool:
         """True when the cursor is on something."""
         focused = self.focused
