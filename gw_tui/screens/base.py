@@ -114,14 +114,14 @@ class ConsoleScreen(Screen[None]):
 
     def frame(self, standing: Standing, banner: str, *, dimmed: bool) -> None:
         """Say how things stand."""
-        if self.is_mounted:
+        if self.stands:
             self.query_one(ConnectionLine).show(standing)
             self.query_one(Banner).show(banner)
             self.query_one("#body").set_class(dimmed, "-dimmed")
 
     def situation(self) -> Situation:
         """Return what decides which commands are possible here."""
-        tables = self.query(KeyedTable) if self.is_mounted else ()
+        tables = self.query(KeyedTable) if self.stands else ()
         return self.console.situation(has_row=self.has_row, has_changes=any(table.waiting for table in tables))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
