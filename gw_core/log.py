@@ -133,6 +133,7 @@ class JobLog:
             (e.BreakingMigrationSeen, self._breaking_migration),
             (e.TasksReloaded, self._tasks_reloaded),
             (e.JobCancelling, self._job_cancelling),
+            (e.JobResultRefused, self._result_refused),
             (e.JobsSettled, self._jobs_settled),
             (e.SignalReceived, self._signal_received),
             (e.ProbeStarted, self._probe_started),
@@ -263,6 +264,13 @@ class JobLog:
 
     def _job_cancelling(self, event: e.JobCancelling) -> None:
         self._core.info(f"Stopping job {event.job.id} ({event.job.task_identifier}): {event.message}")
+
+    def _result_refused(self, event: e.JobResultRefused) -> None:
+        job = event.job
+        self._worker.error(
+            f"The database refuses the result of job {job.id} ({job.task_identifier}), which stays locked while it is "
+            f"tried again: {event.error}"
+        )
 
     def _jobs_settled(self, event: e.JobsSettled) -> None:
         if self._worker.enabled("info"):

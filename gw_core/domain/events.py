@@ -317,6 +317,15 @@ class JobLost(Event, frozen=True):
     job: Job
 
 
+class JobResultRefused(Event, frozen=True):
+    """A trigger, constraint or policy of yours refuses how a run ended; it is tried again, and the job stays locked."""
+
+    name: ClassVar[str] = "job:resultRefused"
+    pool: str
+    job: Job
+    error: Exception
+
+
 class JobsSettled(Event, frozen=True):
     """One settling round: `outcomes` were written, `lost` were no longer ours.
 

@@ -30,6 +30,8 @@ _SCHEMA_MISSING = (
     pg.UndefinedObject,
 )
 _REFUSED_VALUES = (pg.CheckViolation, pg.NumericValueOutOfRange, pg.NotNullViolation, pg.UntranslatableCharacter)
+# Data, constraints, views with checks, triggers, functions of users, and what PL/pgSQL raises.
+_ROW_CLASSES = ("09", "22", "23", "27", "38", "39", "44", "P0")
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
 _TRANSIENT_CLASSES = ("40", "55", "25")
 
@@ -76,6 +78,20 @@ def leads_nowhere(error: BaseException) -> bool:
 def needs_connection(error: BaseException) -> bool:
     """Tell whether trying again needs another connection: not after what passes, such as a deadlock or a timeout."""
     return leads_nowhere(error) or not isinstance(error, TransientDatabaseError)
+
+
+def refuses_a_row(error: BaseException) -> bool:
+    """Tell whether a row, and not the database as a whole, is why a statement failed: a constraint or trigger said no.
+
+    Then the statement may succeed without that row. What fails inside a function, as triggers are, has a context.
+    """
+    cause = error.__cause__
+    if not isinstance(cause, psycopg.Error) or cause.sqlstate is None or not needs_connection(error):
+        return False
+    if isinstance(error, DatabaseUnavailableError):
+        return False
+    is_of_rows = cause.sqlstate[:2] in _ROW_CLASSES or isinstance(cause, pg.InsufficientPrivilege)
+    return is_of_rows or bool(cause.diag.context)
 
 
 def _without_state(error: BaseException) -> DatabaseError:

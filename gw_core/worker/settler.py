@@ -18,6 +18,7 @@ from gw_core.domain.events import (
     Events,
     JobCompleted,
     JobLost,
+    JobResultRefused,
     JobReturned,
     JobsSettled,
     PoolConnectionLost,
@@ -26,7 +27,7 @@ from gw_core.domain.events import (
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.postgres.database import ANSWER_WITHIN, Connection, Database
 from gw_core.postgres.store import SETTLE_PLAN, JobStore
-from gw_core.postgres.translation import needs_connection
+from gw_core.postgres.translation import needs_connection, refuses_a_row
 from gw_core.service import Service
 from gw_core.worker.ledger import Ledger
 
@@ -40,6 +41,13 @@ BATCH: Final = 1_000
 
 LOOK_AGAIN_AFTER: Final = 0.2
 """Seconds between two looks whether the row of a job is free again that somebody else keeps locked."""
+
+MOST_REFUSALS: Final = 3
+"""Outcomes refused in a row after which the next ones wait a little."""
+
+SHORTEST_REFUSED_REST: Final = 1.0
+LONGEST_REFUSED_REST: Final = 60.0
+"""Seconds between two tries to write what a trigger or constraint refuses."""
 
 CALM: Final = 0.2
 """How much of the news a batch's mean duration is: a fifth, so that one odd batch does not swing the look-ahead."""
@@ -55,7 +63,8 @@ class Settler(Service):
     """Thread `gw-settle`. Owns its connection, `_unwritten`, `_tries` and `mean_seconds`; `_inbox` is fed by workers.
 
     Outcomes wait for the database as long as it takes; they are only given up when the process ends. Those of jobs
-    whose rows somebody keeps locked are set aside (`_aside`) and hold up no others.
+    whose rows somebody keeps locked are set aside (`_aside`) and hold up no others, and so are those that a trigger or
+    constraint refuses (`_refused`); the latter are tried again less and less often.
     """
 
     def __init__(
@@ -84,6 +93,10 @@ class Settler(Service):
         self._unwritten: deque[_Batch] = deque()
         self._aside: deque[_Batch] = deque()
         self._look_aside_at = 0.0
+        self._refused: deque[_Batch] = deque()
+        self._refusals = 0
+        self._try_refused_at = 0.0
+        self._refused_rest = SHORTEST_REFUSED_REST
         self._connection: Connection | None = None
         self._tries = 0
         self._resting = False
@@ -101,7 +114,7 @@ class Settler(Service):
 
     @property
     def is_idle(self) -> bool:
-        """True when every outcome reported so far is written."""
+        """True when every outcome reported so far is written, or refused."""
         # In this order: an outcome moves from the inbox under the flag to the batches, and must be seen somewhere.
         return not self._inbox and not self._is_gathering and not self._unwritten and not self._aside
 
@@ -113,7 +126,7 @@ class Settler(Service):
     @property
     def unsettled(self) -> int:
         """How many outcomes are not written."""
-        return len(self._inbox) + sum(len(batch.outcomes) for batch in (*self._unwritten, *self._aside))
+        return len(self._inbox) + sum(len(batch.outcomes) for batch in (*self._unwritten, *self._aside, *self._refused))
 
     # -- the settling thread's side --------------------------------------------------------------------------------
 
@@ -129,6 +142,8 @@ class Settler(Service):
             self._gather()
             self._is_gathering = False
         try:
+            if self._refused:
+                self._try_refused()
             if self._aside:
                 self._look_aside()
             if not self._unwritten:
@@ -137,8 +152,9 @@ class Settler(Service):
         except LockTimeoutError as error:
             return self._set_aside(error)
         except GraphileWorkerError as error:
-            return self._try_later(error)
+            return self._part_refused(error) if refuses_a_row(error) else self._try_later(error)
         self._ledger.forget(self._unwritten.popleft().struck)
+        self._refusals = 0
         if self._tries:
             self._tell_restored()
         self._on_settled()
@@ -147,6 +163,8 @@ class Settler(Service):
     def leave(self) -> None:
         """Write what is left, as far as the database lets us, then hang up."""
         deadline = time.monotonic() + self.last_words.total_seconds()
+        self._unwritten.extend(self._refused)
+        self._refused.clear()
         while not self.is_idle and time.monotonic() < deadline:
             rest = self.turn()
             if rest > AT_ONCE and not self.is_idle:
@@ -158,7 +176,11 @@ class Settler(Service):
         if self._inbox:  # reported between the look and the flag
             self._resting = False
             return AT_ONCE
-        return timedelta(seconds=LOOK_AGAIN_AFTER) if self._aside else UNTIL_WOKEN
+        if self._aside:
+            return timedelta(seconds=LOOK_AGAIN_AFTER)
+        if self._refused:
+            return timedelta(seconds=max(0.0, self._try_refused_at - time.monotonic()))
+        return UNTIL_WOKEN
 
     def _set_aside(self, error: LockTimeoutError) -> timedelta:
         """Part the outcomes that have to wait for somebody's lock from those that have not."""
@@ -173,6 +195,37 @@ class Settler(Service):
         self._aside.append(aside)
         self._look_aside_at = time.monotonic() + LOOK_AGAIN_AFTER
         return AT_ONCE
+
+    def _part_refused(self, error: GraphileWorkerError) -> timedelta:
+        """Halve the batch until the outcome stands alone that the database refuses, and set that aside."""
+        batch = self._unwritten[0]
+        ids = batch.due_ids()
+        if len(ids) < len(batch.outcomes):  # what is written already waits for nobody
+            self._unwritten.insert(1, batch.part(set(ids)))
+            return AT_ONCE
+        if len(ids) > 1:
+            self._unwritten.insert(1, batch.part(set(ids[len(ids) // 2 :])))
+            return AT_ONCE
+        self._refused.append(batch)  # seen in one of the two at every moment
+        self._unwritten.popleft()
+        self._refusals += 1
+        self._rest_of_refused()
+        if not batch.was_told:
+            batch.was_told = True
+            for each in batch.outcomes:
+                self._events.emit(JobResultRefused(pool=self._pool, job=each.job, error=error))
+        # When everything is refused, it is not about rows: no hurry, then.
+        return AT_ONCE if self._refusals < MOST_REFUSALS else patience(self._refusals)
+
+    def _rest_of_refused(self) -> None:
+        self._try_refused_at = time.monotonic() + self._refused_rest
+        self._refused_rest = min(LONGEST_REFUSED_REST, self._refused_rest * 2)
+
+    def _try_refused(self) -> None:
+        """Take up again what was refused, when it is time."""
+        if time.monotonic() >= self._try_refused_at:
+            self._unwritten.extend(self._refused)
+            self._refused.clear()
 
     def _look_aside(self) -> None:
         """Take up again what was set aside and is no longer locked."""
@@ -281,6 +334,8 @@ class _Batch:
         self._sort(outcomes)
         self.may_be_written = False
         """True when the connection broke while the server may already have committed what we sent."""
+        self.was_told = False
+        """True when somebody heard that the database refuses it."""
         self._written: set[str] = set()
 
     def write(self, store: JobStore, pool: str) -> None:

@@ -1,0 +1,134 @@
+"""Real PostgreSQL servers of a test's own: to stop, crash, fail over and fill up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psycopg
+import pytest
+from support import wait_until
+
+from gw_core.domain.errors import EmbeddedError
+from gw_core.embedded.account import Account, account_for
+from gw_core.embedded.binaries import find_binaries
+
+SETTINGS = "fsync = off\nshared_buffers = 16MB\nmax_connections = 40\nhot_standby = on\nwal_level = replica\n"
+
+
+def server_programs() -> Path:
+    """Return the folder of a whole PostgreSQL installation; the test is skipped where there is none."""
+    try:
+        folder = find_binaries(None, major=None, folder=Path(tempfile.gettempdir())).folder
+    except EmbeddedError as error:
+        pytest.skip(f"PostgreSQL's programs are not here ({error}); on Debian: apt-get install postgresql")
+    if not (folder / "pg_basebackup").exists():
+        pytest.skip(f"{folder} has no pg_basebackup; on Debian: apt-get install postgresql")
+    return folder
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """One server on loopback, made at once and started; `url` leads to its first database."""
+
+    def __init__(self, *, copy_of: Server | None = None, settings: str = "", data: Path | None = None) -> None:
+        self._programs = server_programs()
+        self._folder = Path(tempfile.mkdtemp(prefix="gw-server-"))
+        self._folder.chmod(0o755)
+        self._data = data or self._folder / "data"
+        self.account: Account = account_for(self._folder)
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        if self.account.borrowed:
+            os.chown(self._folder, self.account.uid, self.account.gid)
+        self._make(copy_of)
+        (self._data / "postgresql.auto.conf").open("a").write(
+            f"{SETTINGS}port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\n{settings}"
+        )
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._programs / "postgres", "-D", self._data],
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                **self.account.switch,
+            )
+        wait_until(self.answers, what="the server to answer", deadline_seconds=30)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop it: fast, or at once with SIGQUIT, or as a crash with SIGKILL; may be called twice."""
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        self._process.wait(30)
+        self._process = None
+        # After a crash its children end by themselves, and hold the port until then.
+        wait_until(lambda: not self.is_listening(), what="the port to be free")
+
+    def answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self._folder / "log").read_text()
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def run(self, statement: str) -> list[tuple[object, ...]]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def promote(self) -> None:
+        """Make the primary of a standby."""
+        self.run("select pg_promote()")
+        wait_until(lambda: self.run("select pg_is_in_recovery()") == [(False,)], what="the promotion")
+
+    def _make(self, copy_of: Server | None) -> None:
+        if copy_of is None:
+            command = ["initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
+        else:
+            # With -R it begins as a standby of the server it is copied from.
+            command = ["pg_basebackup", "-D", self._data, "-d", copy_of.url, "-c", "fast", "-X", "stream", "-R"]
+        program, *arguments = command
+        done = subprocess.run(
+            [self._programs / str(program), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=self._folder,
+            **self.account.switch,
+        )
+        assert done.returncode == 0, done.stderr
