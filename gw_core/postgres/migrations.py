@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,6 +49,10 @@ _TABLES_TURN_PRIVATE: Final = 16
 # What shows that somebody else just took the same step.
 _CLASHES: Final = (pg.UniqueViolation, pg.DuplicateSchema, pg.DuplicateTable, pg.DuplicateObject)
 _CLASHES_OF_A_STEP: Final = 3
+
+_MOST_WAITS: Final = 30
+PAUSE_SECONDS: Final = 1.0
+"""A step that wants a table for itself waits for it only so long (its file says how long) and comes again."""
 
 Target = str | Database | psycopg.Connection[Any]
 """Where to migrate: a connection string, a `Database`, or a connection of the caller's."""
@@ -126,6 +131,7 @@ class _Migration:
         self._applied: list[MigrationStep] = []
         self._left_to_others: list[MigrationStep] = []
         self._clashes: Counter[str] = Counter()
+        self._waits = 0
 
     def run(self) -> MigrationReport:
         before = state = check(self._connection, self._schema)
@@ -154,10 +160,19 @@ class _Migration:
                 self._connection.execute(step.sql)
         except _CLASHES as error:
             self._leave_to_others(step, error)
+        except pg.LockNotAvailable as error:
+            self._come_again(step, error)
         except psycopg.Error as error:
             raise _failure(step, self._schema, error) from error
         else:
             self._applied.append(step)
+
+    def _come_again(self, step: MigrationStep, error: psycopg.Error) -> None:
+        """Let those pass who wait behind us for a table that somebody else keeps, then try the step again."""
+        self._waits += 1
+        if self._waits >= _MOST_WAITS:
+            raise _failure(step, self._schema, error) from error
+        time.sleep(PAUSE_SECONDS)
 
     def _leave_to_others(self, step: MigrationStep, error: psycopg.Error) -> None:
         """Note that somebody else takes the step; a clash that repeats is no race but something in the way."""

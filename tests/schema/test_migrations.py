@@ -28,6 +28,7 @@ from gw_core.domain.errors import (
     SchemaTooOldError,
     ServerTooOldError,
 )
+from gw_core.postgres import migrations
 from gw_core.postgres.database import Database
 from gw_core.postgres.migrations import SchemaState, SchemaStatus, check, migrate, plan, script
 
@@ -367,6 +368,24 @@ def test_a_claim_in_progress_is_waited_for_and_then_refused(database_url: str) -
             )
         with pytest.raises(LockedJobsError):
             migrating.result(timeout=10)
+
+
+def test_a_step_that_wants_the_table_lets_others_pass_and_comes_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "PAUSE_SECONDS", 0.05)
+    run(database_url, "drop index graphile_worker.jobs_gw_locked_index, graphile_worker.jobs_gw_failed_index")
+    with connected(database_url) as writer, connected(database_url) as other, ThreadPoolExecutor(1) as thread:
+        other.add_job()  # so that the task is known, and nobody waits for that
+        with writer.connection.transaction():
+            writer.add_job()
+            migrating = thread.submit(migrate, database_url)
+            wait_until(
+                lambda: other.run("select 1 from pg_locks where not granted and locktype = 'relation'"),
+                what="the migration to wait for the table",
+            )
+            other.add_job()  # behind the migration, which gives way
+        assert [step.name for step in migrating.result(timeout=20).applied] == ["gw_0005_locked_and_failed_index"]
 
 
 def test_tables_that_no_ledger_accounts_for_are_left_alone(empty_database_url: str) -> None:
