@@ -7,14 +7,31 @@ from typing import Final
 
 from bench.frame import Row
 from bench.measure import Bench
-from bench.rows import add_from, bulk_add, drain, footprint, hard, latency, looking, mixed, peers, processes, queues, start
+from bench.rows import (
+    add_from,
+    bulk_add,
+    drain,
+    footprint,
+    hard,
+    idle,
+    latency,
+    looking,
+    mixed,
+    peers,
+    processes,
+    queues,
+    soak,
+    start,
+)
 
 MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     drain.rows,
     latency.rows,
     queues.rows,
-    hard.rows,
+    idle.rows,
+    soak.rows,
     mixed.rows,
+    hard.rows,
     bulk_add.rows,
     add_from.rows,
     footprint.rows,
