@@ -129,7 +129,7 @@ class CronScreen(ConsoleScreen):
         return next((row for row in self._rows if row.identifier == key), None)
 
     def _draw(self) -> None:
-        if not self.is_mounted:
+        if not self.stands:
             return
         if self._crontabs is not None:
             now = self.console.now
@@ -155,7 +155,7 @@ class CronScreen(ConsoleScreen):
         if row is None:
             panel.show(Content(""))
             return
-        panel.border_title = clean.line(row.identifier, 60)
+        panel.border_title = Content(clean.line(row.identifier, 60))
         panel.show(_about(row, self.console.now))
 
     def on_resize(self, event: events.Resize) -> None:

@@ -153,16 +153,16 @@ class JobScreen(ConsoleScreen):
 
     def _draw(self) -> None:
         self._draw_lines()
-        if (report := self._report) is None or not self.is_mounted:
+        if (report := self._report) is None or not self.stands:
             return
         self._draw_payload(report)
         self._draw_error(report)
         attempts = self.query_one("#attempts", TextPanel)
-        attempts.border_subtitle = "≈ inferred · wait e^min(n,10) s"
+        attempts.border_subtitle = Content("≈ inferred · wait e^min(n,10) s")
         attempts.show(_attempts(attempt_rows(report), report.at))
 
     def _draw_lines(self) -> None:
-        if not self.is_mounted:
+        if not self.stands:
             return
         head, why, timeline = (self.query_one(f"#{name}", Static) for name in ("head", "why", "timeline"))
         if (report := self._report) is None:
@@ -208,9 +208,9 @@ class JobScreen(ConsoleScreen):
             panel.show(Content.styled("Payloads are not shown (--no-payload).", "$quiet"))
             return
         view = self._viewed(report.job.payload)
-        panel.border_title = _payload_title(view, report.job.payload)
+        panel.border_title = Content(_payload_title(view, report.job.payload))
         hidden = "" if self._is_unmasked else f"{view.masked} masked, v shows"
-        panel.border_subtitle = hidden if view.masked or self._is_unmasked else ""
+        panel.border_subtitle = Content(hidden if view.masked or self._is_unmasked else "")
         panel.show(_coloured(view))
 
     def _viewed(self, payload: str) -> JsonView:
@@ -225,7 +225,7 @@ class JobScreen(ConsoleScreen):
         error = report.job.last_error
         panel.display = bool(error)
         at = "" if report.failed_at is None else f" (failed ≈ {figures.day(report.failed_at, report.at)})"
-        panel.border_title = f"Last error{at}"
+        panel.border_title = Content(f"Last error{at}")
         panel.show(Content(clean.block(error if self._is_unmasked else masked(error)) if error else ""))
 
     # -- commands --------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class JobScreen(ConsoleScreen):
     def _go(self, step: int) -> None:
         found = None if self._neighbour is None else self._neighbour(self._job_id, step)
         if found is None:
-            self.notify("There is no other job in this direction of the list.")
+            self.notify("The list ends here.")
             return
         self._job_id, self._report, self._gone_at = found, None, None
         self.ask()

@@ -159,7 +159,7 @@ class JobsScreen(ConsoleScreen):
 
     def question(self) -> Question | None:
         """Return what to ask now: names while a filter is typed, a step of a search, or the page."""
-        if self.is_mounted and self.query_one(FilterBar).is_editing:
+        if self.stands and self.query_one(FilterBar).is_editing:
             return NamesQuestion()
         if self._gathering is not None:
             return StepQuestion(self._gathering.search.ask)
@@ -167,9 +167,9 @@ class JobsScreen(ConsoleScreen):
 
     def show_answer(self, question: Question, answer: object) -> None:
         """Draw what came back, and go on with a search that is not over."""
-        if isinstance(question, NamesQuestion):
+        if isinstance(question, NamesQuestion) and self.stands:
             self.query_one(FilterBar).know(answer)  # type: ignore[arg-type] # each question has its kind of answer
-        elif isinstance(question, PageQuestion) and isinstance(answer, JobPage):
+        elif isinstance(question, PageQuestion) and isinstance(answer, JobPage) and self.stands:
             self._trouble = ""
             if self._gathering is not None:
                 self._gathered(self._gathering, question, answer)
@@ -202,7 +202,7 @@ class JobsScreen(ConsoleScreen):
     def show_trouble(self, trouble: Trouble, sentence: str) -> None:
         """Say why there is no answer."""
         self._trouble = clean.line(f"{trouble}: {sentence}", 200)
-        self._draw_page_line()
+        self._draw()
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class JobsScreen(ConsoleScreen):
         return self.query_one("#jobs", KeyedTable)
 
     def _draw(self) -> None:
-        if not self.is_mounted:
+        if not self.stands:
             return
         if self._search.asks:
             self._table.say_when_empty(self._emptiness())
@@ -356,7 +356,7 @@ class JobsScreen(ConsoleScreen):
         self._search = Search.of(self._search.wanted if wanted is None else wanted, pages.begin)
         self._gathering = None
         self._trouble = ""
-        if self.is_mounted:
+        if self.stands:
             self.query_one(FilterBar).show(self._search.wanted)
             self._table.say_when_empty("Looking…")
             self._table.replace([])

@@ -150,13 +150,13 @@ class LocksScreen(ConsoleScreen):
             yield f"{each.check}/{number}", each
 
     def _draw(self) -> None:
-        if not self.is_mounted:
+        if not self.stands:
             return
         if self._health is not None:
             self.query_one("#findings", KeyedTable).apply(_finding_row(key, each) for key, each in self._findings())
             self.query_one("#sessions", KeyedTable).apply(map(_standstill_row, self._standstills.values()))
             more = "" if self._health.blockages.is_all else "there are more"
-            self.query_one("#sessions-panel", Vertical).border_subtitle = more
+            self.query_one("#sessions-panel", Vertical).border_subtitle = Content(more)
             self._draw_about()
         self.query_one("#line", Static).update(Content.styled(self._words(), "$warning" if self._trouble else "$quiet"))
 
@@ -174,17 +174,17 @@ class LocksScreen(ConsoleScreen):
         return " · ".join(words)
 
     def _draw_about(self) -> None:
-        if not self.is_mounted:
+        if not self.stands:
             return
         panel = self.query_one("#about", TextPanel)
         found = self.highlighted
         if found is None:
             panel.show(Content(""))
         elif isinstance(found, Finding):
-            panel.border_title = clean.line(found.check, 60)
+            panel.border_title = Content(clean.line(found.check, 60))
             panel.show(_about_finding(found))
         else:
-            panel.border_title = clean.line(f"{found.what} {found.pid}", 60)
+            panel.border_title = Content(clean.line(f"{found.what} {found.pid}", 60))
             panel.show(_listed(found.lines))
 
     def on_resize(self, event: events.Resize) -> None:

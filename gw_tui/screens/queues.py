@@ -134,7 +134,7 @@ class QueuesScreen(ConsoleScreen):
         return self.query_one(KeyedTable)
 
     def _draw(self) -> None:
-        if not self.is_mounted:
+        if not self.stands:
             return
         if self._found is not None:
             now, dead = self.console.now, self._dead()
@@ -224,8 +224,9 @@ class QueuesScreen(ConsoleScreen):
 
     def on_descendant_blur(self) -> None:
         """Typing ends when something else is focused."""
-        if self.app.app_focus and self.query_one("#text").has_class("-shown"):
-            self.query_one("#text").remove_class("-shown")
+        entry = self.query_one("#text")
+        if self.app.app_focus and self.focused is not entry:
+            entry.remove_class("-shown")
 
     def _close_entry(self) -> None:
         self.query_one("#text").remove_class("-shown")

@@ -112,12 +112,12 @@ class WorkersScreen(ConsoleScreen):
 
     def question(self) -> Question | None:
         """Return the question about the worker under the cursor."""
-        key = self.query_one("#workers", KeyedTable).highlighted if self.is_mounted else None
+        key = self.query_one("#workers", KeyedTable).highlighted if self.stands else None
         return None if key is None else HeldJobsQuestion(key)
 
     def show_answer(self, question: Question, answer: object) -> None:
         """Show what the worker holds."""
-        if isinstance(question, HeldJobsQuestion) and isinstance(answer, JobPage):
+        if isinstance(question, HeldJobsQuestion) and isinstance(answer, JobPage) and self.stands:
             self._held, self._trouble = answer, ""
             if self._held_by != question.worker:
                 self._held_by = question.worker
@@ -153,7 +153,7 @@ class WorkersScreen(ConsoleScreen):
         return self.console.source.target.recovery
 
     def _draw(self) -> None:
-        if not self.is_mounted or self._at is None:
+        if not self.stands or self._at is None:
             return
         away = max(timedelta(), self.console.now - self._at)
         aged = sorted((_aged(each, away) for each in self._workers.values()), key=self._weight)
@@ -174,7 +174,7 @@ class WorkersScreen(ConsoleScreen):
         return " · ".join([figures.counted(len(workers), "worker"), *counts, f"{jobs:,} jobs held", dead_after])
 
     def _draw_held(self) -> None:
-        if not self.is_mounted or self._held is None:
+        if not self.stands or self._held is None:
             return
         now, around = self.console.now, Around.of(self.console.glance)
         rows = []
@@ -185,8 +185,8 @@ class WorkersScreen(ConsoleScreen):
         self.query_one("#held", KeyedTable).apply(rows)
         pane = self.query_one("#pane", Vertical)
         more = "+" if self._held.after is not None else ""
-        pane.border_title = f"Jobs of {clean.line(self._held_by, 60)}"
-        pane.border_subtitle = f"{len(rows)}{more}"
+        pane.border_title = Content(f"Jobs of {clean.line(self._held_by, 60)}")
+        pane.border_subtitle = Content(f"{len(rows)}{more}")
 
     def on_resize(self, event: events.Resize) -> None:
         """Show as many columns as there is room for."""

@@ -18,7 +18,7 @@ class TextPanel(VerticalScroll, can_focus=True):
 
     def __init__(self, title: str, *, id: str | None = None, wraps: bool = True) -> None:
         super().__init__(id=id, classes="panel")
-        self.border_title = title
+        self.border_title = Content(title)
         self._text = Static("", markup=False)
         if not wraps:
             self._text.styles.text_wrap = "nowrap"

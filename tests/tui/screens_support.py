@@ -1,0 +1,99 @@
+"""Run the console on a scripted queue, press keys, and read the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from textual.pilot import Pilot
+
+from gw_tui.app import ConsoleApp
+from gw_tui.demo import DemoSource
+from gw_tui.options import Options
+from gw_tui.screens.base import ConsoleScreen
+from gw_tui.widgets.keyed_table import KeyedTable
+
+DEADLINE = 20.0
+
+S = TypeVar("S", bound=ConsoleScreen)
+
+
+class Console:
+    """A running console with what tests want of it."""
+
+    def __init__(self, app: ConsoleApp, pilot: Pilot[None], source: DemoSource) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.source = source
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until something is so."""
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            assert time.monotonic() < end, f"it did not come to be; the screen says:\n{self.text}"
+            await self.pilot.pause(0.01)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        """Type a text as one paste would."""
+        from textual.widgets import Input
+
+        assert isinstance(self.app.focused, Input)
+        self.app.focused.insert_text_at_cursor(text)
+        await self.pilot.pause()
+
+    async def shows(self, words: str) -> None:
+        """Wait until the screen shows these words."""
+        await self.until(lambda: words in self.text)
+
+    def screen(self, kind: type[S]) -> S:
+        assert isinstance(self.app.screen, kind)
+        return self.app.screen
+
+    async def reach(self, kind: type[S]) -> S:
+        """Wait until a screen of this kind is in front."""
+        await self.until(lambda: isinstance(self.app.screen, kind))
+        await self.pilot.pause()
+        return self.screen(kind)
+
+    def table(self, selector: str = "KeyedTable") -> KeyedTable:
+        return self.app.screen.query(selector).first(KeyedTable)
+
+    @property
+    def text(self) -> str:
+        """What stands on the screen."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+    async def refresh(self) -> None:
+        """Look once more, and wait until the screen has been told."""
+        looks = self.source.looks
+        self.app._poller.reader.hurry()
+        await self.until(lambda: self.source.looks > looks)
+        await self.pilot.pause()
+
+
+def run(
+    scenario: Callable[[Console], Awaitable[None]],
+    *,
+    source: DemoSource | None = None,
+    screen: str = "jobs",
+    size: tuple[int, int] = (80, 24),
+    **options: Any,
+) -> None:
+    """Play a scenario on a console whose clock stands still; its first answers have arrived."""
+
+    async def inside() -> None:
+        found = source or DemoSource()
+        app = ConsoleApp(found, Options(screen=screen, period=30.0, **options))
+        async with app.run_test(size=size, notifications=True) as pilot:
+            console = Console(app, pilot, found)
+            await console.until(lambda: app.glance is not None)
+            await pilot.pause()
+            await scenario(console)
+
+    asyncio.run(inside())

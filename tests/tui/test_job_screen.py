@@ -1,0 +1,123 @@
+"""One job: its payload exact and masked, its attempts projected, and what became of it."""
+
+from __future__ import annotations
+
+from screens_support import Console, run
+
+from gw_core import Job, JobState
+from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
+
+
+def a_job(source: DemoSource, state: JobState, **changes: object) -> Job:
+    job = next(each.job for each in source.queue.states() if each.state is state)
+    return source.queue.change(job, **changes)
+
+
+async def opened(console: Console) -> JobScreen:
+    await console.until(lambda: console.table().keys)
+    await console.press("enter")
+    screen = await console.reach(JobScreen)
+    await console.until(lambda: screen._report is not None)
+    await console.pilot.pause()
+    return screen
+
+
+def test_a_secret_in_the_payload_is_masked_until_v() -> None:
+    source = DemoSource()
+    payload = '{"n": 12345678901234567890123, "token": "s3cr3t", "text": "hi"}'
+    job = a_job(source, JobState.READY, payload=payload)
+
+    async def scenario(console: Console) -> None:
+        await opened(console)
+        assert "12345678901234567890123" in console.text
+        assert "s3cr3t" not in console.text
+        await console.press("v")
+        await console.shows("s3cr3t")
+        await console.press("y")
+        assert "s3cr3t" in console.app.clipboard
+        await console.press("v", "y")
+        assert "s3cr3t" not in console.app.clipboard
+
+    run(scenario, source=source, filter=f"id:{job.id}")
+
+
+def test_a_batch_says_how_many_items_it_has() -> None:
+    source = DemoSource()
+    job = a_job(source, JobState.READY, payload="[1, 2, 3]")
+
+    async def scenario(console: Console) -> None:
+        await opened(console)
+        assert "batch of 3 items" in console.text
+
+    run(scenario, source=source, filter=f"id:{job.id}")
+
+
+def test_attempts_are_inferred_and_projected_and_the_next_is_marked() -> None:
+    source = DemoSource()
+    job = a_job(source, JobState.BACKOFF, attempts=3, max_attempts=5)
+
+    async def scenario(console: Console) -> None:
+        await opened(console)
+        assert "attempt 3 of 5" in console.text
+        assert "≈ inferred" in console.text
+        assert any("▶" in line and "due" in line for line in console.text.splitlines())
+        assert "soonest, the last" in console.text
+
+    run(scenario, source=source, filter=f"id:{job.id}", size=(120, 34))
+
+
+def test_a_job_that_goes_away_while_it_is_looked_at_stays_as_it_was_last_seen() -> None:
+    source = DemoSource()
+    job = a_job(source, JobState.READY)
+
+    async def scenario(console: Console) -> None:
+        screen = await opened(console)
+        del source.queue.jobs[job.id]
+        await console.refresh()
+        await console.shows("gone at")
+        assert job.task_identifier in console.text
+        assert not screen.targets()
+
+    run(scenario, source=source, filter=f"id:{job.id}")
+
+
+def test_brackets_go_through_the_list_and_the_cursor_goes_along() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await opened(console)
+        keys = console.app.screen_stack[-2].query_one("#jobs").keys  # type: ignore[attr-defined]
+        await console.press("right_square_bracket", "right_square_bracket", "left_square_bracket")
+        await console.until(lambda: screen._report is not None and str(screen._report.job.id) == keys[1])
+        await console.press("left_square_bracket", "left_square_bracket")
+        await console.shows("The list ends here")
+        await console.press("right_square_bracket", "escape")
+        await console.reach(JobsScreen)
+        assert console.table().highlighted == keys[1]
+
+    run(scenario)
+
+
+def test_payloads_are_not_shown_where_that_was_asked_for() -> None:
+    async def scenario(console: Console) -> None:
+        await opened(console)
+        await console.press("y")
+        assert "Payloads are not shown" in console.text
+        assert not console.app.clipboard
+
+    run(scenario, show_payload=False)
+
+
+def test_ages_go_on_by_themselves() -> None:
+    clock = FixedClock()
+    source = DemoSource(clock)
+
+    async def scenario(console: Console) -> None:
+        await opened(console)
+        assert "created" in console.text
+        before = next(line for line in console.text.splitlines() if "created" in line)
+        clock.advance(5)
+        await console.refresh()
+        await console.until(lambda: before not in console.text)
+
+    run(scenario, source=source, filter="state:scheduled")

@@ -1,0 +1,306 @@
+"""The jobs: found by keys alone, page by page, marked, and never exchanged under the cursor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from screens_support import Console, run
+
+from gw_core import JobFilter, JobPage, JobState, PageMark, StatementTimeoutError
+from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.widgets.filter_bar import FilterBar
+
+
+class Endless(DemoSource):
+    """A queue in which a search finds nothing and never ends."""
+
+    def page(self, wanted: JobFilter, *, after: PageMark | None = None, **more: Any) -> JobPage:
+        self._cancelled.wait(0.05)
+        place = 0 if after is None else int(after.place[0])
+        return JobPage(after=PageMark.after_id(place + 10_000), looked_at=10_000)
+
+
+async def ready(console: Console) -> JobsScreen:
+    await console.until(lambda: console.table().keys)
+    return console.screen(JobsScreen)
+
+
+async def look_for(console: Console, text: str) -> JobsScreen:
+    """Type a filter, and wait for what it finds."""
+    await console.press("slash")
+    await console.type(text)
+    await console.press("enter")
+    screen = console.screen(JobsScreen)
+    await console.until(lambda: screen._search.asks and not screen._search.is_searching)
+    await console.pilot.pause()
+    return screen
+
+
+def states(console: Console) -> set[str]:
+    return {str(console.source.queue.state(console.source.queue.jobs[int(key)])) for key in console.table().keys}
+
+
+def test_a_filter_is_typed_with_suggestions_and_shows_what_matches() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.press("slash", *"ta", "tab")
+        await console.until(lambda: "send_email" in console.app.screen.query_one(FilterBar)._names.get("tasks", ()))
+        await console.press(*"send", "tab", "enter")
+        await console.shows("task:send_email")
+        await console.until(lambda: console.table().keys)
+        jobs = console.source.queue.jobs
+        assert {jobs[int(key)].task_identifier for key in console.table().keys} == {"send_email"}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("state:failed", {"failed"}, id="judged by the core"),
+        pytest.param("-state:ready -state:scheduled", {"failed", "backoff", "running"}, id="judged by the console"),
+    ],
+)
+def test_only_what_matches_is_shown(text: str, found: set[str]) -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await look_for(console, text)
+        assert states(console) == found
+
+    run(scenario)
+
+
+def test_a_filter_from_the_command_line_is_in_force_from_the_start() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        assert states(console) == {"failed"}
+
+    run(scenario, filter="state:failed")
+
+
+def test_a_filter_from_the_command_line_that_is_wrong_is_said_and_left_aside() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.shows("there is no 'stat' to filter by")
+        assert len(states(console)) > 1
+
+    run(scenario, filter="stat:failed")
+
+
+def test_escape_drops_the_marks_and_then_the_filter() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await ready(console)
+        await console.press("m", "escape")
+        assert not console.table().marks
+        assert screen._search.wanted.terms
+        await console.press("escape")
+        await console.until(lambda: len(states(console)) > 1)
+
+    run(scenario, filter="state:failed")
+
+
+def test_pages_are_turned_and_the_way_back_is_exact() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        first = console.table().keys
+        await console.press("n")
+        await console.until(lambda: console.table().keys and console.table().keys[0] not in first)
+        second = console.table().keys
+        assert "page 2" in console.text
+        await console.press("n")
+        await console.until(lambda: console.table().keys and console.table().keys[0] not in (*first, *second))
+        await console.press("p")
+        await console.until(lambda: console.table().keys == second)
+        await console.press("p")
+        await console.until(lambda: console.table().keys == first)
+        assert not set(first) & set(second)
+
+    run(scenario)
+
+
+def test_marks_are_kept_by_id_over_pages_and_name_the_targets() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await ready(console)
+        first = console.table().keys
+        await console.press("m", "down", "down", "M")
+        assert console.table().marks == set(first[:4])
+        await console.press("n")
+        await console.until(lambda: console.table().keys and console.table().keys[0] not in first)
+        await console.press("m")
+        assert "5 marked" in console.text
+        assert {str(each.job.id) for each in screen.targets()} == {*first[:4], console.table().keys[0]}
+        await console.press("A")
+        assert len(console.table().marks) == 4 + len(console.table().keys)
+
+    run(scenario)
+
+
+def test_without_marks_the_job_under_the_cursor_is_the_target() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await ready(console)
+        await console.press("down")
+        assert [str(each.job.id) for each in screen.targets()] == [console.table().keys[1]]
+
+    run(scenario)
+
+
+def test_all_that_match_are_marked_beyond_the_page() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await ready(console)
+        await console.press("ctrl+a")
+        await console.until(lambda: console.table().marks)
+        assert console.table().marks == {str(job_id) for job_id in console.source.queue.jobs}
+        assert len(screen.targets()) == len(console.source.queue.jobs)
+        await console.shows("400 jobs marked")
+
+    run(scenario)
+
+
+def test_escape_stops_a_search_that_finds_nothing_and_keeps_how_far_it_came() -> None:
+    async def scenario(console: Console) -> None:
+        screen = console.screen(JobsScreen)
+        await console.shows("esc stops")
+        await console.until(lambda: screen._search.asks > 3)
+        await console.press("escape")
+        await console.shows("stopped after")
+        asks = screen._search.asks
+        await console.refresh()
+        assert screen._search.asks == asks
+        await console.press("n")
+        await console.until(lambda: screen._search.asks > 1)
+        assert screen._pages.number == 2
+
+    run(scenario, source=Endless(), filter="prio:9")
+
+
+def test_typing_a_filter_stops_a_search_for_the_while() -> None:
+    async def scenario(console: Console) -> None:
+        screen = console.screen(JobsScreen)
+        await console.until(lambda: screen._search.asks > 1)
+        await console.press("slash", *"sta")
+        await console.shows("state:")
+
+    run(scenario, source=Endless(), filter="prio:9")
+
+
+def test_an_order_of_the_page_says_that_it_is_one() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        first = console.table().keys
+        await console.press("s")
+        assert console.table().keys == tuple(sorted(first, key=int, reverse=True))
+        assert "page by id" in console.text
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("size", "titles"),
+    [
+        ((60, 20), ["id", "state", "task", "run at"]),
+        ((80, 24), ["id", "state", "task", "att", "run at", "last error"]),
+        ((120, 34), ["id", "state", "task", "queue", "prio", "att", "run at", "last error"]),
+        (
+            (170, 45),
+            ["id", "state", "task", "queue", "prio", "att", "run at", "created", "worker", "key", "last error"],
+        ),
+    ],
+)
+def test_a_wider_screen_shows_more_columns(size: tuple[int, int], titles: list[str]) -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        head = next(line for line in console.text.splitlines() if " state " in line)
+        assert all(title in head for title in titles)
+
+    run(scenario, size=size)
+
+
+def test_a_job_whose_worker_is_dead_and_one_whose_queue_is_held_say_so() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.shows("● running !")
+        await look_for(console, "queue:imports state:ready")
+        await console.shows("▶ ready q")
+
+    run(scenario)
+
+
+def test_trouble_is_said_and_what_was_found_stays() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await ready(console)
+        before = console.table().keys
+        screen.show_trouble(*_slow())
+        await console.shows("slow: it took too long")
+        assert console.table().keys == before
+        await console.press("n", "p")
+        await console.until(lambda: "slow" not in console.text and console.table().keys == before)
+
+    run(scenario)
+
+
+def _slow() -> Any:
+    from gw_tui.source import judged
+
+    return judged(StatementTimeoutError("it took too long"))
+
+
+def test_the_highlighted_job_never_changes_by_itself() -> None:
+    chance = Random(5)
+    clock = FixedClock()
+    source = DemoSource(clock, jobs=150)
+
+    async def scenario(console: Console) -> None:
+        screen = await ready(console)
+        for round_number in range(300):
+            if round_number % 30 == 0:
+                for _ in range(chance.randint(1, 8)):
+                    console.table().action_move(chance.choice((-3, 1, 2, 9)))
+            if round_number % 45 == 0:
+                screen.action_order()
+            highlighted = console.table().highlighted
+            assert highlighted is not None
+            place = console.table().keys.index(highlighted) - console.table().scroll_offset.y
+            clock.advance(chance.choice((0.2, 1, 1, 2, 30)))
+            if chance.random() < 0.3:  # as when the cursor came to rest
+                console.table()._moved_at = None
+            await _tick(screen, source)
+            assert console.table().highlighted == highlighted
+            assert highlighted in console.table().keys
+            if 0 < console.table().scroll_offset.y < console.table().max_scroll_y:
+                assert console.table().keys.index(highlighted) - console.table().scroll_offset.y == place
+
+    run(scenario, source=source)
+
+
+async def _tick(screen: JobsScreen, source: DemoSource) -> None:
+    """Do by hand what a tick does."""
+    screen.console.glance = source.glance()
+    screen.show_glance(screen.console.glance)
+    question = screen.question()
+    assert question is not None
+    screen.show_answer(question, question.ask(source))
+
+
+def test_jobs_are_exported_with_secrets_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = DemoSource()
+    failed = next(each.job for each in source.queue.states() if each.state is JobState.FAILED)
+    source.queue.change(failed, last_error="login failed: password=hunter2\x1b[31m")
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.press("m", "e")
+        await console.until(lambda: list(tmp_path.iterdir()))
+        await console.shows("1 job written to")
+
+    run(scenario, source=source, filter=f"id:{failed.id}")
+    (path,) = tmp_path.iterdir()
+    record = json.loads(path.read_text())
+    assert (record["id"], record["state"]) == (failed.id, "failed")
+    assert "hunter2" not in record["last_error"]
+    assert path.stat().st_mode & 0o077 == 0

@@ -1,0 +1,314 @@
+"""Queues, workers, recurring tasks and locks: the facts, by keys alone, at any size, with hostile data harmless."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from screens_support import Console, run
+
+from gw_core import (
+    AdvisoryLock,
+    Blockage,
+    Blockages,
+    Finding,
+    Job,
+    KnownCrontab,
+    Session,
+    StatementTimeoutError,
+    Verdict,
+    WorkerInfo,
+    crontab_item,
+)
+from gw_tui.clean import UNSAFE
+from gw_tui.demo import DemoSource
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.queues import PAGE
+from gw_tui.source import Crontabs, judged
+
+SCREENS = ("jobs", "queues", "workers", "cron", "locks")
+
+
+async def ready(console: Console) -> None:
+    await console.until(lambda: console.table().keys)
+    await console.pilot.pause()
+
+
+async def reaches_jobs(console: Console, filter_text: str) -> None:
+    screen = await console.reach(JobsScreen)
+    assert str(screen._search.wanted) == filter_text
+    await console.until(lambda: screen._search.asks)
+
+
+# -- queues ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_says_who_holds_it_and_leads_to_its_jobs() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        assert any("imports" in line and "stuck" in line and "gw-app-3" in line for line in console.text.splitlines())
+        await console.press("G", "enter")
+        await reaches_jobs(console, "queue:imports")
+
+    run(scenario, screen="queues")
+
+
+def test_queues_are_found_by_a_part_of_their_name_or_by_being_held() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.press("slash")
+        await console.type("PORT")
+        await console.press("enter")
+        await console.until(lambda: console.table().keys == ("imports",))
+        await console.press("escape", "slash")
+        await console.type("held:")
+        await console.press("enter")
+        held = tuple(sorted(console.source.queue.held))
+        await console.until(lambda: console.table().keys == held)
+        await console.press("escape")
+        await console.until(lambda: len(console.table().keys) > len(held))
+
+    run(scenario, screen="queues")
+
+
+def test_queues_are_shown_page_by_page() -> None:
+    source = DemoSource()
+    for number in range(PAGE + 20):
+        source.queue.insert(task_identifier="t", queue_name=f"q{number:04}")
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        first = console.table().keys
+        await console.press("n")
+        await console.until(lambda: console.table().keys and not set(console.table().keys) & set(first))
+        await console.press("p")
+        await console.until(lambda: console.table().keys == first)
+
+    run(scenario, source=source, screen="queues")
+
+
+# -- workers ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_dead_comes_first_with_what_it_holds() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        dead = console.table("#workers").keys[0]
+        assert dead.startswith("gw-app-3")
+        assert any(dead in line and "✖ stale" in line and "██████████" in line for line in console.text.splitlines())
+        await console.until(lambda: len(console.table("#held").keys) == 3)
+        await console.press("enter")
+        await reaches_jobs(console, f"state:running worker:{dead}")
+
+    run(scenario, screen="workers", size=(120, 34))
+
+
+def test_the_pane_follows_the_cursor_and_opens_a_job() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.press("down")
+        node = console.table("#workers").keys[1]
+        held = {str(job.id) for job in console.source.queue.jobs.values() if job.locked_by == node}
+        await console.until(lambda: set(console.table("#held").keys) == held)
+        await console.press("tab", "enter")
+        await console.reach(JobScreen)
+
+    run(scenario, screen="workers")
+
+
+# -- recurring tasks -------------------------------------------------------------------------------------------------
+
+
+def test_a_recurring_task_that_missed_runs_comes_first_and_leads_to_its_jobs() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        assert console.table().keys[0] == "nightly_cleanup"
+        assert "! missed" in console.text
+        assert "every day at 02:30 UTC" in console.text
+        await console.press("enter")
+        await reaches_jobs(console, "task:cleanup")
+
+    run(scenario, screen="cron")
+
+
+def test_without_a_crontab_nobody_says_what_is_due() -> None:
+    class Without(DemoSource):
+        def crontabs(self) -> Crontabs:
+            return replace(super().crontabs(), items=None)
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.shows("start with --crontab")
+        assert "! missed" not in console.text
+
+    run(scenario, source=Without(), screen="cron")
+
+
+# -- locks -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_mends_a_finding_is_shown_and_copied() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.shows("gw unlock gw-app-3")
+        await console.press("y")
+        assert console.app.clipboard.startswith("gw unlock gw-app-3")
+
+    run(scenario, screen="locks")
+
+
+def test_a_session_that_waits_says_for_what_and_for_whom() -> None:
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.press("tab")
+        await console.shows("RowExclusiveLock on _private_jobs, by 2877")
+        assert "pg_terminate_backend(3021)" in console.text
+
+    run(scenario, screen="locks", size=(120, 34))
+
+
+# -- all of them -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)], ids=str)
+def test_every_screen_fits(size: tuple[int, int]) -> None:
+    async def scenario(console: Console) -> None:
+        for key in "23456":
+            await console.press(key)
+            await ready(console)
+            lines = console.text.splitlines()
+            assert len(lines) == size[1]
+            assert max(map(len, lines)) <= size[0]
+            assert "Quit" in lines[-1]
+
+    run(scenario, size=size)
+
+
+def test_trouble_is_said_on_every_screen_and_goes_when_it_is_over() -> None:
+    class Troubled(DemoSource):
+        slow = False
+
+        def _queue(self) -> Any:
+            if self.slow:
+                raise StatementTimeoutError("it took too long")
+            return super()._queue()
+
+    source = Troubled()
+
+    async def scenario(console: Console) -> None:
+        for key in "23456":
+            await console.press(key)
+            await ready(console)
+            console.app.screen.show_trouble(*judged(StatementTimeoutError("it took too long")))  # type: ignore[attr-defined]
+            await console.shows("slow: it took too long")
+            await console.refresh()
+            await console.until(lambda: "slow:" not in console.text)
+
+    run(scenario, source=source)
+
+
+HOSTILE = "[red]x[/red][/]A\x1b]52;c;ZXZpbA==\x1b\\B\x9b31m\u202eevil\u2066\x00\x07\x7f"
+
+
+class Hostile(DemoSource):
+    """A queue in which every text was written by an enemy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        job = Job(
+            id=5,
+            task_identifier=HOSTILE,
+            payload='{"' + HOSTILE.replace("\\", "") + '": "' + HOSTILE.replace("\\", "") + '"}',
+            attempts=2,
+            max_attempts=25,
+            priority=0,
+            run_at_epoch=self.clock().timestamp() + 60,
+            created_at_epoch=0.0,
+            updated_at_epoch=0.0,
+            revision=0,
+            key=HOSTILE,
+            flags='{"\\u001b[31m\\u202e": true}',
+            queue_name=HOSTILE,
+            last_error=f"{HOSTILE}\n{HOSTILE}",
+        )
+        held = msgspec.structs.replace(job, id=6, locked_by=HOSTILE, locked_at_epoch=1.0)
+        self.queue.jobs = {5: job, 6: held}
+        self.queue.held = {HOSTILE: (HOSTILE, self.clock())}
+        self.queue.workers = [
+            WorkerInfo(
+                id=HOSTILE, host=HOSTILE, version=HOSTILE, heartbeat_age=timedelta(), last_heartbeat_at=self.clock()
+            )
+        ]
+        self.queue.known = [KnownCrontab(HOSTILE, self.clock(), None)]
+
+    def crontabs(self) -> Crontabs:
+        item = crontab_item(
+            "* * * * *", HOSTILE.replace("\x00", ""), id="x", payload={"a": HOSTILE.replace("\x00", "")}
+        )
+        return Crontabs(known=tuple(self.queue.known), items=(item,))
+
+    def findings(self) -> tuple[Finding, ...]:
+        return (Finding(HOSTILE, Verdict.WRONG, HOSTILE, HOSTILE),)
+
+    def blockages(self) -> Blockages:
+        session = Session(
+            pid=1,
+            user=HOSTILE,
+            application=HOSTILE,
+            state=HOSTILE,
+            in_state_for=timedelta(),
+            transaction_age=None,
+            statement=HOSTILE,
+        )
+        return Blockages(
+            blocked=(Blockage(session=session, waits_for=HOSTILE, blocked_by=(2,)),),
+            blockers=(session,),
+            advisory=(AdvisoryLock(name=HOSTILE, granted=False, session=session),),
+            prepared_transactions=((HOSTILE, timedelta()),),
+        )
+
+
+def harmless(text: str) -> bool:
+    return not any(UNSAFE.search(line) for line in text.splitlines())
+
+
+def test_hostile_data_steers_nothing_and_is_no_markup() -> None:
+    async def scenario(console: Console) -> None:
+        for key in "23456":
+            await console.press(key)
+            await ready(console)
+            assert harmless(console.text)
+            assert "[red]x[/red]" in console.text
+            await console.press("tab")
+            assert harmless(console.text)
+        await console.press("2")
+        await ready(console)
+        await console.press("enter")
+        screen = await console.reach(JobScreen)
+        await console.until(lambda: screen._report is not None)
+        await console.shows("[red]x[/red]")
+        assert harmless(console.text)
+
+    source = Hostile()
+    run(scenario, source=source, size=(160, 45))
+
+
+def test_names_of_any_kind_lead_to_their_jobs() -> None:
+    source = DemoSource()
+    odd = 'a "quoted" \\ name\twith: everything'
+    source.queue.jobs = {}
+    source.queue.held = {odd: ("w", source.clock())}
+    source.queue.insert(task_identifier="t", queue_name=odd)
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.press("enter")
+        screen = await console.reach(JobsScreen)
+        assert screen._search.wanted.job_filter.queue == odd
+        await console.until(lambda: console.table().keys)
+
+    run(scenario, source=source, screen="queues")
