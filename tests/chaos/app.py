@@ -22,7 +22,7 @@ import psycopg
 from gw_core import Client, GraphileWorkerError, JobSpec
 
 from .faults import Cuttable, Operator
-from .fleet import Fleet, Slot, Worker
+from .fleet import NO_DATABASE, Fleet, Slot, Worker
 from .guard import Guard
 from .invariants import Evidence, Findings, Row, judge
 from .ledger import read_ledger
@@ -323,6 +323,7 @@ class _Scene:
             foreign=frozenset(worker.pid for worker in workers if not worker.is_ours),
             delayed=frozenset(job_id for (job_id,) in self._ask("select job_id from public.delayed")),
         )
+        (self._folder / "evidence.txt").write_text("\n".join(_lines_of(evidence)))
         judged = judge(evidence)
         self._findings.figures.update(judged.figures)
         self._findings.broken += [*judged.broken, *self._what_workers_did(workers), *self._what_is_left()]
@@ -363,7 +364,7 @@ class _Scene:
         for worker in workers:
             if not worker.is_ours:
                 continue
-            if worker.asked_to_stop and not worker.killed and worker.exit_code != -signal.SIGTERM:
+            if worker.asked_to_stop and not worker.killed and worker.exit_code not in _orderly_ends(worker):
                 yield f"{worker.slot.name} ({worker.pid}) ended with {worker.exit_code} after SIGTERM"
             yield from (f"{worker.slot.name} ({worker.pid}) said: {line}" for line in _complaints(worker.words()))
             self._findings.figures["jobs said to be lost"] += len(worker.lost())
@@ -417,6 +418,18 @@ class _Scene:
                     return
             time.sleep(every)
         self._findings.broken.append(f"waited {seconds:g} s in vain for {what}")
+
+
+def _orderly_ends(worker: Worker) -> tuple[int, ...]:
+    """How a worker may end that is asked to: one that had not begun may find no database instead."""
+    return (-signal.SIGTERM,) if worker.has_begun else (-signal.SIGTERM, NO_DATABASE)
+
+
+def _lines_of(evidence: Evidence) -> Iterator[str]:
+    """Everything there is to judge by, for whoever looks for the cause of a finding."""
+    for things in (evidence.faults, evidence.added, evidence.runs, evidence.rows):
+        yield from map(repr, things)
+    yield f"given back to run later: {sorted(evidence.delayed)}"
 
 
 def _complaints(words: str) -> Iterator[str]:

@@ -74,6 +74,8 @@ class Operator:
             "failover": self._fail_over,
             "backend": self._crash_backend,
             "restart": self._restart,
+            "stall": self._stall,
+            "lonely": self._lose_standby,
             "terminate": self._terminate,
         }
 
@@ -260,10 +262,18 @@ class Operator:
         with self._noting("backend", None):
             self._cluster.crash_a_backend()
 
+    def _stall(self, rng: random.Random) -> None:
+        with self._noting("stall", None):
+            self._cluster.stall(rng.choice([1.0, self._threshold + 1, self._threshold * 1.3 + 2]))
+
+    def _lose_standby(self, rng: random.Random) -> None:
+        with self._noting("lonely", None):
+            self._cluster.lose_standby(rng.choice([0.5, 2.0]))
+
     def _fail_over(self, rng: random.Random) -> None:
         how = rng.choice([signal.SIGKILL, signal.SIGQUIT, signal.SIGINT])
         with self._noting("failover", None, how.name):
-            old = self._cluster.fail_over(how)
+            old = self._cluster.fail_over(how, noticed_after=rng.choice([0.0, 1.0, self._threshold * 1.3 + 1]))
         way = self._cluster.bring_back(old, by_rewinding=rng.random() < 0.5)
         self._say(f"server {old.name} follows again, by {way}")
 

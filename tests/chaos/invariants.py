@@ -22,7 +22,7 @@ BEFORE: Final = 1 * SECOND
 AFTER: Final = 3 * SECOND
 """How long after its end a run's result may be under way, on a busy machine and while connections are made again."""
 
-SERVER_FAULTS: Final = frozenset({"crash", "failover", "backend", "restart"})
+SERVER_FAULTS: Final = frozenset({"crash", "failover", "backend", "restart", "stall"})
 SILENCING_FAULTS: Final = frozenset({"freeze", "cut"})
 
 
@@ -149,18 +149,21 @@ class _Court:
 
     def queues_keep_their_order(self) -> Iterator[str]:
         for queue, runs in self._by_queue().items():
-            newest = -1  # the latest transaction of which a job has begun
-            seen: set[int] = set()
-            for run in runs:
-                if run.n in seen or self._added[run.n].answered is None:
+            newest: Run | None = None  # of those that have begun, the one that was added last
+            overtaken: dict[int, list[Run]] = defaultdict(list)
+            for run in self._first_runs(runs):
+                if run.job_id in self._evidence.delayed or self._added[run.n].answered is None:
                     continue
-                seen.add(run.n)
-                transaction = self._added[run.n].transaction
-                if transaction < newest and run.job_id not in self._evidence.delayed:
-                    yield f"in queue {queue} job {run.n} was overtaken by one added after it{self._story(run.n)}"
-                if run.job_id not in self._evidence.delayed:
-                    newest = max(newest, transaction)
-                    self._figures["runs in order"] += 1
+                self._figures["runs in order"] += 1
+                if newest is not None and self._transaction(run) < self._transaction(newest):
+                    overtaken[newest.n].append(run)
+                else:
+                    newest = run
+            for n, late in overtaken.items():
+                yield (
+                    f"in queue {queue} job {n} overtook {len(late)} that were added before it, such as job {late[0].n}"
+                    f"{self._story(n, late[0].n)}"
+                )
 
     def the_last_keyed_add_runs(self) -> Iterator[str]:
         by_key: dict[str, list[Added]] = defaultdict(list)
@@ -221,21 +224,17 @@ class _Court:
     def _overlap(self, queue: str, one: Run, other: Run) -> Iterator[str]:
         """Excuse a run that had lost its queue without knowing, if its result counted for nothing."""
         silenced = [run for run in (one, other) if self._was_silenced(run)]
-        concerned = [run for run in (one, other) for fault in self._of_servers if self._concerns(fault, run)]
-        reason = "presumed dead" if silenced else "claim lost in a crash" if concerned else None
-        if reason is None:
+        if not silenced:
             yield f"in queue {queue} jobs {one.n} and {other.n} ran at the same time{self._story(one.n, other.n)}"
             return
-        void = [run for run in silenced or concerned if self._is_void(run)]
+        void = [run for run in silenced if self._is_void(run)]
         if not void:
             yield (
-                f"in queue {queue} jobs {one.n} and {other.n} ran at the same time after a fault, and neither result"
-                f" was refused{self._story(one.n, other.n)}"
+                f"in queue {queue} jobs {one.n} and {other.n} ran at the same time, one in a worker that had been"
+                f" silent, and its result was not refused{self._story(one.n, other.n)}"
             )
-        for run in void:
-            if id(run) not in self._excused:
-                self._excused.add(id(run))
-                self._figures[f"runs beside others of their queue, void: {reason}"] += 1
+        self._excused.update(id(run) for run in void)
+        self._figures["runs beside others of their queue, void"] = len(self._excused)
 
     def _was_silenced(self, run: Run) -> bool:
         return any(f.what in SILENCING_FAULTS and self._concerns(f, run) for f in self._of_pid[run.pid])
@@ -255,6 +254,16 @@ class _Court:
             if added is not None and added.spec.queue_name is not None:
                 queues[added.spec.queue_name].append(run)
         return queues
+
+    def _first_runs(self, runs: Sequence[Run]) -> Iterator[Run]:
+        seen: set[int] = set()
+        for run in runs:
+            if run.n not in seen:
+                seen.add(run.n)
+                yield run
+
+    def _transaction(self, run: Run) -> int:
+        return self._added[run.n].transaction
 
     def _end(self, run: Run) -> int:
         """When it ended; one that was cut off ended with its process."""

@@ -9,7 +9,7 @@ from typing import Final
 
 # What happens in a minute, when nothing else is asked for. The order is that of the report.
 WORKER_FAULTS: Final = {"kill": 24, "freeze": 5, "cut": 4, "stop": 6}
-SERVER_FAULTS: Final = {"crash": 5, "failover": 2, "backend": 2, "restart": 1, "terminate": 5}
+SERVER_FAULTS: Final = {"crash": 5, "failover": 2, "backend": 2, "restart": 1, "stall": 1, "lonely": 1, "terminate": 5}
 FIRST, LAST = 0.05, 0.95
 """The part of the time in which things happen: workers need a moment to begin, and faults one to show."""
 
@@ -27,7 +27,7 @@ def usual_counts(seconds: float, *, with_standby: bool) -> dict[str, int]:
     """Return how often each thing happens in a run of this length."""
     usual = {**WORKER_FAULTS, **SERVER_FAULTS}
     if not with_standby:
-        del usual["failover"]
+        del usual["failover"], usual["lonely"]
     return {what: max(1, round(count * seconds / 60)) for what, count in usual.items()}
 
 

@@ -19,7 +19,7 @@ import psycopg
 
 from gw_core.embedded.account import Account, account_for, take_over
 from gw_core.embedded.binaries import Binaries, find_binaries, runnable
-from gw_core.embedded.watchdog import end_orphans, forget_dead_server, is_ready, server_pid
+from gw_core.embedded.watchdog import end_orphans, forget_dead_server, is_ready, processes_of, server_pid
 
 from .guard import Guard
 
@@ -254,13 +254,36 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
             self._wait_for_answer()
 
-    def fail_over(self, how: signal.Signals) -> Server:
-        """Let the primary die and promote the standby; returns the old primary."""
+    def stall(self, seconds: float) -> None:
+        """Freeze the primary with all its processes: nothing is closed, nothing is refused, nothing is answered."""
+        with self._turn:
+            frozen = processes_of(str(self.primary.data))
+            for pid in frozen:
+                _signal(pid, signal.SIGSTOP)
+            try:
+                time.sleep(seconds)
+            finally:
+                for pid in frozen:
+                    _signal(pid, signal.SIGCONT)
+
+    def lose_standby(self, seconds: float) -> None:
+        """Stop the standby for a while, in which no commit is confirmed."""
+        standby = self.standby
+        assert standby is not None
+        with self._turn:
+            standby.stop(signal.SIGQUIT)
+            time.sleep(seconds)
+            standby.start()
+            self._wait_until_synchronous()
+
+    def fail_over(self, how: signal.Signals, *, noticed_after: float) -> Server:
+        """Let the primary die and, when somebody has noticed, promote the standby; returns the old primary."""
         old, new = self.primary, self.standby
         assert new is not None
         with self._turn:
             self._wait_until_synchronous()
             old.stop(how)
+            time.sleep(noticed_after)
             self._promote(new)
         return old
 
@@ -341,6 +364,11 @@ class Cluster:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 # -- small things ----------------------------------------------------------------------------------------------------

@@ -22,7 +22,11 @@ pytestmark = [pytest.mark.once, pytest.mark.acceptance]
 
 
 def test_every_promise_is_kept_through_kills_crashes_and_a_failover() -> None:
-    faults = [word for what, count in {**FAULTS, "restart": 0}.items() for word in (f"--{what}", str(count))]
+    faults = [
+        word
+        for what, count in {**FAULTS, **dict.fromkeys(("restart", "stall", "lonely"), 0)}.items()
+        for word in (f"--{what}", str(count))
+    ]
     done = subprocess.run(
         [*COMMAND, "--seed", "11", *SHORT, *faults], cwd=CHECKOUT, capture_output=True, text=True, timeout=110
     )

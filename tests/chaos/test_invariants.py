@@ -138,7 +138,7 @@ BROKEN = {
     ),
     "a queue beside a run that was presumed dead and counts": (
         evidence(added(1, **QUEUED), added(2, **QUEUED), runs=LATE, faults=FROZEN),
-        "neither result was refused",
+        "its result was not refused",
     ),
     "a queue beside itself hidden behind a void run": (
         evidence(
@@ -149,9 +149,13 @@ BROKEN = {
         ),
         "jobs 2 and 3 ran at the same time",
     ),
+    "a queue beside itself after a crash": (
+        evidence(added(1, **QUEUED), added(2, **QUEUED), runs=LATE, faults=CRASHED, lost={ONE: {1}}),
+        "ran at the same time",
+    ),
     "a queue out of order": (
         evidence(added(1, **QUEUED), added(2, transaction=2, **QUEUED), runs=[ran(2, 1, 2), ran(1, 3, 4)]),
-        "was overtaken",
+        "job 2 overtook 1",
     ),
     "a keyed add was lost": (
         evidence(added(1, kind="keyed", job_key="k"), added(2, kind="keyed", job_key="k"), runs=[ran(1, 1, 2)]),
