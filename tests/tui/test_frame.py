@@ -1,0 +1,444 @@
+"""The console as a whole: screens, keys, the state of the connection, and a screen that never waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from screens_support import Console, run
+from textual.command import CommandPalette
+
+from gw_core import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_tui.app import ConsoleApp
+from gw_tui.connection_state import Phase
+from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.options import Options
+from gw_tui.registry import BY_ID, PLACES
+from gw_tui.screens.base import ConsoleScreen
+from gw_tui.screens.help import HelpScreen
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.widgets.keyed_table import KeyedTable
+
+GONE = DatabaseUnavailableError("the database is not available: terminating connection")
+SIZES = [(60, 20), (80, 24), (120, 34), (160, 45)]
+
+
+def front(console: Console) -> ConsoleScreen:
+    assert console.app.front is not None
+    return console.app.front
+
+
+async def go_down(console: Console, error: Exception = GONE) -> None:
+    console.source.go_down(error)
+    console.app._poller.reader.hurry()
+    await console.until(lambda: console.app.connection.trouble is not None)
+    await console.pilot.pause()
+
+
+async def helped(console: Console) -> HelpScreen:
+    await console.until(lambda: isinstance(console.app.screen, HelpScreen))
+    return console.app.screen
+
+
+# -- screens and keys --------------------------------------------------------------------------------------------------
+
+
+def test_every_screen_is_reached_by_its_key() -> None:
+    async def scenario(console: Console) -> None:
+        for place in PLACES:
+            await console.press(place.key)
+            await console.until(lambda place=place: place.id == front(console).PLACE)
+            await console.shows(f"{place.key} {place.title}")
+
+    run(scenario, screen="overview")
+
+
+def test_a_screen_that_is_shown_again_is_as_it_was_left() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#attention").highlighted)
+        await console.press("down")
+        highlighted = console.table("#attention").highlighted
+        await console.press("7")
+        await console.until(lambda: front(console).PLACE == "events")
+        await console.press("1")
+        await console.until(lambda: front(console).PLACE == "overview")
+        assert console.table("#attention").highlighted == highlighted
+
+    run(scenario, screen="overview", size=(120, 34))
+
+
+@pytest.mark.parametrize("screen", [place.id for place in PLACES])
+def test_help_names_the_live_keys_of_every_screen(screen: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: screen == front(console).PLACE)
+        await console.press("?")
+        help_screen = await helped(console)
+        words = str(help_screen._content())
+        bound = {each.binding.id for each in front(console).active_bindings.values()}
+        for name in bound & set(BY_ID):
+            assert BY_ID[name].help in words
+        assert BY_ID["reconnect"].help not in words
+        await console.press("escape")
+        await console.until(lambda: console.app.screen is front(console))
+
+    run(scenario, screen=screen)
+
+
+def test_the_bar_names_help_and_quit_wherever_there_is_room_for_anything() -> None:
+    async def scenario(console: Console) -> None:
+        bar = console.text.splitlines()[-1]
+        assert "? Help" in bar
+        assert "q Quit" in bar
+
+    run(scenario, screen="overview", size=(60, 20))
+
+
+def test_the_palette_offers_what_is_possible_and_goes_there() -> None:
+    async def scenario(console: Console) -> None:
+        await console.press(":")
+        await console.until(lambda: isinstance(console.app.screen, CommandPalette))
+        await console.pilot.press(*"go to events")
+        await console.shows("Go to Events")
+        await console.press("enter", "enter")
+        await console.until(lambda: console.app.front is not None and front(console).PLACE == "events")
+
+    run(scenario, screen="overview")
+
+
+def test_keys_can_be_chosen_and_are_named() -> None:
+    async def scenario(console: Console) -> None:
+        assert "P Pause" in console.text
+        await console.press("P")
+        await console.shows("PAUSED")
+
+    run(scenario, screen="overview", keys={"pause": "P"})
+
+
+def test_a_filter_from_elsewhere_reaches_the_screen() -> None:
+    async def scenario(console: Console) -> None:
+        taken: list[str] = []
+        console.app.visit("events")
+        await console.until(lambda: front(console).PLACE == "events")
+        front(console).take_filter = taken.append
+        console.app.visit("events", "words")
+        await console.until(lambda: taken == ["words"])
+
+    run(scenario, screen="overview")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("screen", ["overview", "events"])
+def test_screens_fit_every_size(screen: str, size: tuple[int, int]) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: screen == front(console).PLACE)
+        lines = console.text.splitlines()
+        assert len(lines) == size[1]
+        assert "LIVE" in lines[1]
+        assert "Quit" in lines[-1]
+
+    run(scenario, screen=screen, size=size)
+
+
+def test_a_terminal_that_is_too_small_is_told_so_and_recovers() -> None:
+    async def scenario(console: Console) -> None:
+        await console.shows("needs 60x20, has 59x20")
+        await console.pilot.resize_terminal(60, 20)
+        await console.until(lambda: "needs" not in console.text and "attention" in console.text)
+
+    run(scenario, screen="overview", size=(59, 20))
+
+
+def test_themes_change_while_it_runs() -> None:
+    async def scenario(console: Console) -> None:
+        for theme in ("gw-light", "gw-contrast", "nord"):
+            console.app.use_theme(theme)
+            await console.pilot.pause()
+            assert console.app.theme_variables["state-failed"]
+            assert "READY" in console.text
+
+    run(scenario, screen="overview")
+
+
+# -- the state of the connection ---------------------------------------------------------------------------------------
+
+
+def test_what_was_known_stays_dimmed_with_ages_that_go_on_while_the_database_is_away() -> None:
+    async def scenario(console: Console) -> None:
+        await console.shows("9m04s")
+        await go_down(console)
+        await console.shows("✖ DOWN: the database is not available")
+        assert "gone silent" in console.text
+        assert front(console).query_one("#body").has_class("-dimmed")
+        await console.shows("r tries now")
+        await console.until(lambda: "9m05s" in console.text or "9m06s" in console.text)
+
+    run(scenario, screen="overview", size=(120, 34))
+
+
+def test_it_goes_on_without_a_key_when_the_database_is_back() -> None:
+    async def scenario(console: Console) -> None:
+        await go_down(console)
+        console.source.come_back()
+        await console.until(lambda: console.app.phase is Phase.LIVE)
+        await console.until(lambda: "DOWN" not in console.text and "● LIVE" in console.text)
+        assert not front(console).query_one("#body").has_class("-dimmed")
+
+    run(scenario, screen="overview")
+
+
+def test_a_key_tries_at_once() -> None:
+    async def scenario(console: Console) -> None:
+        console.app._poller.reader._chance = lambda: 1.0
+        console.app._poller.reader._failures = 6
+        await go_down(console)
+        console.source.come_back()
+        await console.press("r")
+        await console.until(lambda: console.app.phase is Phase.LIVE)
+
+    run(scenario, screen="overview")
+
+
+def test_acts_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(JobsScreen, "action_retry", lambda _: given.append("retry"), raising=False)
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: front(console).has_row)
+        await console.press("r")
+        await console.until(lambda: given == ["retry"])
+        await go_down(console)
+        assert front(console).check_action("retry", ()) is None
+        await console.press("r")
+        assert given == ["retry"]
+
+    run(scenario, screen="jobs")
+
+
+@pytest.mark.parametrize("is_asked_for", [True, False])
+def test_read_only_offers_no_acts(is_asked_for: bool) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: front(console).has_row)
+        assert front(console).check_action("retry", ()) is False
+        assert "READ-ONLY" in console.text
+        assert "Retry" not in console.text
+
+    source = None if is_asked_for else DemoSource(read_only=True)
+    run(scenario, screen="jobs", read_only=is_asked_for, source=source)
+
+
+@pytest.mark.parametrize(
+    ("error", "phase", "words"),
+    [
+        pytest.param(GONE, Phase.DOWN, "✖ DOWN: the database is not available", id="down"),
+        pytest.param(
+            AuthenticationError("the server refused the connection: password"),
+            Phase.REFUSED,
+            "then press r",
+            id="refused",
+        ),
+        pytest.param(
+            SchemaMissingError("schema 'q' is not installed; install it with: gw migrate --schema q"),
+            Phase.NO_SCHEMA,
+            "gw migrate --schema q",
+            id="no schema",
+        ),
+    ],
+)
+def test_it_may_be_started_before_the_database(error: Exception, phase: Phase, words: str) -> None:
+    async def inside() -> None:
+        source = DemoSource()
+        source.go_down(error)
+        app = ConsoleApp(source, Options(period=0.1))
+        async with app.run_test(size=(120, 34)) as pilot:
+            console = Console(app, pilot, source)
+            await console.shows(words)
+            assert app.phase in (phase, Phase.RETRYING)
+            source.come_back()
+            if phase is Phase.REFUSED:
+                await console.press("r")
+            await console.until(lambda: app.phase is Phase.LIVE)
+
+    asyncio.run(inside())
+
+
+def test_a_database_that_is_slow_makes_the_screen_stale_and_says_why() -> None:
+    async def inside() -> None:
+        source = DemoSource()
+        app = ConsoleApp(source, Options(period=0.1))
+        async with app.run_test(size=(120, 34)) as pilot:
+            console = Console(app, pilot, source)
+            await console.until(lambda: app.phase is Phase.LIVE)
+            source.go_down(StatementTimeoutError("canceling statement due to statement timeout"))
+            await console.shows("! STALE: no answer for")
+            await console.shows("statement timeout")
+            assert front(console).check_action("retry", ()) in (None, False)
+            source.come_back()
+            await console.until(lambda: "STALE" not in console.text)
+
+    asyncio.run(inside())
+
+
+def test_a_passing_blip_is_in_the_journal() -> None:
+    async def scenario(console: Console) -> None:
+        await go_down(console)
+        console.source.come_back()
+        await console.until(lambda: console.app.phase is Phase.LIVE)
+        words = [entry.words for entry in console.app.journal]
+        assert words[-1] == "connection live"
+        assert "the database is not available: terminating connection" in words
+
+    run(scenario, screen="overview")
+
+
+# -- paces -------------------------------------------------------------------------------------------------------------
+
+
+def test_pausing_stops_the_drawing_and_not_the_measuring() -> None:
+    async def scenario(console: Console) -> None:
+        clock = console.source.clock
+        assert isinstance(clock, FixedClock)
+        await console.press("space")
+        await console.shows("PAUSED 00:00")
+        before = [str(console.app.screen.query_one(f"#{name}").render()) for name in ("ready", "running")]
+        for _ in range(5):
+            clock.advance(1)
+            await console.refresh()
+        assert [str(console.app.screen.query_one(f"#{name}").render()) for name in ("ready", "running")] == before
+        assert console.app.glance.at == clock.now
+        await console.press("space")
+        await console.until(
+            lambda: [str(console.app.screen.query_one(f"#{n}").render()) for n in ("ready", "running")] != before
+        )
+
+    run(scenario, screen="overview")
+
+
+def test_an_unfocused_console_looks_less_often_and_at_once_when_it_is_back() -> None:
+    from textual import events
+
+    async def scenario(console: Console) -> None:
+        console.app.post_message(events.AppBlur())
+        await console.shows("300s")
+        looks = console.source.looks
+        console.app.post_message(events.AppFocus())
+        await console.until(lambda: console.source.looks > looks)
+        await console.shows("30s")
+
+    run(scenario, screen="overview")
+
+
+def test_the_pace_is_changed_by_keys() -> None:
+    async def scenario(console: Console) -> None:
+        await console.press("+")
+        await console.until(lambda: console.app.period == 10.0)
+        await console.press("-", "-", "-")
+        await console.until(lambda: console.app.period == 30.0)
+
+    run(scenario, screen="overview")
+
+
+def test_held_changes_are_counted_in_the_frame_and_shown_when_asked() -> None:
+    async def scenario(console: Console) -> None:
+        table = console.table("#attention")
+        await console.until(lambda: table.highlighted is not None)
+        table.is_pinned = True
+        console.source.queue.held.clear()
+        clock = console.source.clock
+        assert isinstance(clock, FixedClock)
+        clock.advance(3_600)
+        await console.refresh()
+        await console.until(lambda: table.waiting > 0)
+        await console.shows("held (.)")
+        table.is_pinned = False
+        await console.press(".")
+        await console.until(lambda: table.waiting == 0)
+
+    run(scenario, screen="overview", size=(120, 34))
+
+
+async def lags(seconds: float) -> list[float]:
+    """Return how late the loop came back each time while it was asked to every few milliseconds."""
+    found = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        before = time.perf_counter()
+        await asyncio.sleep(0.005)
+        found.append(time.perf_counter() - before - 0.005)
+    return sorted(found)
+
+
+@pytest.mark.once
+def test_the_screen_never_waits_for_a_database_that_answers_in_two_seconds() -> None:
+    async def scenario(console: Console) -> None:
+        console.source.delay = 2.0
+        console.app._poller.reader.hurry()
+        measuring = asyncio.create_task(lags(4.0))
+        for key in ("2", "down", "3", "7", "1", "down", "space", "space"):
+            await asyncio.sleep(0.2)
+            await console.press(key)
+        found = await measuring
+        assert found[int(len(found) * 0.95)] < 0.025
+
+    run(scenario, screen="overview")
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+
+def test_the_environment_is_named_and_the_password_is_not() -> None:
+    async def scenario(console: Console) -> None:
+        assert " PRODUCTION " in console.text.splitlines()[1]
+
+    run(scenario, screen="overview", environment="production")
+
+
+@pytest.mark.parametrize("screen", [place.id for place in PLACES])
+def test_ascii_alone_is_enough(screen: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: screen == front(console).PLACE)
+        await console.pilot.pause(0.1)
+        assert console.text.isascii(), [each for each in console.text if not each.isascii()]
+        assert "* LIVE" in console.text
+
+    run(scenario, screen=screen, ascii=True)
+
+
+def test_the_events_are_narrowed_by_words_and_written_to_a_file(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def scenario(console: Console) -> None:
+        for number in range(3):
+            console.source.announce(number + 1)
+            await console.until(lambda number=number: sum("announced" in e.words for e in console.app.journal) > number)
+        await console.press("/")
+        await console.type("2 jobs")
+        await console.until(lambda: len(console.table("#entries").keys) == 1)
+        await console.press("enter", "w")
+        await console.until(lambda: list(tmp_path.iterdir()))
+        await console.shows("Wrote")
+        (file,) = tmp_path.iterdir()
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert len(file.read_text().splitlines()) == len(console.app.journal)
+
+    run(scenario, screen="events")
+
+
+def test_an_exact_count_is_shown_for_a_while() -> None:
+    async def scenario(console: Console) -> None:
+        await console.press("=")
+        await console.shows("Counted exactly.")
+        assert console.source.acts
+
+    run(scenario, screen="overview", size=(120, 34))
+
+
+def test_the_overview_leads_where_the_trouble_is() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#attention").highlighted is not None)
+        assert isinstance(console.app.focused, KeyedTable)
+        await console.press("enter")
+        await console.until(lambda: front(console).PLACE == "workers")
+
+    run(scenario, screen="overview")

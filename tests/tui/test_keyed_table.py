@@ -1,0 +1,221 @@
+"""A table whose highlighted row never changes by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+
+from gw_tui.themes import FALLBACK
+from gw_tui.widgets.keyed_table import SETTLING, Cell, Column, KeyedTable, Row
+
+COLUMNS = (Column("id", "id", 5, right=True), Column("text", "text"), Column("more", "more", 10, rank=1))
+HOSTILE = "\x1b]52;c;aGk=\x07\u202e[red]x[/red]\x9b31m"
+Scenario = Callable[[Pilot[None], KeyedTable], Awaitable[None]]
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Host(App[None]):
+    """Shows one table."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.messages: list[object] = []
+        self._clock = clock
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return dict(FALLBACK)
+
+    def compose(self) -> ComposeResult:
+        yield KeyedTable(COLUMNS, empty="none", clock=self._clock)
+
+    def on_keyed_table_opened(self, message: KeyedTable.Opened) -> None:
+        self.messages.append(("opened", message.key))
+
+    def on_keyed_table_waiting(self, message: KeyedTable.Waiting) -> None:
+        self.messages.append(("waiting", message.count))
+
+
+def play(scenario: Scenario, *, size: tuple[int, int] = (60, 12), clock: Callable[[], float] | None = None) -> None:
+    async def inside() -> None:
+        app = Host(clock or Clock())
+        async with app.run_test(size=size) as pilot:
+            await scenario(pilot, app.query_one(KeyedTable))
+
+    asyncio.run(inside())
+
+
+def rows(keys: list[int] | range | str) -> list[Row]:
+    return [Row(str(key), {"id": str(key), "text": f"row {key}", "more": Cell("m", "quiet")}) for key in keys]
+
+
+def lines(table: KeyedTable) -> list[str]:
+    return [table.render_line(y).text.rstrip() for y in range(table.size.height)]
+
+
+def place_on_screen(table: KeyedTable) -> int:
+    assert table.highlighted is not None
+    return table.keys.index(table.highlighted) - table.scroll_offset.y
+
+
+def test_the_highlighted_row_stays_over_300_random_refreshes() -> None:
+    clock = Clock()
+    chance = random.Random(5)
+
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        pool = list(range(400))
+        keys = chance.sample(pool, 150)
+        table.apply(rows(keys))
+        await pilot.press(*["down"] * 25)
+        highlighted, costs = table.highlighted, []
+        for number in range(300):
+            keys = [key for key in keys if chance.random() > 0.1]
+            keys += chance.sample(sorted(set(pool) - set(keys)), min(20, 190 - len(keys)))
+            if number % 3 == 0:
+                chance.shuffle(keys)
+            clock.now += chance.choice((0.2, 1.0, SETTLING + 1))
+            before, began = place_on_screen(table), time.perf_counter()
+            table.apply(rows(keys))
+            costs.append(time.perf_counter() - began)
+            assert table.highlighted == highlighted
+            at_an_end = table.scroll_offset.y in (0, table.max_scroll_y)
+            assert place_on_screen(table) == before or at_an_end
+        await pilot.pause()
+        assert f"row {highlighted}" in lines(table)[1 + place_on_screen(table)]
+        assert sorted(costs)[150] < 0.02
+
+    play(scenario, clock=clock)
+
+
+def test_rows_keep_their_place_for_a_while_after_the_cursor_moved() -> None:
+    clock = Clock()
+
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(5)))
+        await pilot.press("down")
+        table.apply(rows([9, 1, 0]))
+        await pilot.pause()
+
+        assert table.keys == tuple("01234")
+        assert table.is_gone("2")
+        assert "gone" in lines(table)[3]
+        assert pilot.app.messages[-1][0] == "waiting"
+
+        clock.now += SETTLING + 0.1
+        table.apply(rows([9, 1, 0]))
+        assert table.keys == tuple("910")
+        assert table.waiting == 0
+
+    play(scenario, clock=clock)
+
+
+def test_marks_hold_rows_until_they_are_released() -> None:
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(3)))
+        table.marks.add("2")
+        table.apply(rows([7, 8, 2]))
+        assert table.keys == tuple("012")
+        assert table.waiting > 0
+
+        table.release()
+        assert table.keys == ("0", "7", "8", "2")
+        assert table.is_gone("0")
+        assert lines(table)[4].startswith("✓")
+
+    play(scenario)
+
+
+def test_a_row_that_is_gone_goes_once_the_cursor_has_left_it() -> None:
+    clock = Clock()
+
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(3)))
+        table.apply(rows([1, 2]))
+        assert table.keys == tuple("012")
+        await pilot.press("down")
+        clock.now += SETTLING + 1
+        table.apply(rows([1, 2]))
+        assert table.keys == tuple("12")
+
+    play(scenario, clock=clock)
+
+
+def test_another_list_begins_at_its_top() -> None:
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(50)))
+        await pilot.press("end")
+        table.replace(rows(range(30, 60)))
+
+        assert (table.highlighted, table.scroll_offset.y) == ("30", 0)
+
+    play(scenario)
+
+
+def test_the_cursor_moves_by_keys_and_is_never_out_of_sight() -> None:
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(50)))
+        for keys, expected in ((["down"] * 30, "30"), (["pageup"], "20"), (["g"], "0"), (["G"], "49"), (["k"], "48")):
+            await pilot.press(*keys)
+            assert table.highlighted == expected
+            assert 0 <= place_on_screen(table) < table.size.height - 1
+
+    play(scenario)
+
+
+def test_the_mouse_moves_the_cursor_and_opens_with_two_clicks() -> None:
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(5)))
+        await pilot.click(table, offset=(5, 3))
+        assert table.highlighted == "2"
+        await pilot.click(table, offset=(5, 4), times=2)
+        await pilot.pause()
+        assert ("opened", "3") in pilot.app.messages
+
+    play(scenario)
+
+
+def test_a_narrow_table_leaves_out_what_matters_least() -> None:
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(3)))
+        assert "more" in lines(table)[0]
+        await pilot.resize_terminal(20, 12)
+        await pilot.pause()
+        assert "more" not in lines(table)[0]
+        assert "text" in lines(table)[0]
+        assert all(len(line) <= 20 for line in lines(table))
+
+    play(scenario)
+
+
+def test_what_is_in_the_data_is_shown_and_never_obeyed() -> None:
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply([Row(HOSTILE, {"id": HOSTILE, "text": Cell(HOSTILE, "failed")})])
+
+        assert table.highlighted == HOSTILE
+        assert "␛]52;c;aGk=␇\ufffd[red]x[/red]\ufffd31m" in lines(table)[1]
+
+    play(scenario)
+
+
+def test_an_empty_table_says_so_and_an_unanswered_one_says_nothing() -> None:
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        assert "none" not in "".join(lines(table))
+        table.apply([])
+        assert lines(table)[1].strip() == "none"
+        assert table.highlighted is None
+        table.apply(rows([4]))
+        assert table.highlighted == "4"
+
+    play(scenario)
