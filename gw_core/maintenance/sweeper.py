@@ -139,7 +139,8 @@ class Sweeper(Service):
     """Sweeps every so often. All state belongs to the thread that calls `turn`.
 
     After an outage that this process noticed, it waits for as long as a worker may be silent: the others could not be
-    heard either, and whoever is back first must not bury the rest.
+    heard either, and whoever is back first must not bury the rest. One that has just started does not know whether
+    there was an outage; it waits for half as long, in which everybody who lives has a heartbeat.
     """
 
     def __init__(
@@ -182,7 +183,9 @@ class Sweeper(Service):
 
     def _notice_outage(self, now: float) -> None:
         longest = 1.2 * self._every.total_seconds() + self._threshold / 2
-        if self._last_contact is not None and now - self._last_contact > longest:
+        if self._last_contact is None:
+            self._not_before = now + self._threshold / 2
+        elif now - self._last_contact > longest:
             self._not_before = now + self._threshold
         self._last_contact = now
 

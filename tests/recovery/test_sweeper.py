@@ -46,6 +46,11 @@ class World:
             clock=lambda: self.now,
         )
 
+    def that_has_begun(self) -> World:
+        self.sweeper.turn()
+        self.now += 3 * MINUTE
+        return self
+
     def turn_for(self, span: float) -> int:
         """Turn every minute for so long; return how many sweeps there were."""
         before = len(self.sweep.with_orphans)
@@ -58,11 +63,31 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
+def fresh() -> World:
     return World()
 
 
-def test_it_sweeps_at_once_and_then_every_interval(world: World) -> None:
+@pytest.fixture
+def world() -> World:
+    """A world in which the sweeper has been there for long enough to sweep."""
+    return World().that_has_begun()
+
+
+def test_a_sweeper_that_has_just_started_lets_everybody_be_heard_first(fresh: World) -> None:
+    assert fresh.turn_for(2.5 * MINUTE) == 0
+    assert fresh.turn_for(MINUTE) == 1
+
+
+def test_the_time_to_be_heard_begins_with_the_first_contact(fresh: World) -> None:
+    fresh.sweep.is_away = True
+    fresh.turn_for(10 * MINUTE)
+    fresh.sweep.is_away = False
+
+    assert fresh.turn_for(2.5 * MINUTE) == 0
+    assert fresh.turn_for(MINUTE) == 1
+
+
+def test_it_sweeps_every_interval(world: World) -> None:
     assert world.turn_for(5 * MINUTE) == 5
 
 
@@ -73,7 +98,7 @@ def test_locks_without_a_heartbeat_are_looked_for_every_ten_minutes(world: World
 
 
 def test_impatience_for_orphans_looks_for_them_more_often() -> None:
-    world = World(orphans_after=minutes(4))
+    world = World(orphans_after=minutes(4)).that_has_begun()
     world.turn_for(3 * MINUTE)
 
     assert world.sweep.with_orphans == [True, True, True]
