@@ -63,6 +63,7 @@ complete -c gw -n '__fish_seen_subcommand_from run' -l probe-port -r -d 'Answer 
 complete -c gw -n '__fish_seen_subcommand_from run' -l probe-host -r -d 'The address probes are answered on; the default can be reached from this machine only.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l metrics -l no-metrics -d 'Answer scrapes by Prometheus on the probe port; needs the extra metrics.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l listen -l no-listen -d 'Hear of new jobs at once; off, they are found by polling alone.'
+complete -c gw -n '__fish_seen_subcommand_from run' -l listen-connection -r -d 'A connection around a pooler, which cannot pass on news of jobs; for that alone.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l client-time -l no-client-time -d 'Judge what is due by this machine\'s clock, not the database\'s.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l prepared-statements -l no-prepared-statements -d 'Use prepared statements; turn off behind a pooler in transaction mode.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l crontab -r -F -d 'The crontab; without it, ./crontab if there is one.'

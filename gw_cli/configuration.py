@@ -454,6 +454,15 @@ LISTEN: Final = Setting[bool](
     default=_CORE.listen,
     write=_written_switch,
 )
+LISTEN_CONNECTION: Final = Setting[str | None](
+    name="listen-connection",
+    metavar="URL",
+    help="A connection around a pooler, which cannot pass on news of jobs; for that alone.",
+    read=_text,
+    default=None,
+    write=_written_optional,
+    secret=True,
+)
 CLIENT_TIME: Final = Setting[bool](
     name="client-time",
     help="Judge what is due by this machine's clock, not the database's.",
@@ -609,6 +618,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     PROBE_HOST,
     METRICS,
     LISTEN,
+    LISTEN_CONNECTION,
     CLIENT_TIME,
     STRICT,
     TASKS,

@@ -55,7 +55,7 @@ def _record(configuration: c.Configuration, setting: c.Setting[object]) -> dict[
 def _shown(setting: c.Setting[object], value: object) -> str | None:
     if value is None:
         return None
-    if setting is c.CONNECTION:
+    if setting in (c.CONNECTION, c.LISTEN_CONNECTION):
         from gw_core import described  # late: it brings the database driver; it leaves the password out
 
         shown: str = described(str(value))
