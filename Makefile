@@ -5,7 +5,7 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 # Two processes at least, or the tests that wait for something would hold up those that compute.
 PYTEST_ARGS ?= -n auto --maxprocesses 4
 
-.PHONY: help demo test check format venv bench
+.PHONY: help demo test check format venv bench chaos
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -13,6 +13,7 @@ help:
 	@echo 'make check    formatting, lint, types, imports'
 	@echo 'make format   put the code into shape'
 	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
+	@echo 'make chaos    kill and crash everything for a minute; CHAOS_ARGS="--seconds 600 --node"'
 	@echo 'make venv     only make $(VENV)'
 
 demo:
@@ -37,3 +38,6 @@ venv:
 
 bench: venv
 	$(PYTHON_IN_VENV) -m bench $(BENCH_ARGS)
+
+chaos: venv
+	$(PYTHON_IN_VENV) -m tests.chaos $(CHAOS_ARGS)
