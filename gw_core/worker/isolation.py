@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 from weakref import WeakKeyDictionary
 
+from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
 from gw_core.domain.supervision import told
 from gw_core.worker.helper_threads import HelperThreads
@@ -234,7 +235,7 @@ class _Talk:
         now = time.monotonic()
         if self._told_at is None or stop.forced != self._told_forced:
             self._told_at, self._told_forced = self._told_at or now, stop.forced
-            self._line.say(StopJob(stop.forced))
+            self._line.say(StopJob(stop.forced, stop.reason or StopReason.WORKER_STOPS))
         if stop.forced and now - self._told_at >= KILL_AFTER.total_seconds():
             self._process.kill()
 

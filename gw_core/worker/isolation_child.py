@@ -130,7 +130,7 @@ class _Server:
             context = self._context
         if context is not None:
             context.should_stop.forced = order.forced
-            context.should_stop.set()
+            context.should_stop.set(order.reason)
 
     # -- running -----------------------------------------------------------------------------------------------------
 

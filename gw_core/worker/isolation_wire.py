@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from gw_core.domain import errors as known_errors
+from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
@@ -236,9 +237,10 @@ class RunJob(msgspec.Struct, frozen=True, tag=True):
 
 
 class StopJob(msgspec.Struct, frozen=True, tag=True):
-    """The job should end; when `forced`, nothing it still does will count."""
+    """The job should end, and why; when `forced`, nothing it still does will count."""
 
     forced: bool
+    reason: StopReason
 
 
 class Added(msgspec.Struct, frozen=True, tag=True):

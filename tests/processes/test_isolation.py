@@ -40,7 +40,7 @@ from gw_core import (
 from gw_core.log import LogSink
 from gw_core.postgres.connections import Connections
 from gw_core.postgres.database import Database
-from gw_core.worker import isolation
+from gw_core.worker import isolation, timeouts
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.executor import execute
 
@@ -346,7 +346,7 @@ def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: Site) -> None:
         running.stop()
         (returned,) = running.heard.of(JobReturned)
 
-    assert returned.reason == "told, politely"
+    assert returned.reason == "told, politely: worker stops"
     assert site.job(job_id)["attempts"] == 0
 
 
@@ -364,6 +364,18 @@ def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Sit
 
         assert "timeout of 500ms" in site.job(job_id)["last_error"]
         wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_a_hogging_task_is_killed_when_its_job_is_cancelled(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeouts, "INSIST_AFTER", 0.1)
+    job_id = site.add("never_ends", queue_name="q")
+    with site.running(isolated(theirs.never_ends)) as running:
+        pids = waiting(running.log, "hogging")
+        (answer,) = site.client.cancel_jobs([job_id], by="the test", patience=timedelta(seconds=DEADLINE))
+
+        assert (answer.result, site.job(job_id)["last_error"]) == ("cancelled", "cancelled by the test")
+        wait_until(lambda: not any(map(is_alive, pids)))
+    assert site.held() == []
 
 
 def test_a_stop_that_is_forced_leaves_no_process(site: Site) -> None:
