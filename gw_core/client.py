@@ -34,7 +34,7 @@ from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate,
 from gw_core.postgres.reports import PATIENCE, Reports
 from gw_core.postgres.schema_state import check
 from gw_core.postgres.store import JobStore, RemovedJob
-from gw_core.postgres.workers import WorkerStore
+from gw_core.postgres.workers import LONGEST_LOOK, WorkerStore
 
 
 class Client:
@@ -282,10 +282,11 @@ class Client:
         settings = recovery or RecoverySettings()
         with self._lender.connection() as connection:
             store = WorkerStore(connection, self.schema)
-            around = store.look_before_sweep()
-            found = store.list_workers(
-                has_rust_workers=around.has_rust_workers, resilient_flags=settings.resilient_flags
-            )
+            with store.bounded(self._database.manners.within_statement(LONGEST_LOOK)):
+                around = store.look_before_sweep()
+                found = store.list_workers(
+                    has_rust_workers=around.has_rust_workers, resilient_flags=settings.resilient_flags
+                )
         return [replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
 
     def sweep(self, recovery: RecoverySettings | None = None, *, dry_run: bool = False) -> SweepReport:

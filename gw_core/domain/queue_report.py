@@ -103,10 +103,12 @@ class JobPage:
     """Jobs that matched, and where to go on.
 
     `after` is None when nothing can follow. `looked_at` says how many jobs were looked at; a page that is not `full`
-    and has an `after` ended because the search had taken its time, and more matches may follow.
+    and has an `after` ended because the search had taken its time, and more matches may follow. `order` is that of its
+    jobs, in the words of `PageMark`.
     """
 
     jobs: tuple[FoundJob, ...] = ()
+    order: str = "id"
     after: PageMark | None = None
     looked_at: int = 0
     full: bool = False

@@ -150,7 +150,7 @@ class Reports:
             return JobPage()
         beginning = mark or _beginning(wanted, names)
         page = self._held(wanted, names, beginning, limit) or self._search(wanted, names, beginning, limit, patience)
-        return self._filled(page, wanted, with_payload)
+        return replace(self._filled(page, wanted, with_payload), order=beginning.order)
 
     def _named(self, wanted: JobFilter, mark: PageMark | None, limit: int, with_payload: bool) -> JobPage:
         """Find jobs by their ids or key, where nothing has to be searched."""

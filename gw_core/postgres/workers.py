@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import psycopg
@@ -14,6 +14,7 @@ from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job
+from gw_core.domain.manners import milliseconds
 from gw_core.domain.recovery import (
     RECOVERED_MESSAGE,
     WORKER_CRASHED,
@@ -28,6 +29,9 @@ from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translate, translated
+
+LONGEST_LOOK: Final = timedelta(seconds=10)
+"""How long a person waits for the list of workers at most."""
 
 Answer = TypeVar("Answer")
 Silent = Mapping[str, timedelta]
@@ -73,6 +77,13 @@ class WorkerStore:
     def transaction(self) -> Iterator[None]:
         """Make the block all or nothing."""
         with translated(self.schema), self.connection.transaction():
+            yield
+
+    @contextmanager
+    def bounded(self, patience: timedelta) -> Iterator[None]:
+        """Let no statement of the block take longer than this; without our indexes a large table is read whole."""
+        with self.transaction():
+            self.connection.execute("select set_config('statement_timeout', %s, true)", (milliseconds(patience),))
             yield
 
     # -- heartbeats ------------------------------------------------------------------------------------------------

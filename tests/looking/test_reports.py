@@ -194,6 +194,23 @@ def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
     assert all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
 
 
+@pytest.mark.parametrize(
+    ("conditions", "order"),
+    [
+        ({}, "id"),
+        ({"state": "running"}, "id"),
+        ({"state": "failed"}, "failed"),
+        ({"state": "ready"}, "turn"),
+        ({"state": "ready", "queue": "letters"}, "queue"),
+    ],
+    ids=str,
+)
+def test_a_page_says_in_which_order_it_is(queue: Queue, conditions: dict[str, Any], order: str) -> None:
+    queue.ready(queue_name="letters")
+
+    assert queue.reports.list_jobs(JobFilter(**conditions)).order == order
+
+
 @pytest.mark.parametrize("conditions", [{"state": "failed"}, {"state": "running"}, {"worker": "pool-1"}], ids=str)
 def test_what_an_index_leads_to_is_found_without_looking_at_other_jobs(
     queue: Queue, conditions: dict[str, Any]
