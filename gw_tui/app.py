@@ -200,7 +200,9 @@ class ConsoleApp(App[None]):
 
     @property
     def front(self) -> ConsoleScreen | None:
-        """The screen in front, dialogs left aside."""
+        """The screen in front, dialogs left aside; None at the very end, when screens are being taken apart."""
+        if not self.is_running:
+            return None
         return next((each for each in reversed(self.screen_stack) if isinstance(each, ConsoleScreen)), None)
 
     @property
