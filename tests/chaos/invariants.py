@@ -88,6 +88,7 @@ class _Court:
         self._evidence = evidence
         self._figures = figures
         self._excused: set[int] = set()
+        self._accused: set[int] = set()
         self._added = {each.n: each for each in evidence.added}
         self._rows = {row.n: row for row in evidence.rows}
         self._runs: dict[int, list[Run]] = defaultdict(list)
@@ -228,7 +229,8 @@ class _Court:
             yield f"in queue {queue} jobs {one.n} and {other.n} ran at the same time{self._story(one.n, other.n)}"
             return
         void = [run for run in silenced if self._is_void(run)]
-        if not void:
+        if not void and id(silenced[0]) not in self._accused:
+            self._accused.add(id(silenced[0]))
             yield (
                 f"in queue {queue} jobs {one.n} and {other.n} ran at the same time, one in a worker that had been"
                 f" silent, and its result was not refused{self._story(one.n, other.n)}"
@@ -240,10 +242,17 @@ class _Court:
         return any(f.what in SILENCING_FAULTS and self._concerns(f, run) for f in self._of_pid[run.pid])
 
     def _is_void(self, run: Run) -> bool:
-        """Whether its process said that the job was lost, or could not say any more."""
+        """Whether its process said that the job was lost, or could not say, or could not know.
+
+        A result whose confirmation was lost is sent again; when the job is gone by then, nobody can tell who ended it.
+        """
         if run.pid in self._evidence.foreign or run.job_id in self._evidence.lost.get(run.pid, ()):
             return True
-        return any(f.what in ("kill", "stop") and self._concerns(f, run) for f in self._of_pid[run.pid])
+        broke_its_connection = (
+            f for f in self._evidence.faults if f.pid is None or (f.pid, f.what) == (run.pid, "cut")
+        )
+        ended_it = (f for f in self._of_pid[run.pid] if f.what in ("kill", "stop"))
+        return any(self._concerns(fault, run) for fault in (*broke_its_connection, *ended_it))
 
     # -- small things ------------------------------------------------------------------------------------------------
 
