@@ -29,6 +29,7 @@ class StaleLocks(Service):
         self._events = events
         self._between = between
         self._is_first = True
+        self._has_complained = False
 
     def turn(self) -> timedelta:
         """Free what is stale; rest at random between the two spans."""
@@ -38,9 +39,12 @@ class StaleLocks(Service):
         try:
             with self._connection.connection() as connection:
                 jobs, queues = JobStore(connection, self._connection.database.schema).reset_stale_locks()
+            self._has_complained = False
             self._events.emit(LocksReset(pool=self._pool, jobs=jobs, queues=queues))
         except GraphileWorkerError as error:
-            self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            if not self._has_complained:
+                self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            self._has_complained = True
         soonest, latest = self._between
         return soonest + (latest - soonest) * random.random()
 
@@ -64,6 +68,7 @@ class LockRenewal(Service):
         self._held_jobs = held_jobs
         self._every = every
         self._seen: list[Job] = []
+        self._has_complained = False
 
     def turn(self) -> timedelta:
         """Renew the locks of jobs that were held a round ago already: all others are fresh."""
@@ -82,5 +87,8 @@ class LockRenewal(Service):
                     pool=self._pool,
                     queue_ids={job.queue_id for job in jobs if job.queue_id is not None},
                 )
+            self._has_complained = False
         except GraphileWorkerError as error:
-            self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            if not self._has_complained:
+                self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            self._has_complained = True

@@ -88,7 +88,7 @@ def refuses_a_row(error: BaseException) -> bool:
     cause = error.__cause__
     if not isinstance(cause, psycopg.Error) or cause.sqlstate is None or not needs_connection(error):
         return False
-    if isinstance(error, DatabaseUnavailableError):
+    if leads_nowhere(error) or isinstance(error, DatabaseUnavailableError):
         return False
     is_of_rows = cause.sqlstate[:2] in _ROW_CLASSES or isinstance(cause, pg.InsufficientPrivilege)
     return is_of_rows or bool(cause.diag.context)
@@ -108,7 +108,9 @@ def _without_state(error: BaseException) -> DatabaseError:
 def sentence(error: BaseException) -> str:
     """Return the gist of a driver's error on one line."""
     diagnostic = getattr(error, "diag", None)
-    text = (diagnostic.message_primary if diagnostic is not None else None) or str(error)
+    # libpq guesses at reasons in lines that begin with a tab.
+    lines = [line for line in str(error).splitlines() if not line.startswith("\t")]
+    text = (diagnostic.message_primary if diagnostic is not None else None) or " ".join(lines)
     return " ".join(text.split()) or type(error).__name__
 
 

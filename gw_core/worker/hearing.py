@@ -82,14 +82,17 @@ class Hearing:
 
     def expect_echo(self, sent_at: float) -> None:
         """Note that an echo was sent, no sooner than at this moment of the steady clock; from any thread."""
-        self._sent_at = sent_at
+        if not self._is_waiting:  # or the next heartbeat would put off for ever that this one was not heard
+            self._sent_at = sent_at
 
     def echo_overdue_in(self) -> float | None:
         """Return the seconds until an echo under way is overdue, negative when it is; None: none is under way."""
-        sent_at = self._sent_at
-        if self._since is None or sent_at < self._since or self._heard_at >= sent_at:
-            return None
-        return sent_at + ECHO_PATIENCE - time.monotonic()
+        return self._sent_at + ECHO_PATIENCE - time.monotonic() if self._is_waiting else None
+
+    @property
+    def _is_waiting(self) -> bool:
+        since = self._since
+        return since is not None and self._sent_at >= since and self._heard_at < self._sent_at
 
     def is_deaf(self) -> bool:
         """Tell whether an echo is overdue; told once until one is heard again."""

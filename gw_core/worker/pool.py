@@ -202,6 +202,8 @@ class Pool:
     def expect_echo(self, sent_at: float) -> None:
         """Note that whoever listens for this pool should hear an echo that was sent no sooner than this."""
         self._hearing.expect_echo(sent_at)
+        # Whoever listens rests perhaps for longer than an echo may take.
+        (self._listener or self._claimer).wake()
 
     def hear_wish(self) -> None:
         """Look soon which jobs somebody wants cancelled; from any thread."""

@@ -15,10 +15,22 @@ from bouncer import Bouncer, bouncer_program
 from core_support import Site
 
 
+@pytest.fixture(scope="session")
+def trouble_url(databases: Any, template: str) -> Iterator[str]:
+    """One database for the tests that leave it as they found it, emptied before each."""
+    name = f"{databases.run.prefix}{databases.worker}_trouble"
+    databases.create(name, template=template)
+    yield databases.url(name)
+    databases.drop(name)
+
+
 @pytest.fixture
-def site(own_site: Site) -> Site:
-    """The same, under the name the builders of pools use."""
-    return own_site
+def site(trouble_url: str) -> Iterator[Site]:
+    """A database with the newest schema and nothing in it."""
+    site = Site(trouble_url)
+    site.run("truncate _private_jobs, _private_job_queues, _private_tasks, _private_gw_cancellations")
+    yield site
+    site.close()
 
 
 @pytest.fixture
@@ -30,14 +42,14 @@ def own_site(database_url: str) -> Iterator[Site]:
 
 
 @pytest.fixture
-def bouncer(own_site: Site, tmp_path_factory: Any) -> Iterator[Bouncer]:
+def bouncer(site: Site) -> Iterator[Bouncer]:
     """A PgBouncer in transaction mode before that database."""
-    with Bouncer(own_site.url, bouncer_program(), mode="transaction") as bouncer:
+    with Bouncer(site.url, bouncer_program(), mode="transaction") as bouncer:
         yield bouncer
 
 
 @pytest.fixture
-def session_bouncer(own_site: Site) -> Iterator[Bouncer]:
+def session_bouncer(site: Site) -> Iterator[Bouncer]:
     """A PgBouncer in session mode before that database."""
-    with Bouncer(own_site.url, bouncer_program(), mode="session") as bouncer:
+    with Bouncer(site.url, bouncer_program(), mode="session") as bouncer:
         yield bouncer

@@ -12,29 +12,29 @@ from gw_core.domain.settings import Pooling
 from gw_core.postgres.database import Database
 
 
-def test_the_mode_of_a_pooler_is_noticed(own_site: Site, bouncer: Bouncer) -> None:
+def test_the_mode_of_a_pooler_is_noticed(site: Site, bouncer: Bouncer) -> None:
     def noticed(url: str) -> Pooling:
         database = Database(url, notice_pooler=True)
         database.connect("look").close()
         return database.pooling
 
-    assert noticed(own_site.url) is Pooling.NONE
+    assert noticed(site.url) is Pooling.NONE
     assert noticed(bouncer.url) is Pooling.TRANSACTION
 
 
-def test_a_pooler_that_lends_for_sessions_is_no_trouble(own_site: Site, session_bouncer: Bouncer) -> None:
-    with own_site.running({"work": Ledger()}, url=session_bouncer.url, poll_interval=NEVER) as running:
+def test_a_pooler_that_lends_for_sessions_is_no_trouble(site: Site, session_bouncer: Bouncer) -> None:
+    with site.running({"work": Ledger()}, url=session_bouncer.url, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)
-        own_site.fill(1)
+        site.fill(1)
         running.heard.wait_for(JobCompleted)
 
     assert [event.mode for event in running.heard.of(PoolerNoticed)] == [Pooling.SESSION]
 
 
-def test_behind_a_pooler_jobs_are_found_by_polling_and_it_says_so_once(own_site: Site, bouncer: Bouncer) -> None:
-    with own_site.running({"work": Ledger()}, url=bouncer.url, poll_interval=ms(50)) as running:
+def test_behind_a_pooler_jobs_are_found_by_polling_and_it_says_so_once(site: Site, bouncer: Bouncer) -> None:
+    with site.running({"work": Ledger()}, url=bouncer.url, poll_interval=ms(50)) as running:
         for count in (1, 2, 3):
-            own_site.fill(1, queue="'q'")
+            site.fill(1, queue="'q'")
             running.heard.wait_for(JobCompleted, count=count)
 
     assert running.heard.of(PoolListening) == []
@@ -42,17 +42,17 @@ def test_behind_a_pooler_jobs_are_found_by_polling_and_it_says_so_once(own_site:
     assert running.log.of("warning") == []
 
 
-def test_behind_a_pooler_a_backlog_is_drained(own_site: Site, bouncer: Bouncer) -> None:
-    own_site.fill(3_000)
-    own_site.fill(500, queue="'q' || (n %% 7)")
+def test_behind_a_pooler_a_backlog_is_drained(site: Site, bouncer: Bouncer) -> None:
+    site.fill(3_000)
+    site.fill(500, queue="'q' || (n %% 7)")
 
-    assert own_site.run_once({"work": Ledger()}, url=bouncer.url).completed == 3_500
-    assert own_site.held() == []
+    assert site.run_once({"work": Ledger()}, url=bouncer.url).completed == 3_500
+    assert site.held() == []
 
 
-def test_no_setting_of_ours_stays_behind_in_the_pooler(own_site: Site, bouncer: Bouncer) -> None:
-    own_site.fill(100)
-    own_site.run_once({"work": Ledger()}, url=bouncer.url)
+def test_no_setting_of_ours_stays_behind_in_the_pooler(site: Site, bouncer: Bouncer) -> None:
+    site.fill(100)
+    site.run_once({"work": Ledger()}, url=bouncer.url)
 
     changed = "select name from pg_settings where source = 'session'"
     with psycopg.connect(bouncer.url, autocommit=True) as other:
@@ -60,30 +60,30 @@ def test_no_setting_of_ours_stays_behind_in_the_pooler(own_site: Site, bouncer: 
     assert names & {"enable_seqscan", "synchronous_commit", "lock_timeout", "statement_timeout", "jit"} == set()
 
 
-def test_behind_a_pooler_a_direct_connection_hears_of_jobs_at_once(own_site: Site, bouncer: Bouncer) -> None:
-    options = {"url": bouncer.url, "poll_interval": NEVER, "listen_conninfo": own_site.url}
-    with own_site.running({"work": Ledger()}, **options) as running:
+def test_behind_a_pooler_a_direct_connection_hears_of_jobs_at_once(site: Site, bouncer: Bouncer) -> None:
+    options = {"url": bouncer.url, "poll_interval": NEVER, "listen_conninfo": site.url}
+    with site.running({"work": Ledger()}, **options) as running:
         running.heard.wait_for(PoolListening)
-        own_site.fill(1)
+        site.fill(1)
         running.heard.wait_for(JobCompleted)
-        assert own_site.kill_connections("gw:listen") == 1
+        assert site.kill_connections("gw:listen") == 1
         running.heard.wait_for(PoolListening, count=2)
-        own_site.fill(1)
+        site.fill(1)
         running.heard.wait_for(JobCompleted, count=2)
 
     assert len(running.heard.of(PoolHearingLost)) == 1
     assert len(running.log.of("warning")) == 1
 
 
-def test_results_of_jobs_survive_a_pooler_that_restarts(own_site: Site, bouncer: Bouncer) -> None:
-    gate = own_site.gate()
-    own_site.fill(3)
-    with own_site.running({"work": gate}, url=bouncer.url, poll_interval=ms(50)) as running:
+def test_results_of_jobs_survive_a_pooler_that_restarts(site: Site, bouncer: Bouncer) -> None:
+    gate = site.gate()
+    site.fill(3)
+    with site.running({"work": gate}, url=bouncer.url, poll_interval=ms(50)) as running:
         gate.wait_for(3)
-        own_site.run(
+        site.run(
             "select pg_terminate_backend(pid) from pg_stat_activity"
             " where datname = current_database() and pid <> pg_backend_pid() and application_name like 'gw:%%'"
         )
         gate.open()
         running.heard.wait_for(JobCompleted, count=3)
-        wait_until(lambda: own_site.jobs() == [])
+        wait_until(lambda: site.jobs() == [])

@@ -1,0 +1,219 @@
+"""Connections that are dead, deaf or lead to the wrong server, and how a worker notices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+from black_hole import BlackHole
+from core_support import NEVER, Ledger, Site, ms
+from psycopg.conninfo import conninfo_to_dict
+
+from gw_core import (
+    HeartbeatFailed,
+    HeartbeatRestored,
+    JobCompleted,
+    PoolConnectionLost,
+    PoolConnectionRestored,
+    PoolHearingLost,
+    PoolHearingRestored,
+    PoolListening,
+)
+from gw_core.domain.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    DeadlockError,
+    LockTimeoutError,
+    ReadOnlyError,
+    StatementTimeoutError,
+)
+from gw_core.postgres import database, notifications
+from gw_core.postgres.connections import Connections, OneConnection
+from gw_core.postgres.database import Database
+from gw_core.postgres.translation import needs_connection, refuses_a_row, translate
+from gw_core.worker import claimer, hearing, settler
+
+
+@pytest.fixture
+def hole(site: Site) -> Iterator[BlackHole]:
+    hole = BlackHole(site.url)
+    yield hole
+    hole.close()
+
+
+@pytest.fixture
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let silence count for as much after half a second as it does after twenty."""
+    for module in (database, claimer, settler, hearing):
+        monkeypatch.setattr(module, "ANSWER_WITHIN", ms(500))
+    monkeypatch.setattr(hearing, "ECHO_PATIENCE", 0.3)
+
+
+# -- silence -------------------------------------------------------------------------------------------------------
+
+
+def test_every_connection_is_told_to_notice_a_dead_network_in_seconds(site: Site) -> None:
+    given = conninfo_to_dict(Database(site.url).libpq_conninfo("claim"))
+    of_several = conninfo_to_dict(Database("host=one,other dbname=queue").libpq_conninfo("claim"))
+
+    assert (given["tcp_user_timeout"], given["keepalives_idle"], given["connect_timeout"]) == ("10000", "10", "10")
+    assert of_several["connect_timeout"] == "4"
+
+
+@pytest.mark.usefixtures("little_patience")
+def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(site: Site, hole: BlackHole) -> None:
+    gate = site.gate()
+    site.fill(3)
+    with site.running({"work": gate}, url=hole.url, poll_interval=ms(100)) as running:
+        gate.wait_for(3)
+        hole.swallow()
+        gate.open()
+        running.heard.wait_for(PoolConnectionLost, count=2)
+        site.fill(2)
+        hole.let_through()
+        running.heard.wait_for(JobCompleted, count=5)
+        running.heard.wait_for(PoolConnectionRestored, count=2)
+        assert len(running.heard.of(PoolConnectionLost)) == 2
+
+    assert site.held() == []
+    assert any("has not answered for" in str(event.error) for event in running.heard.of(PoolConnectionLost))
+
+
+def test_the_servers_own_limit_ends_a_claim_before_our_patience_does() -> None:
+    from gw_core.postgres.store import CLAIM_PLAN, SETTLE_PLAN
+
+    for plan in (CLAIM_PLAN, SETTLE_PLAN):
+        limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))
+        assert limit < database.ANSWER_WITHIN
+        assert limit < timedelta(seconds=claimer.CLAIMS_END_WITHIN)
+
+
+def test_a_statement_that_takes_long_is_waited_for_as_long_as_the_server_speaks(site: Site) -> None:
+    connection = Database(site.url).connect("test", patience=ms(300))
+    with connection, connection.cursor() as cursor:
+        cursor.execute("select set_config('client_min_messages', 'notice', false)")
+        cursor.execute("do $$begin for n in 1..6 loop raise notice 'on it'; perform pg_sleep(0.15); end loop; end$$")
+        with pytest.raises(psycopg.OperationalError, match="not answered"):
+            cursor.execute("select pg_sleep(5)")
+    assert connection.closed
+
+
+# -- deafness ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("little_patience")
+def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels = iter(["gw:somewhere else"])
+    own_channel = notifications.own_channel
+    monkeypatch.setattr(notifications, "own_channel", lambda pool: next(channels, own_channel(pool)))
+    with site.running({"work": Ledger()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
+        running.heard.wait_for(PoolHearingLost)
+        running.heard.wait_for(PoolListening, count=2)
+        running.heard.wait_for(PoolHearingRestored)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted)
+
+    assert len(running.heard.of(PoolHearingLost)) == 1
+    assert len(running.log.of("warning")) == 1
+
+
+# -- servers that take no writes -----------------------------------------------------------------------------------
+
+
+def test_a_server_that_takes_no_writes_is_left_for_another(site: Site) -> None:
+    name = conninfo_to_dict(site.url)["dbname"]
+    with site.running({"work": Ledger()}, poll_interval=ms(50), heartbeat_interval=ms(100)) as running:
+        running.heard.wait_for(PoolListening)
+        site.run(f'alter database "{name}" set default_transaction_read_only = on')
+        site.kill_connections("gw:claim")
+        site.kill_connections("gw:maintenance")
+        running.heard.wait_for(PoolConnectionLost)
+        running.heard.wait_for(HeartbeatFailed, lambda event: type(event.error) is ReadOnlyError)
+        site.run(f'alter database "{name}" reset default_transaction_read_only')
+        # Those made meanwhile would stay read-only for ever.
+        running.heard.wait_for(PoolConnectionRestored)
+        running.heard.wait_for(HeartbeatRestored)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted)
+
+
+@pytest.mark.parametrize("kind", [OneConnection, Connections])
+def test_a_connection_that_leads_to_a_standby_is_not_lent_again(site: Site, kind: type) -> None:
+    lender = kind(Database(site.url))
+
+    def write() -> int:
+        with lender.connection() as connection:
+            pid = int(connection.info.backend_pid)
+            connection.execute("create table if not exists public.written ()")
+            return pid
+
+    first = write()
+    with lender.connection() as connection:
+        connection.execute("set default_transaction_read_only = on")
+    with pytest.raises((psycopg.Error, ReadOnlyError)):
+        write()
+
+    assert write() != first
+    lender.close()
+
+
+# -- what passes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "reconnects"),
+    [
+        pytest.param("25006", ReadOnlyError, True, id="a standby"),
+        pytest.param("40001", DeadlockError, False, id="serialization"),
+        pytest.param("40P01", DeadlockError, False, id="deadlock"),
+        pytest.param("55P03", LockTimeoutError, False, id="lock timeout"),
+        pytest.param("57014", StatementTimeoutError, False, id="statement timeout"),
+        pytest.param("53100", DatabaseUnavailableError, True, id="full disk"),
+        pytest.param("53200", DatabaseUnavailableError, True, id="out of memory"),
+        pytest.param("53300", DatabaseUnavailableError, True, id="too many connections"),
+        pytest.param("57P01", DatabaseUnavailableError, True, id="shutdown"),
+        pytest.param("57P02", DatabaseUnavailableError, True, id="crash of another backend"),
+        pytest.param("57P03", DatabaseUnavailableError, True, id="starting up"),
+        pytest.param("08006", DatabaseUnavailableError, True, id="connection failure"),
+        pytest.param("XX000", DatabaseError, True, id="internal error"),
+    ],
+)
+def test_each_trouble_that_passes_is_known(site: Site, code: str, kind: type[DatabaseError], reconnects: bool) -> None:
+    with pytest.raises(psycopg.Error) as caught, psycopg.connect(site.url) as connection:
+        connection.execute(f"do $$begin raise sqlstate '{code}' using message = 'trouble'; end$$".encode())
+    error = translate(caught.value)
+    error.__cause__ = caught.value
+
+    assert type(error) is kind
+    assert needs_connection(error) is reconnects
+    assert not refuses_a_row(error) or kind is DatabaseError
+
+
+@pytest.mark.parametrize("code", ["53100", "53200", "40P01", "57014", "XX000"])
+def test_a_worker_outlives_it_says_so_once_and_loses_nothing(own_site: Site, code: str) -> None:
+    own_site.run("create table public.trouble (is_on boolean)")
+    own_site.run("insert into public.trouble values (false)")
+    own_site.run(
+        "create function public.trouble() returns trigger language plpgsql as $$begin "
+        "if (select is_on from public.trouble) then "
+        f"raise sqlstate '{code}' using message = 'could not extend file'; end if; return null; end$$"
+    )
+    for change in ("update", "delete"):
+        own_site.run(
+            f"create trigger trouble_{change} before {change} on graphile_worker._private_jobs "
+            "for each statement execute function public.trouble()"
+        )
+    own_site.fill(3)
+    own_site.run("update public.trouble set is_on = true")
+    with own_site.running({"work": Ledger()}, poll_interval=ms(30)) as running:
+        running.heard.wait_for(PoolConnectionLost)
+        own_site.run("update public.trouble set is_on = false")
+        running.heard.wait_for(JobCompleted, count=3)
+        running.heard.wait_for(PoolConnectionRestored)
+
+    assert len(running.log.of("warning")) == 1
+    assert own_site.held() == []
