@@ -20,7 +20,7 @@ from core.core_support import Site
 from process_support import CHECKOUT, DEADLINE
 from support import wait_until
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
 TASKS = """
 import os, time
