@@ -31,6 +31,7 @@ _gw_flags() {
         "gw dev") echo "--connection --schema --tasks --app --jobs --crontab --log-level --pg-bin --config --debug --help" ;;
         "gw cleanup") echo "--keep --tasks --app --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw doctor") echo "--json --connection --schema --prepared-statements --no-prepared-statements --pg-bin --config --debug --help" ;;
+        "gw bench") echo "--count --jobs --json --connection --prepared-statements --no-prepared-statements --pg-bin --config --debug --help" ;;
         "gw health") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
     esac
 }
@@ -282,6 +283,12 @@ _gw_values() {
         "gw doctor --pg-bin") echo "files" ;;
         "gw doctor --config"|"gw doctor -C") echo "files" ;;
         "gw doctor ") echo "-" ;;
+        "gw bench --count"|"gw bench -n") echo "-" ;;
+        "gw bench --jobs"|"gw bench -j") echo "-" ;;
+        "gw bench --connection"|"gw bench -c") echo "-" ;;
+        "gw bench --pg-bin") echo "files" ;;
+        "gw bench --config"|"gw bench -C") echo "files" ;;
+        "gw bench ") echo "-" ;;
         "gw health --connection"|"gw health -c") echo "-" ;;
         "gw health --schema"|"gw health -s") echo "-" ;;
         "gw health --pg-bin") echo "files" ;;
@@ -292,7 +299,7 @@ _gw_values() {
 
 _gw_commands() {
     case "$1" in
-        "gw") echo "run add list show stats queues tasks tui remove cron complete fail reschedule retry cancel unlock workers sweep migrate config init dev cleanup doctor health" ;;
+        "gw") echo "run add list show stats queues tasks tui remove cron complete fail reschedule retry cancel unlock workers sweep migrate config init dev cleanup doctor bench health" ;;
         "gw cron") echo "parse validate next run list forget" ;;
         "gw config") echo "show" ;;
     esac

@@ -231,6 +231,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.names import NameKind as NameKind, known_names as known_names
     from gw_core.postgres.reports import Reports as Reports
     from gw_core.postgres.store import RemovedJob as RemovedJob
+    from gw_core.postgres.trial import ServerTimes as ServerTimes, TrialSchema as TrialSchema
     from gw_core.processes.lifeline import Lifeline as Lifeline
     from gw_core.processes.supervisor import Supervisor as Supervisor
     from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
@@ -492,6 +493,7 @@ _HOMES = {
     ),
     "gw_core.postgres.reports": ("Reports",),
     "gw_core.postgres.store": ("RemovedJob",),
+    "gw_core.postgres.trial": ("ServerTimes", "TrialSchema"),
     "gw_core.processes.lifeline": ("Lifeline",),
     "gw_core.processes.supervisor": ("Supervisor",),
     "gw_core.runner": (

@@ -31,5 +31,6 @@ ENTRIES: Final = (
     Entry("dev", "Setting up", "Run jobs while you write tasks, and read changed files again."),
     Entry("cleanup", "Keeping", "Clear away jobs that failed for good, unused task identifiers and unused queues."),
     Entry("doctor", "Keeping", "Say what is wrong with the queue, and what mends it."),
+    Entry("bench", "Keeping", "Measure how fast a queue would be in this database."),
     Entry("health", "Keeping", "Say whether the queue answers, for probes."),
 )

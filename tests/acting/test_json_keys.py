@@ -40,6 +40,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw cleanup": ("cleanup failed-jobs --dry-run",),
     "gw doctor": ("doctor",),
     "gw health": ("health",),
+    "gw bench": ("bench --count 100",),
     "gw init": ("init",),
     "gw migrate": ("migrate --plan --schema other", "migrate --schema other"),
     "gw config show": ("config show",),

@@ -1,0 +1,272 @@
+"""`gw bench`: how fast a queue would be in this database."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import quantiles
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import configuration as c, diagnostics, options, output
+from gw_cli.arguments import positive_number
+from gw_cli.exit_codes import ExitCode
+from gw_cli.frame import command, new_app
+from gw_cli.session import configured
+from gw_cli.text import visible
+from gw_core import GraphileWorkerError, InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core import Client, Runner, ServerTimes
+
+FEWEST: Final = 100
+MOST: Final = 10_000_000
+LATENCY_JOBS: Final = 200
+WARM_UP: Final = 20
+PATIENCE_SECONDS: Final = 30.0
+TASK: Final = "nothing"
+
+app = new_app()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Figures:
+    count: int
+    concurrency: int
+    times: ServerTimes
+    added_per_second: float
+    drained_per_second: float
+    latency_p50: float
+    latency_p99: float
+
+
+@command(app, "bench")
+def bench(
+    count: Annotated[
+        str,
+        typer.Option("--count", "-n", metavar="N", help=f"How many jobs, {FEWEST} to {MOST}. [default: 20000]"),
+    ] = "20000",
+    jobs: options.Jobs = None,
+    as_json: options.Json = False,
+    connection: options.Connection = None,
+    prepared_statements: options.PreparedStatements = None,
+    pg_bin: options.PgBin = None,
+    config: options.Config = None,
+) -> int:
+    """Measure how fast a queue would be in this database: adding, running, and how soon a job starts.
+
+    Works in a schema of its own with a random name, which is removed at the end, also after Ctrl-C. It loads the server
+    for some seconds, so think before you run it beside work that matters. The tasks do nothing.
+    """
+    wanted = positive_number("--count", count, MOST)
+    if wanted < FEWEST:
+        raise InvalidInputError(f"--count {wanted}: fewer than {FEWEST} jobs tell nothing; give {FEWEST} or more")
+    configuration = configured(
+        config, jobs=jobs, connection=connection, prepared_statements=prepared_statements, pg_bin=pg_bin
+    )
+    try:
+        with _sigterm_like_ctrl_c():
+            figures = _measure(configuration, wanted)
+    except _TerminatedError:
+        return ExitCode.TERMINATED
+    if as_json:
+        output.line(output.to_json(_record(figures)))
+    else:
+        _show(figures)
+    return ExitCode.OK
+
+
+# -- measuring -------------------------------------------------------------------------------------------------------
+
+
+def _measure(configuration: c.Configuration, count: int) -> _Figures:
+    from gw_core import Client, TrialSchema
+
+    conninfo, pg_bin = configuration[c.CONNECTION], configuration[c.PG_BIN]
+    with TrialSchema(conninfo, pg_bin=pg_bin) as trial:
+        diagnostics.note(f"Working in schema {trial.name}, which will be removed; the server is loaded meanwhile.")
+        times = trial.times()
+        with Client(
+            conninfo,
+            schema=trial.name,
+            prepared_statements=configuration[c.PREPARED_STATEMENTS],
+            max_connections=1,
+            pg_bin=pg_bin,
+        ) as client:
+            client.migrate()
+            added = _add(client, count)
+            trial.settle_down()
+            drained = _drain(configuration, trial.name)
+            p50, p99 = _latency(configuration, trial.name, client)
+    return _Figures(
+        count=count,
+        concurrency=configuration[c.JOBS],
+        times=times,
+        added_per_second=count / added,
+        drained_per_second=count / drained,
+        latency_p50=p50,
+        latency_p99=p99,
+    )
+
+
+def _add(client: Client, count: int) -> float:
+    from gw_core import JobSpec
+
+    client.get(0)  # connects
+    began = time.perf_counter()
+    client.add_many([JobSpec(task=TASK, payload={"n": number}) for number in range(count)])
+    return time.perf_counter() - began
+
+
+def _drain(configuration: c.Configuration, schema: str) -> float:
+    """Return how long the jobs took, from the first that was begun to the end of the last."""
+    began: list[float] = []
+
+    def nothing() -> None:
+        if not began:
+            began.append(time.perf_counter())
+
+    runner = _runner(configuration, schema, nothing)
+    try:
+        runner.run_once()
+    except BaseException:
+        _end(runner)
+        raise
+    return time.perf_counter() - began[0]
+
+
+def _latency(configuration: c.Configuration, schema: str, client: Client) -> tuple[float, float]:
+    """Add one job after the other and return how many seconds passed until they started: median and 99th percentile."""
+    started: list[float] = []
+    arrived = threading.Semaphore(0)
+
+    def tell() -> None:
+        started.append(time.perf_counter())
+        arrived.release()
+
+    spans = []
+    runner = _runner(configuration, schema, tell)
+    try:
+        runner.start()
+        for _ in range(WARM_UP + LATENCY_JOBS):
+            began = time.perf_counter()
+            client.add(TASK)
+            if not arrived.acquire(timeout=PATIENCE_SECONDS):
+                raise _TooSlowError(f"a job did not start within {PATIENCE_SECONDS:g} s")
+            spans.append(started[-1] - began)
+    finally:
+        _end(runner)
+    cuts = quantiles(spans[WARM_UP:], n=100, method="inclusive")
+    return cuts[49], cuts[98]
+
+
+def _runner(configuration: c.Configuration, schema: str, act: Callable[[], None]) -> Runner:
+    """Return a silent runner whose task does this."""
+    from gw_core import Logger, Runner, TaskRegistry, WorkerSettings
+
+    registry = TaskRegistry()
+    registry.task(TASK)(lambda payload: act())
+    return Runner(
+        configuration[c.CONNECTION],
+        tasks=registry,
+        settings=WorkerSettings(concurrency=configuration[c.JOBS]),
+        schema=schema,
+        logger=Logger(lambda scope: _Silence()),
+        prepared_statements=configuration[c.PREPARED_STATEMENTS],
+        handle_signals=False,
+        pg_bin=configuration[c.PG_BIN],
+    )
+
+
+def _end(runner: Runner) -> None:
+    """End its threads, or they would hold the tables that are to be removed."""
+    if runner.pool_id is not None:
+        runner.stop("the measurement is over")
+        runner.force()
+        runner.wait()
+
+
+class _Silence:
+    """Throws messages away."""
+
+    def __call__(self, level: str, message: str, meta: object = None) -> None:
+        """Take a message."""
+
+    def enabled(self, level: str) -> bool:
+        """Say that no message need be built."""
+        return False
+
+
+class _TooSlowError(GraphileWorkerError):
+    """The queue did not do what was measured."""
+
+
+# -- ending early ----------------------------------------------------------------------------------------------------
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM came; like KeyboardInterrupt it ends everything on its way up."""
+
+
+@contextmanager
+def _sigterm_like_ctrl_c() -> Iterator[None]:
+    def end(_number: int, _frame: FrameType | None) -> None:
+        # Once is enough: what comes now is the clearing up, and a second signal must not end that.
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, signal.SIG_IGN)
+        raise _TerminatedError if _number == signal.SIGTERM else KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # who may not listen to signals
+        yield
+        return
+    former = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------
+
+
+def _record(figures: _Figures) -> dict[str, object]:
+    times = figures.times
+    return {
+        "jobs": figures.count,
+        "concurrency": figures.concurrency,
+        "server_version": times.server,
+        "server_settings": times.settings,
+        "round_trip_ms": _milliseconds(times.round_trip),
+        "commit_ms": _milliseconds(times.commit),
+        "commit_unflushed_ms": _milliseconds(times.commit_unflushed),
+        "added_per_second": round(figures.added_per_second),
+        "drained_per_second": round(figures.drained_per_second),
+        "latency_p50_ms": _milliseconds(figures.latency_p50),
+        "latency_p99_ms": _milliseconds(figures.latency_p99),
+    }
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+def _show(figures: _Figures) -> None:
+    record = _record(figures)
+    settings = ", ".join(f"{name} {value}" for name, value in figures.times.settings.items())
+    rows = (
+        ("Server", f"PostgreSQL {record['server_version']}; {settings}"),
+        ("Round trip", f"{record['round_trip_ms']} ms"),
+        ("Commit", f"{record['commit_ms']} ms; without waiting for the disk {record['commit_unflushed_ms']} ms"),
+        ("Add", f"{record['added_per_second']:,} jobs/s, {figures.count:,} in one call"),
+        ("Run", f"{record['drained_per_second']:,} jobs/s, {figures.concurrency} at a time, tasks that do nothing"),
+        ("Start", f"{record['latency_p50_ms']} ms after its add, one in a hundred {record['latency_p99_ms']} ms"),
+    )
+    for name, text in rows:
+        output.line(f"{name:10}  {visible(text)}")
