@@ -61,8 +61,8 @@ def bench(
 ) -> int:
     """Measure how fast a queue would be in this database: adding, running, and how soon a job starts.
 
-    Works in a schema of its own with a random name, which is removed at the end, also after Ctrl-C. It loads the server
-    for some seconds, so think before you run it beside work that matters. The tasks do nothing.
+    Works in a schema of its own with a random name, which is removed at the end, also after Ctrl-C.
+    Loads the server for some seconds, so think before you run it beside work that matters. The tasks do nothing.
     """
     wanted = positive_number("--count", count, MOST)
     if wanted < FEWEST:
