@@ -1,0 +1,56 @@
+"""A console on a queue whose every text tries to steer the terminal; the texts also go around the cleaning."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from gw_core import FoundJob, Glance, JobFilter, JobPage
+from gw_tui.demo import DemoSource
+from gw_tui.options import Options
+from gw_tui.start import run
+
+EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
+
+
+class HostileSource(DemoSource):
+    """Puts the text wherever a text can stand."""
+
+    def glance(self) -> Glance:
+        glance = super().glance()
+        return replace(
+            glance,
+            server=replace(glance.server, user=EVIL, host=EVIL, database=EVIL, version=EVIL),
+            heads=[replace(head, oldest_task=EVIL) for head in glance.heads],
+            workers=[replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(glance.workers)],
+            held_queues=[replace(queue, name=EVIL, held_by=EVIL) for queue in glance.held_queues],
+            unseen=[(EVIL, EVIL)],
+        )
+
+    def page(self, wanted: JobFilter, **more: Any) -> JobPage:
+        page = super().page(wanted, **more)
+        texts = dict.fromkeys(("task_identifier", "queue_name", "key", "last_error", "locked_by"), EVIL)
+        jobs = tuple(FoundJob(msgspec.structs.replace(each.job, **texts), each.state) for each in page.jobs)
+        return replace(page, jobs=jobs)
+
+
+if __name__ == "__main__":
+    # Say it past every widget as well: the last filter is there for what forgets to clean.
+    from textual.widgets import Static
+
+    from gw_tui.screens.overview import OverviewScreen
+
+    class Leaking(OverviewScreen):
+        """Has a widget that does not clean its text."""
+
+        def body(self) -> Any:
+            yield from super().body()
+            yield Static(EVIL, markup=False)
+
+    import gw_tui.screens.overview as module
+
+    module.OverviewScreen = Leaking
+    sys.exit(run(HostileSource(), Options(screen=sys.argv[1], period=0.2)))

@@ -1,0 +1,184 @@
+"""What only bytes can show: escapes, colours, plain terminals, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from terminal import Terminal, console
+
+HERE = Path(__file__).parent
+ON, OFF, CURSOR = "\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
+READY = "LIVE"
+
+Start = Callable[..., Terminal]
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.once]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    started: list[Terminal] = []
+
+    def starting(command: Sequence[str], **more: str) -> Terminal:
+        started.append(Terminal(command, **more))
+        return started[-1]
+
+    yield starting
+    for each in started:
+        each.close()
+
+
+def is_restored(terminal: Terminal) -> bool:
+    """Tell whether the screen and the cursor were given back."""
+    return terminal.output.rindex(OFF) > terminal.output.index(ON.encode()) and CURSOR in terminal.output
+
+
+@pytest.mark.parametrize("screen", ["overview", "jobs", "workers"])
+def test_nothing_in_the_data_steers_the_terminal(start: Start, screen: str) -> None:
+    terminal = start([sys.executable, str(HERE / "hostile_console.py"), screen])
+    terminal.until(READY)
+    terminal.until("]52;c;")
+    terminal.read(0.3)
+    terminal.type("q")
+    terminal.ended()
+
+    assert b"\x1b]52" not in terminal.output
+    assert b"\x1b[2J[" not in terminal.output
+    assert "\x9b".encode() not in terminal.output
+    assert "\u202e".encode() not in terminal.output
+    assert b"C\x07" not in terminal.output
+    assert b"\x00" not in terminal.output
+
+
+def test_no_color_means_none_and_the_cursor_is_still_seen(start: Start) -> None:
+    terminal = start(console("--demo"), NO_COLOR="1")
+    terminal.until(READY)
+    terminal.until("attention")
+    terminal.type("7")
+    terminal.until("console started")
+    terminal.type("q")
+    terminal.ended()
+
+    assert terminal.colours == []
+    assert re.search(rb"\x1b\[(\d;)*7[;m]", terminal.output)
+
+
+def test_an_empty_no_color_is_none(start: Start) -> None:
+    terminal = start(console("--demo"), NO_COLOR="")
+    terminal.until(READY)
+    terminal.read(0.3)
+
+    assert terminal.colours
+
+
+@pytest.mark.parametrize("kind", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_be_drawn_on_gets_plain_lines(start: Start, kind: str) -> None:
+    terminal = start(console("--demo"), TERM=kind)
+
+    assert terminal.ended() == 0
+    assert b"Needs attention:" in terminal.output
+    assert f"a terminal of the kind {kind} cannot be drawn on".encode() in terminal.output
+    assert b"\x1b" not in terminal.output
+
+
+def test_a_terminal_without_unicode_gets_ascii(start: Start) -> None:
+    terminal = start(console("--demo"), LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    terminal.until(READY)
+    terminal.read(0.3)
+    terminal.type("q")
+    terminal.ended()
+
+    assert terminal.output.isascii()
+
+
+def test_it_leaves_the_terminal_as_it_was(start: Start) -> None:
+    terminal = start(console("--demo"))
+    terminal.until(READY)
+    terminal.type("q")
+
+    assert terminal.ended() == 0
+    assert is_restored(terminal)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_in_order(start: Start, number: signal.Signals) -> None:
+    terminal = start(console("--demo"))
+    terminal.until(READY)
+    os.kill(terminal.process.pid, number)
+
+    assert terminal.ended() == -number
+    assert is_restored(terminal)
+    assert b"Traceback" not in terminal.output
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "not told"])
+def test_a_terminal_that_is_closed_ends_it(start: Start, is_told: bool) -> None:
+    terminal = start(console("--demo"), controls=is_told)
+    terminal.until(READY)
+    terminal.hang_up()
+
+    assert terminal.process.wait(10) != 0
+
+
+def test_it_ends_at_once_while_the_database_is_silent(start: Start) -> None:
+    # It takes the connection and never says a word.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        terminal = start(console("--connection", f"postgres://x@127.0.0.1:{server.getsockname()[1]}/x"))
+        terminal.until("CONNECTING")
+        began = time.monotonic()
+        terminal.type("q")
+        terminal.ended()
+
+        assert time.monotonic() - began < 4
+        assert is_restored(terminal)
+
+
+def test_an_idle_console_writes_little(start: Start) -> None:
+    terminal = start(console("--demo"))
+    terminal.until(READY)
+    terminal.read(1.0)
+    before = len(terminal.output)
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        terminal.read(0.1)
+
+    assert (len(terminal.output) - before) / 3 < 10_000
+
+
+def test_no_other_command_loads_the_screen() -> None:
+    program = "import sys; from gw_cli.app import program; program(sys.argv[1:]); print('textual' in sys.modules)"
+    for arguments in (["--help"], ["tui", "--help"], ["tui", "--demo", "--once"], ["tui", "--demo", "--json"]):
+        ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+        assert ran.stdout.splitlines()[-1] == "False", arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["--screen", "moon"], "--screen 'moon': give one of overview, jobs", id="screen"),
+        pytest.param(["--theme", "moon"], "there is no theme 'moon'; known are gw-dark", id="theme"),
+        pytest.param(["--interval", "1ms"], "--interval '1ms': give at least 100ms", id="interval"),
+    ],
+)
+def test_what_cannot_be_is_said_before_the_screen_is_drawn(start: Start, arguments: list[str], words: str) -> None:
+    terminal = start(console("--demo", *arguments))
+
+    assert terminal.ended() == 2
+    assert words.encode() in terminal.output
+    assert ON.encode() not in terminal.output
+
+
+def test_keys_that_clash_are_refused_naming_the_place(start: Start) -> None:
+    terminal = start(console("--demo"), GW_TUI_KEYS="quit=?")
+
+    assert terminal.ended() == 2
+    assert b"tui.keys: the key '?' would mean both help and quit" in terminal.output
