@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NUMBER: Final = "--process-number"
 UNANNOUNCED: Final = "--unannounced"
 
+LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
+"""Where Linux tells a container how much of the processors it may use."""
+
 HOPELESS: Final = (
     ExitCode.USAGE,
     ExitCode.REFUSED,
@@ -103,7 +106,7 @@ def usable_processors() -> int:
 def _share() -> int | None:
     """Return the container's limit in processors, where Linux tells one."""
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
+        quota, period = LIMIT.read_text("ascii").split()
         return -(-int(quota) // int(period))
     except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max"
         return None

@@ -23,6 +23,9 @@ LONGEST_HELD: Final = 1 << 20
 """Bytes of an unfinished line that are held back; a longer one is passed on in pieces."""
 
 _CHUNK: Final = 1 << 16
+_LOOK: Final = 0.5
+"""Seconds between two looks at whether a process has ended that does not tell."""
+
 _DRAIN: Final = 1.0
 """Seconds for what an ended process wrote last; whatever it started may hold its pipes for ever."""
 
@@ -117,16 +120,18 @@ class WorkerProcess:
 
     def _serve(self, ready: selectors.BaseSelector) -> None:
         patience: float | None = None
-        until = float("inf")
-        while ready.get_map() and time.monotonic() < until:
-            found = ready.select(patience)
-            if patience is not None and not found:
+        drained_at: float | None = None
+        while ready.get_map():
+            if drained_at is None and self._popen.returncode is not None:
+                drained_at = time.monotonic() + _DRAIN
+            found = ready.select(patience if drained_at is None else 0)
+            if drained_at is not None and (not found or time.monotonic() > drained_at):
                 return
             for key, _ in found:
                 if not self._take(key):
                     ready.unregister(key.fileobj)
-                    if key.fileobj is self._line:
-                        patience, until = 0.0, time.monotonic() + _DRAIN
+                    # At its end, or because a task closed what it did not open: then nothing wakes us at the end.
+                    patience = _LOOK if key.fileobj is self._line else patience
 
     def _take(self, key: selectors.SelectorKey) -> bool:
         """Read what is there; False at the end."""

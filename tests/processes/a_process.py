@@ -26,13 +26,16 @@ def main(script: dict[str, Any]) -> None:
             reasons.append("force")
             ended.set()
 
-    line.obey(stop=stop, force=force)
+    if not script.get("hangs_up"):
+        line.obey(stop=stop, force=force)
     for text in script.get("says", ()):
         os.write(2, text.encode())
     if "signal" in script and not script.get("ready", True):
         os.kill(os.getpid(), script["signal"])
     if script.get("ready", True):
         line.tell_ready()
+    if script.get("hangs_up"):
+        line._line.close()
     if "waits_for" in script:
         while not os.path.exists(script["waits_for"]) and not ended.wait(0.01):
             pass

@@ -163,6 +163,16 @@ def test_lines_are_passed_on_whole(tmp_path: Path) -> None:
     assert sorted("".join(written).splitlines()) == sorted(["one line", half + half, "the rest"] * 2)
 
 
+def test_a_process_that_closes_its_line_is_still_listened_to(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with Supervised({"hangs_up": True, "waits_for": str(go), "code": 7}, once=True) as running:
+        running.heard.wait_for(ProcessReady)
+        go.touch()
+
+        assert running.end() == 7
+    assert len(running.last_words()) == 1
+
+
 def test_a_line_without_end_does_not_grow_our_memory() -> None:
     from gw_core.processes.process import LONGEST_HELD, _WholeLines
 
