@@ -88,7 +88,7 @@ class Runner:
     `tasks` is a registry or a folder. `crontab` is the text of a crontab, a file (`Path`), items, or a function that is
     asked for items again and again. `handle_signals` takes effect in the main thread only. The conninfo is found as by
     `Client`. With `migrate` the schema is installed or brought up to date at the start. `probe` says where probes and
-    scrapes are answered over HTTP.
+    scrapes are answered over HTTP. Without `announce` what is run is told only to those who look for a fault.
     """
 
     def __init__(
