@@ -40,6 +40,11 @@ def program(arguments: Sequence[str]) -> int:
         return code
     except output.ReaderGone:
         return ExitCode.BROKEN_PIPE
+    except SystemExit as end:
+        # What writes the help ends the program with 1 when nobody reads it.
+        if isinstance(end.__context__, BrokenPipeError):
+            return ExitCode.BROKEN_PIPE
+        raise
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the top: everything ends in words and a code
         return _report(problem, debug=debug)
 

@@ -285,7 +285,9 @@ class Client:
             with store.bounded(self._database.manners.within_statement(LONGEST_LOOK)):
                 around = store.look_before_sweep()
                 found = store.list_workers(
-                    has_rust_workers=around.has_rust_workers, resilient_flags=settings.resilient_flags
+                    has_hearts=around.has_hearts,
+                    has_rust_workers=around.has_rust_workers,
+                    resilient_flags=settings.resilient_flags,
                 )
         return [replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
 

@@ -35,6 +35,7 @@ from gw_core.postgres.adder import JobAdder
 from gw_core.postgres.connections import Connections, OneConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.migrations import migrate as migrate_schema
+from gw_core.postgres.rights import require_rights
 from gw_core.postgres.schema_state import check
 from gw_core.postgres.store import JobStore
 from gw_core.service import Service
@@ -312,6 +313,8 @@ class Runner:
             warnings = state.warnings() if self._announce else ()
         for warning in warnings:
             self.logger.scope(label="core").warning(warning)
+        with self._maintenance.connection() as connection:
+            require_rights(connection, self._database.schema)
         self._tell_pooler()
 
     def _tell_pooler(self) -> None:

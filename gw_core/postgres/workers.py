@@ -54,6 +54,7 @@ class Beat:
 class Surroundings:
     """What a sweep must know beside the workers."""
 
+    has_hearts: bool
     has_rust_workers: bool
     server_up_for: timedelta
 
@@ -127,8 +128,10 @@ class WorkerStore:
 
     def look_before_sweep(self) -> Surroundings:
         """Return what a sweep must know of the server and the schema."""
-        has_rust_workers, seconds = self._rows("look_before_sweep", schema=self.schema)[0]
-        return Surroundings(has_rust_workers=has_rust_workers, server_up_for=timedelta(seconds=seconds))
+        has_hearts, has_rust_workers, seconds = self._rows("look_before_sweep", schema=self.schema)[0]
+        return Surroundings(
+            has_hearts=has_hearts, has_rust_workers=has_rust_workers, server_up_for=timedelta(seconds=seconds)
+        )
 
     def list_heartbeats(self, *, has_rust_workers: bool) -> list[WorkerInfo]:
         """Return every worker that gives signs of life, once for each table it is in."""
@@ -145,9 +148,11 @@ class WorkerStore:
             for row in rows
         ]
 
-    def list_workers(self, *, has_rust_workers: bool, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
-        """Return every worker known by a heartbeat or by locks."""
-        hearts = self.list_heartbeats(has_rust_workers=has_rust_workers)
+    def list_workers(
+        self, *, has_rust_workers: bool, resilient_flags: Sequence[str], has_hearts: bool = True
+    ) -> list[WorkerInfo]:
+        """Return every worker known by a heartbeat or by locks; on a schema without our line by locks alone."""
+        hearts = self.list_heartbeats(has_rust_workers=has_rust_workers) if has_hearts else []
         return merged(hearts, self.list_with_locks(resilient_flags=resilient_flags))
 
     # -- sweeping --------------------------------------------------------------------------------------------------

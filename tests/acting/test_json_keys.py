@@ -37,6 +37,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw unlock": ("unlock gw-host-1 --yes",),
     "gw workers": ("workers",),
     "gw sweep": ("sweep --dry-run",),
+    "gw cancel": ("cancel 1 --wait 0s",),
     "gw cleanup": ("cleanup failed-jobs --dry-run",),
     "gw doctor": ("doctor",),
     "gw health": ("health",),
@@ -67,9 +68,11 @@ def test_the_keys_of_a_command_are_those_on_the_page(gw: Program, queue: Queue, 
     for line in LINES[name]:
         ended = gw(*line.split(), "--json")
         printed |= keys_in(ended.json)
-    promised = {"count", "quality", *re.findall(r"^\| `(\w+)` \|", SECTIONS[name], re.MULTILINE)}
-    if "keys of `gw list`" in SECTIONS[name]:
-        promised |= set(re.findall(r"^\| `(\w+)` \|", SECTIONS["gw list"], re.MULTILINE))
+    # A part may say that there are the keys of another one as well.
+    parts = [SECTIONS[each] for each in (name, *re.findall(r"`(gw \w+)`", SECTIONS[name])) if each in SECTIONS]
+    promised = {"count", "quality"} | {
+        key for part in parts for key in re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
+    }
 
     assert printed, f"{name} printed nothing"
     assert printed - promised == set(), "not documented"
@@ -77,7 +80,8 @@ def test_the_keys_of_a_command_are_those_on_the_page(gw: Program, queue: Queue, 
 
 def fill(queue: Queue, folder: Path) -> None:
     """Make one of everything."""
-    queue.running(by="gw-host-1", queue_name="q", job_key="key")
+    queue.running(by="gw-host-1", since="1 hour", queue_name="q", job_key="key")
+    queue.rows("update graphile_worker._private_job_queues set locked_at = locked_at - interval '1 hour'")
     queue.failed("mail", queue_name="q")
     queue.waiting_for_retry(flags=["f"])
     queue.scheduled()
