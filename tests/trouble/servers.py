@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,7 +22,22 @@ from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded.account import Account, account_for
 from gw_core.embedded.binaries import find_binaries
 
-SETTINGS = "fsync = off\nshared_buffers = 16MB\nmax_connections = 40\nhot_standby = on\nwal_level = replica\n"
+SETTINGS = """
+fsync = off
+shared_buffers = 16MB
+max_connections = 40
+wal_level = replica
+hot_standby = on
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+"""
+
+
+def new_folder() -> Path:
+    """Return a folder for a server, in memory where that is possible."""
+    folder = Path(tempfile.mkdtemp(prefix="gw-server-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    folder.chmod(0o755)
+    return folder
 
 
 def server_programs() -> Path:
@@ -44,18 +61,16 @@ class Server:
 
     def __init__(self, *, copy_of: Server | None = None, settings: str = "", data: Path | None = None) -> None:
         self._programs = server_programs()
-        self._folder = Path(tempfile.mkdtemp(prefix="gw-server-"))
-        self._folder.chmod(0o755)
-        self._data = data or self._folder / "data"
-        self.account: Account = account_for(self._folder)
+        self.folder = new_folder()
+        self._data = data or self.folder / "data"
+        self.account: Account = account_for(self.folder)
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         if self.account.borrowed:
-            os.chown(self._folder, self.account.uid, self.account.gid)
+            os.chown(self.folder, self.account.uid, self.account.gid)
         self._make(copy_of)
-        (self._data / "postgresql.auto.conf").open("a").write(
-            f"{SETTINGS}port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\n{settings}"
-        )
+        with (self._data / "postgresql.auto.conf").open("a") as file:
+            file.write(f"{SETTINGS}port = {self.port}\n{settings}")
         self.start()
 
     @property
@@ -69,16 +84,16 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop(signal.SIGQUIT)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        with (self._folder / "log").open("ab") as log:
+        with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [self._programs / "postgres", "-D", self._data],
                 stdout=log,
                 stderr=log,
-                cwd=self._folder,
+                cwd=self.folder,
                 **self.account.switch,
             )
         wait_until(self.answers, what="the server to answer", deadline_seconds=30)
@@ -95,7 +110,7 @@ class Server:
 
     def answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, (self._folder / "log").read_text()
+        assert self._process.poll() is None, (self.folder / "log").read_text()
         try:
             psycopg.connect(self.url, connect_timeout=2).close()
         except psycopg.OperationalError:
@@ -118,17 +133,29 @@ class Server:
 
     def _make(self, copy_of: Server | None) -> None:
         if copy_of is None:
-            command = ["initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
+            subprocess.run(["cp", "-a", _empty_data(self._programs), self._data], check=True)
         else:
             # With -R it begins as a standby of the server it is copied from.
             command = ["pg_basebackup", "-D", self._data, "-d", copy_of.url, "-c", "fast", "-X", "stream", "-R"]
-        program, *arguments = command
-        done = subprocess.run(
-            [self._programs / str(program), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd=self._folder,
-            **self.account.switch,
-        )
-        assert done.returncode == 0, done.stderr
+            _ended_well(self._programs, command, self.account)
+
+
+@cache
+def _empty_data(programs: Path) -> Path:
+    """Make the data of an empty server once; all others are copies."""
+    folder = new_folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    account = account_for(folder)
+    if account.borrowed:
+        os.chown(folder, account.uid, account.gid)
+    data = folder / "data"
+    command = ["initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
+    _ended_well(programs, command, account)
+    return data
+
+
+def _ended_well(programs: Path, command: list[str | Path], account: Account) -> None:
+    done = subprocess.run(
+        [programs / command[0], *command[1:]], capture_output=True, text=True, timeout=60, cwd="/", **account.switch
+    )
+    assert done.returncode == 0, done.stderr
