@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from .faults import Cuttable, Operator
 from .fleet import NO_DATABASE, Fleet, Slot, Worker
 from .guard import Guard
 from .invariants import Evidence, Findings, Row, judge
-from .ledger import read_ledger
+from .ledger import read_ledger, read_ticks
 from .node import free_what_node_held, node_command
 from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
 from .producers import Added, Producers
@@ -38,6 +39,9 @@ DRAIN: Final = 90.0
 CALL: Final = 20.0
 """Seconds within which every worker must run something after the last fault."""
 
+
+EDGE: Final = timedelta(seconds=10)
+"""How long after the workers' start and before their end a minute may be missed."""
 
 # Jobs that go back to run later may be overtaken; only the database knows which those are.
 WITNESS: Final = """
@@ -245,6 +249,7 @@ class _Scene:
     def _suffer(self) -> None:
         options = self._options
         counts = {**usual_counts(options.seconds, with_standby=options.with_standby), **options.counts}
+        self._began = datetime.now(UTC)
         self._producers.start()
         self._operator.supervise()
         self._operator.start(make_plan(options.seed, seconds=options.seconds, counts=counts))
@@ -305,6 +310,7 @@ class _Scene:
 
     def _end(self) -> None:
         self._operator.note_the_ended()
+        self._ended = datetime.now(UTC)
         for worker in self._fleet.living:
             self._operator.stop_in_order(worker)
 
@@ -321,6 +327,8 @@ class _Scene:
             lost={worker.pid: worker.lost() for worker in workers},
             ends={worker.pid: worker.ended for worker in workers if worker.ended is not None},
             foreign=frozenset(worker.pid for worker in workers if not worker.is_ours),
+            ticks=read_ticks(self._fleet.ledger),
+            minutes=_minutes_between(self._began, self._ended),
             delayed=frozenset(job_id for (job_id,) in self._ask("select job_id from public.delayed")),
         )
         (self._folder / "evidence.txt").write_text("\n".join(_lines_of(evidence)))
@@ -350,7 +358,7 @@ class _Scene:
                 last_error=row[6],
             )
             for row in self._ask(
-                "select id, (payload ->> 'n')::bigint, attempts, max_attempts, locked_by is not null,"
+                "select id, coalesce((payload ->> 'n')::bigint, 0), attempts, max_attempts, locked_by is not null,"
                 " key is not null, last_error from graphile_worker._private_jobs"
             )
         ]
@@ -418,6 +426,13 @@ class _Scene:
                     return
             time.sleep(every)
         self._findings.broken.append(f"waited {seconds:g} s in vain for {what}")
+
+
+def _minutes_between(began: datetime, ended: datetime) -> list[datetime]:
+    """The minutes that came while there were workers, those at the very edges apart."""
+    minute = (began + EDGE).replace(second=0, microsecond=0) + timedelta(minutes=1)
+    count = (ended - EDGE - minute) // timedelta(minutes=1) + 1
+    return [minute + timedelta(minutes=each) for each in range(count)]
 
 
 def _orderly_ends(worker: Worker) -> tuple[int, ...]:

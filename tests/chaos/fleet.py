@@ -20,6 +20,7 @@ from .servers import environment
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 TASKS: Final = Path(__file__).with_name("tasks")
+CRONTAB: Final = Path(__file__).with_name("crontab")
 GW: Final = Path(sys.executable).with_name("gw")
 LOST: Final = re.compile(r"Lost job (\d+) ")
 BEGUN: Final = "Looking for jobs as "
@@ -107,6 +108,7 @@ class Fleet:
         gw = [str(GW)] if GW.exists() else [sys.executable, "-m", "gw_cli"]
         command = [
             *(*slot.prefix, *gw, "run", "--connection", slot.conninfo, "--tasks", str(TASKS)),
+            *("--crontab", str(CRONTAB)),
             *("--grace-period", f"{self.grace_seconds}s", *slot.options),
         ]
         return self._launch(slot, command)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
 from .faults import Fault
-from .ledger import Run
+from .ledger import Run, Tick
 from .producers import Added
 
 SECOND: Final = 1_000_000_000
@@ -53,6 +54,9 @@ class Evidence:
     """When each process ended."""
     foreign: frozenset[int] = frozenset()
     """Processes that are not ours: they have no heartbeat, and say nothing of jobs they lost."""
+    ticks: Sequence[Tick] = ()
+    minutes: Sequence[datetime] = ()
+    """The minutes for which each job that recurs must have run."""
     delayed: frozenset[int] = frozenset()
     """Jobs that were given back to run later: others may overtake them."""
 
@@ -78,6 +82,7 @@ def judge(evidence: Evidence) -> Findings:
         court.the_last_keyed_add_runs,
         court.the_retired_stay_retired,
         court.nothing_runs_too_early,
+        court.every_minute_comes_once,
     ):
         findings.broken.extend(rule())
     return findings
@@ -204,6 +209,20 @@ class _Court:
                 # The server counts in microseconds.
                 if early > 10_000:
                     yield f"job {added.n} began {early / SECOND:.3f} s before its time"
+
+    def every_minute_comes_once(self) -> Iterator[str]:
+        jobs: dict[tuple[str, datetime], set[int]] = defaultdict(set)
+        for tick in self._evidence.ticks:
+            jobs[tick.name, tick.minute].add(tick.job_id)
+        for (name, minute), ids in jobs.items():
+            self._figures["recurring jobs"] += 1
+            if len(ids) > 1:
+                yield f"{name} was added {len(ids)} times for {minute:%H:%M}"
+        names = {tick.name for tick in self._evidence.ticks}
+        for name in names:
+            for minute in self._evidence.minutes:
+                if (name, minute) not in jobs:
+                    yield f"{name} was not added for {minute:%H:%M}"
 
     # -- reasons -------------------------------------------------------------------------------------------------------
 

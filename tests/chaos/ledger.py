@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 
@@ -22,6 +23,27 @@ class Run:
     ended: int | None = None
     how: str = ""
     """ok, failed, or nothing: it was not let to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One run of a job that recurs."""
+
+    name: str
+    minute: datetime
+    """The moment it was for."""
+    job_id: int
+
+
+def read_ticks(folder: Path) -> list[Tick]:
+    """Return all runs of jobs that recur."""
+    lines = (line.split() for file in folder.iterdir() for line in file.read_text().splitlines())
+    return [
+        Tick(name, datetime.fromisoformat(moment), int(job_id))
+        for kind, *rest in lines
+        if kind == "T"
+        for name, moment, job_id in [rest]
+    ]
 
 
 def read_ledger(folder: Path) -> list[Run]:

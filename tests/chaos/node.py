@@ -10,6 +10,7 @@ from typing import Final
 
 from gw_core import Client
 
+from .fleet import CRONTAB
 from .servers import DATABASE
 
 TESTS: Final = Path(__file__).resolve().parents[1]
@@ -28,6 +29,7 @@ def node_command(port: int, folder: Path) -> Sequence[str] | None:
     node = node_worker()
     folder.mkdir()
     shutil.copytree(TASKS, folder / "tasks")
+    shutil.copy(CRONTAB, folder / "crontab")
     cli = str(node.package / "dist" / "cli.js")
     url = f"postgres://postgres@127.0.0.1:{port}/{DATABASE}"
     return [str(node.node), "--no-warnings", cli, "--connection", url, "--jobs", "5", "--poll-interval", "500"]

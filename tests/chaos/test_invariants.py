@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from gw_core import JobSpec
 
 from .faults import Fault
 from .invariants import SECOND, Evidence, Row, judge
-from .ledger import Run
+from .ledger import Run, Tick
 from .producers import Added
 
 ONE, OTHER = 100, 200
@@ -55,6 +56,7 @@ def evidence(*jobs: Added, runs: list[Run], **more: Any) -> Evidence:
     return Evidence(added=jobs, runs=runs, **{"faults": [], "rows": [], **more})
 
 
+NOON, AFTER_NOON = (datetime(2026, 11, 21, 12, minute, tzinfo=UTC) for minute in (0, 1))
 QUEUED = {"kind": "queued", "queue_name": "q"}
 LATE = [ran(1, 1, 9, pid=ONE), ran(2, 5, 6, pid=OTHER)]
 FROZEN = [fault("freeze", 2, 8, pid=ONE)]
@@ -108,6 +110,11 @@ KEPT = {
     ),
     "a removed job that had been claimed began": evidence(
         added(1, kind="removed", removed=at(2), holder=ONE), runs=[ran(1, 2.1, 3)]
+    ),
+    "a recurring job each minute, once more after a crash": evidence(
+        runs=[],
+        ticks=[Tick("tick", NOON, 1), Tick("tick", AFTER_NOON, 2), Tick("tick", AFTER_NOON, 2)],
+        minutes=[NOON, AFTER_NOON],
     ),
     "a scheduled job in time": evidence(added(1, kind="scheduled", delay=1.0), runs=[ran(1, 1, 2)]),
 }
@@ -171,6 +178,14 @@ BROKEN = {
             runs=[ran(1, 1, 3, how="failed"), ran(1, 6, 7, pid=OTHER)],
         ),
         "after it was removed",
+    ),
+    "a recurring job twice": (
+        evidence(runs=[], ticks=[Tick("tick", NOON, 1), Tick("tick", NOON, 2)]),
+        "tick was added 2 times for 12:00",
+    ),
+    "a recurring job forgotten": (
+        evidence(runs=[], ticks=[Tick("tick", NOON, 1)], minutes=[NOON, AFTER_NOON]),
+        "tick was not added for 12:01",
     ),
     "a scheduled job too early": (
         evidence(added(1, kind="scheduled", delay=1.5), runs=[ran(1, 1, 2)]),

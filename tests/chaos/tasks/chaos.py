@@ -1,4 +1,7 @@
-"""The one task of the chaos suite: it notes that it began, takes its time, perhaps fails, and notes that it ended."""
+"""The tasks of the chaos suite.
+
+One notes that it began, takes its time, perhaps fails, and notes that it ended; the other recurs, and notes for when.
+"""
 
 import itertools
 import os
@@ -26,6 +29,12 @@ def chaos(payload, context):
             raise RetryAfter(timedelta(milliseconds=payload["again"]), "as the plan has it")
         raise RuntimeError("as the plan has it")
     note("E", run, "ok", time.monotonic_ns())
+
+
+@task("tick")
+def tick(payload, context):
+    """Run once for each minute and name."""
+    note("T", payload["name"], payload["_cron"]["ts"], context.job.id)
 
 
 def note(*words):
