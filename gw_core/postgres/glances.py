@@ -30,8 +30,8 @@ MOST_FAILED: Final = 1_000
 MOST_HEADS: Final = 50
 MOST_READY: Final = 1_000
 FEWEST_READY: Final = 50
-READY_IN_ALL: Final = 5_000
-"""Ready jobs are counted up to this over all priorities, so that fifty of them cost no more than five."""
+READY_IN_ALL: Final = 3_000
+"""Ready jobs are counted up to this over all priorities, so that fifty of them cost no more than three."""
 
 MOST_WORKERS: Final = 500
 MOST_QUEUES: Final = 200

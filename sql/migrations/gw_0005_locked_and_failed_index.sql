@@ -1,11 +1,11 @@
 -- Finding the jobs that workers hold, and those that failed for good, without reading the whole table.
--- The conditions are those of the states `running` and `failed`. Each claim writes to the index of locked jobs, and does
--- so at the price of a tenth of what it costs the server; by any other column it was dearer, for the locks of one claim
--- are equal and share an entry. Nothing but a job's last failure writes to the index of failed ones.
+-- The conditions are those of the states `running` and `failed`. Each claim writes to the index of locked jobs; by any
+-- other column that was dearer, for the locks of one claim are equal and share an entry. Nothing but a job's last failure
+-- writes to the index of failed ones.
 --
--- While an index is built nobody writes to the table: a quarter of a second for each million jobs. Whoever cannot have
+-- While an index is built nobody writes to the table: less than half a second for each million jobs. Whoever cannot have
 -- that builds both beforehand, as written here and `concurrently`; then there is nothing left to do. Everybody who comes
--- after us waits behind us for a transaction that keeps the table, so we do not wait for it long but come again.
+-- later waits behind us for a transaction that keeps the table, so we do not wait for it long but come again.
 
 set local lock_timeout = '2s';
 

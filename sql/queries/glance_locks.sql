@@ -1,12 +1,5 @@
 -- Who holds jobs, of the first `most` locks: how many, and the seconds since the latest lock.
 -- It needs our own index of locked jobs. A flag counts as in list_workers_with_locks.sql.
-with held as materialized (
-  select jobs.locked_by, jobs.locked_at, jobs.flags
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at is not null
-   order by jobs.locked_at
-   limit %(most)s
-)
 select
   held.locked_by,
   count(*),
@@ -16,6 +9,12 @@ select
      where flag.key = any(%(resilient_flags)s::text[])
        and flag.value not in ('false', 'null', '0', '""')
   ))
-from held
+from (
+  select jobs.locked_by, jobs.locked_at, jobs.flags
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit %(most)s
+) as held
 group by held.locked_by
 order by held.locked_by

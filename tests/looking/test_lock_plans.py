@@ -9,6 +9,8 @@ import pytest
 from databases import Databases
 from looking_support import Queue
 
+from gw_core import JobFilter
+from gw_core.postgres import reports
 from gw_core.postgres.statements import query
 
 ROWS = 1_000_000
@@ -70,7 +72,7 @@ def test_maintenance_finds_locked_jobs_by_their_index(known: Queue) -> None:
     ("name", "index"), [("report_page_of_locked", "locked"), ("report_page_of_failed", "failed")], ids=str
 )
 def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queue, name: str, index: str) -> None:
-    nothing = dict.fromkeys(("task_id", "queue_id", "worker", "flag", "error"))
+    nothing = reports._searched(JobFilter(), known.reports._names(JobFilter()))
     after = {"after_id": 2**63 - 1, "after_run_at": "infinity"}
     values = {**nothing, **after, "reach": 1000, "limit": 50, "most": 10_001}
 
