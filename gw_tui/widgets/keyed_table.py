@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -151,6 +151,7 @@ class KeyedTable(ScrollView, can_focus=True):
         self._clock = clock
         self._moved_at: float | None = None
         self._has_rows = False
+        self._picture: list[tuple[object, ...]] = []
         self.highlighted: str | None = None
         """The key of the row under the cursor."""
         self.marks: set[str] = set()
@@ -233,7 +234,27 @@ class KeyedTable(ScrollView, can_focus=True):
             self.scroll_to(y=max(0, index - offset), animate=False, immediate=True, force=True)
         if was_waiting != new.waiting:
             self.post_message(self.Waiting(self, new.waiting))
-        self.refresh()
+        self._refresh_changes()
+
+    def _refresh_changes(self) -> None:
+        """Draw only the lines that look different: every line drawn is sent to the terminal whole."""
+        before, self._picture = self._picture, self._visible()
+        if len(before) != len(self._picture) or before[:1] != self._picture[:1]:
+            self.refresh()
+            return
+        changed = [y for y, (old, new) in enumerate(zip(before, self._picture, strict=True)) if old != new]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+
+    def _visible(self) -> list[tuple[object, ...]]:
+        """Return what each line shows, the place it is scrolled to first."""
+        top, height = self.scroll_offset.y, self.size.height
+        shown, gone = self._shown.order[top : top + height], self._shown.gone
+        head: tuple[object, ...] = (top, self.size, bool(shown))
+        return [
+            head,
+            *((key, self._rows[key], key in gone, key == self.highlighted, key in self.marks) for key in shown),
+        ]
 
     # -- the cursor ------------------------------------------------------------------------------------------------
 
