@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from gw_core.domain.job_report import PlannedAttempt as PlannedAttempt, Reason as Reason, Standing as Standing
     from gw_core.domain.job_state import JobFilter as JobFilter, JobState as JobState
     from gw_core.domain.manners import SessionManners as SessionManners
+    from gw_core.domain.narrowing import Narrowing as Narrowing
     from gw_core.domain.outcome import (
         Completed as Completed,
         Failed as Failed,
@@ -383,6 +384,7 @@ _HOMES = {
         "JobState",
     ),
     "gw_core.domain.manners": ("SessionManners",),
+    "gw_core.domain.narrowing": ("Narrowing",),
     "gw_core.domain.outcome": (
         "Completed",
         "Failed",

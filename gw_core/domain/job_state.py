@@ -12,6 +12,7 @@ from typing import Final
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job, check_ids
+from gw_core.domain.narrowing import Narrowing
 
 LONGEST_TEXT: Final = 1000
 """The longest text to look for in errors, and more than any name can have."""
@@ -77,6 +78,8 @@ class JobFilter:
     flag: str | None = None
     error: str | None = None
     ids: Sequence[int] | None = field(default=None)
+    narrowing: Narrowing | None = None
+    """Further conditions, for looking only."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", JobState.of(self.state))
@@ -110,6 +113,7 @@ class JobFilter:
                 self.flag is None or self.flag in job.flag_names,
                 self.error is None or self.error.lower() in (job.last_error or "").lower(),
                 self.ids is None or _is_among(self.ids, job.id),
+                self.narrowing is None or self.narrowing.matches(job),
             )
         )
 

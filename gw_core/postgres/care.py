@@ -380,6 +380,8 @@ def _gone(seen: Seen, held: _Held, job: Job) -> Skipped | None:
 
 def _conditions(jobs: JobFilter) -> dict[str, Any]:
     """Return the conditions under the names the statements know; None for those not given."""
+    if jobs.narrowing is not None:
+        raise InvalidInputError("a filter with a narrowing is for looking only; list the jobs, and act on those seen")
     return {**asdict(jobs), "ids": None if jobs.ids is None else list(jobs.ids)}
 
 

@@ -17,6 +17,7 @@ from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
 from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
 from gw_core.domain.job_state import WAITING, JobFilter, JobState
 from gw_core.domain.manners import milliseconds
+from gw_core.domain.narrowing import Moments, Narrowing, Numbers
 from gw_core.domain.queue_report import (
     Count,
     Counts,
@@ -73,6 +74,9 @@ LEAST_LEFT: Final = 0.02
 ROWS_AT_ONCE: Final = 1_000
 SAMPLED_PAGES: Final = 3_000
 """A table no larger is counted; of a larger one so many pages are sampled, which takes some 60 ms."""
+
+OUTSIDE: Final = 100_000
+"""Beyond what a small integer holds."""
 
 MOST_WAITING: Final = 1_000
 """How far the jobs of one queue are counted."""
@@ -155,6 +159,7 @@ class Reports:
     def _named(self, wanted: JobFilter, mark: PageMark | None, limit: int, with_payload: bool) -> JobPage:
         """Find jobs by their ids or key, where nothing has to be searched."""
         least = int(_of_order(mark, "id").place[0]) if mark else 0
+        with_payload = with_payload or (wanted.narrowing is not None and wanted.narrowing.needs_payload)
         ids = [each for each in wanted.ids or () if each > least]
         found: list[FoundJob] = []
         looked_at = 0
@@ -432,7 +437,41 @@ def _searched(wanted: JobFilter, names: _Names) -> dict[str, Any]:
         "worker": wanted.worker,
         "flag": wanted.flag,
         "error": wanted.error,
+        **_narrowed(wanted.narrowing or Narrowing()),
     }
+
+
+def _narrowed(narrowing: Narrowing) -> dict[str, Any]:
+    return {
+        "priorities": _numbers(narrowing.priority),
+        "attempts": _numbers(narrowing.attempts),
+        "run_between": _moments(narrowing.run_at),
+        "locked_between": _moments(narrowing.locked_at),
+        "payload_path": None if narrowing.payload_path is None else list(narrowing.payload_path),
+        "payload_value": narrowing.payload_value,
+        "payload_text": narrowing.payload_text,
+    }
+
+
+def _numbers(bounds: Numbers | None) -> str | None:
+    """Return bounds as PostgreSQL writes a range of them."""
+    if bounds is None:
+        return None
+    least, greatest = bounds
+    if least is not None and greatest is not None and least > greatest:
+        return "empty"
+    low, high = ("" if bound is None else str(min(max(bound, -OUTSIDE), OUTSIDE)) for bound in bounds)
+    return f"[{low},{high}]"
+
+
+def _moments(bounds: Moments | None) -> str | None:
+    if bounds is None:
+        return None
+    earliest, latest = bounds
+    if earliest is not None and latest is not None and earliest > latest:
+        return "empty"
+    low, high = ("" if bound is None else bound.isoformat() for bound in bounds)
+    return f"[{low},{high}]"
 
 
 def _beginning(wanted: JobFilter, names: _Names) -> PageMark:

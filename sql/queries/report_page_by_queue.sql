@@ -1,5 +1,6 @@
 -- The next matching ones of at most `reach` waiting jobs of one queue in the order in which they will run, and how far
 -- that looked. It needs our own index of queue heads; like report_page_by_turn.sql it asks for each priority on its own.
+-- A payload with \u0000 in it cannot be taken apart by the server: that would end the whole search, so it is passed by.
 with recursive levels (priority) as (
   (
     select jobs.priority
@@ -41,6 +42,16 @@ looked as materialized (
                and (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
                and (%(flag)s::text is null or jobs.flags ? %(flag)s::text)
                and (%(error)s::text is null or strpos(lower(jobs.last_error), lower(%(error)s::text)) > 0)
+               and (%(priorities)s::int4range is null or jobs.priority::int <@ %(priorities)s::int4range)
+               and (%(attempts)s::int4range is null or jobs.attempts::int <@ %(attempts)s::int4range)
+               and (%(run_between)s::tstzrange is null or jobs.run_at <@ %(run_between)s::tstzrange)
+               and (%(locked_between)s::tstzrange is null or jobs.locked_at <@ %(locked_between)s::tstzrange)
+               and (%(payload_text)s::text is null or strpos(lower(jobs.payload::text), lower(%(payload_text)s::text)) > 0)
+               and case
+                     when %(payload_path)s::text[] is null then true
+                     when strpos(jobs.payload::text, '\u0000') > 0 then false
+                     else jobs.payload #>> %(payload_path)s::text[] = %(payload_value)s::text
+                   end
              ) is true as matches
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true

@@ -3,6 +3,7 @@
 -- The index that every schema has is ordered by priority, run_at and, among equals, the place of the row: a bulk insert
 -- gives a million jobs the same moment, and sorting those by id would cost seconds. So a place is where a page ends.
 -- Each priority that occurs is asked for on its own, so that jobs of later are not read to get past those that are due.
+-- A payload with \u0000 in it cannot be taken apart by the server: that would end the whole search, so it is passed by.
 with recursive levels (priority) as (
   (
     select jobs.priority
@@ -43,6 +44,16 @@ looked as materialized (
                and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
                and (%(flag)s::text is null or jobs.flags ? %(flag)s::text)
                and (%(error)s::text is null or strpos(lower(jobs.last_error), lower(%(error)s::text)) > 0)
+               and (%(priorities)s::int4range is null or jobs.priority::int <@ %(priorities)s::int4range)
+               and (%(attempts)s::int4range is null or jobs.attempts::int <@ %(attempts)s::int4range)
+               and (%(run_between)s::tstzrange is null or jobs.run_at <@ %(run_between)s::tstzrange)
+               and (%(locked_between)s::tstzrange is null or jobs.locked_at <@ %(locked_between)s::tstzrange)
+               and (%(payload_text)s::text is null or strpos(lower(jobs.payload::text), lower(%(payload_text)s::text)) > 0)
+               and case
+                     when %(payload_path)s::text[] is null then true
+                     when strpos(jobs.payload::text, '\u0000') > 0 then false
+                     else jobs.payload #>> %(payload_path)s::text[] = %(payload_value)s::text
+                   end
              ) is true as matches
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
