@@ -52,6 +52,12 @@ if TYPE_CHECKING:
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
 """The ancestor's: the schema was changed in a way this version does not know."""
 
+END_OF_SERVICES: Final = timedelta(seconds=0.8)
+END_OF_HEARTBEAT: Final = timedelta(seconds=0.9)
+"""How long after the grace period these may still wait for the database: the process ends within a second of it."""
+
+A_MOMENT: Final = timedelta(seconds=0.05)
+
 LONGEST_SILENCE: Final = timedelta(seconds=60)
 """How long the server may take over a statement that keeps the queue healthy; the heartbeat waits behind it."""
 
@@ -444,7 +450,7 @@ class Runner:
             service.ask_to_stop()
         pool.stop(end.reason)
         for service in self._services:
-            service.join(timedelta(seconds=1))
+            service.join_until(lambda: pool.time_left(END_OF_SERVICES))
         self._end_heartbeat(pool)
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))
@@ -456,15 +462,15 @@ class Runner:
     def _end_heartbeat(self, pool: Pool) -> None:
         """Beat no more, now that nothing runs; what could not be written keeps the row, for a sweep to find."""
         if self._heartbeat is not None:
-            self._heartbeat.end(in_order=pool.unsettled == 0)
+            self._heartbeat.end(in_order=pool.unsettled == 0, within=max(A_MOMENT, pool.time_left(END_OF_HEARTBEAT)))
 
     def _close(self) -> None:
         if self._probe is not None:
             self._probe.stop()
-        self._connections.close()
+        self._connections.close(patience=A_MOMENT)
         # A service that is stuck in a statement holds its connection; that is left to the end of the process.
         for connection in (self._maintenance, self._cron_connection):
-            connection.close(patience=timedelta(seconds=1))
+            connection.close(patience=A_MOMENT)
         self._database.close()
         if self._listen_database is not None:
             self._listen_database.close()

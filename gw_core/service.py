@@ -52,6 +52,13 @@ class Service:
         self._thread.join(None if patience is None else max(0.0, patience.total_seconds()))
         return not self._thread.is_alive()
 
+    def join_until(self, time_left: Callable[[], timedelta]) -> bool:
+        """Wait for the thread to end while there is time left, which may become less; True when it has ended."""
+        while not self.join(timedelta(seconds=0.02)):
+            if time_left() <= timedelta(0):
+                return False
+        return True
+
     @property
     def is_stopping(self) -> bool:
         """True once somebody asked for the end."""

@@ -82,10 +82,10 @@ class Heartbeat(Service):
             return min(self._every, TRY_AGAIN_AFTER)
         return self._every
 
-    def end(self, *, in_order: bool) -> None:
-        """Beat no more, and after an orderly end take the heartbeat away, as far as that is done within a second."""
+    def end(self, *, in_order: bool, within: timedelta = LAST_WORDS) -> None:
+        """Beat no more, and after an orderly end take the heartbeat away, as far as that is done in time."""
         self._is_orderly_end = in_order
-        self.stop(LAST_WORDS)
+        self.stop(within)
 
     def leave(self) -> None:
         """Take the heartbeat away; a database that cannot be reached keeps it, and a sweep will find it."""

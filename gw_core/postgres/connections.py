@@ -57,12 +57,12 @@ class Connections:
         cancelled = [cancel(each) for each in tuple(self._lent)]
         return any(cancelled)
 
-    def close(self) -> None:
-        """Close all connections; a later use opens them again."""
+    def close(self, *, patience: timedelta = timedelta(seconds=5)) -> None:
+        """Close all connections, waiting at most `patience` for those being made; a later use opens them again."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
-            pool.close()
+            pool.close(patience.total_seconds())
 
     def _opened(self) -> ConnectionPool[Connection]:
         with self._lock:

@@ -21,7 +21,6 @@ from gw_core.domain.plugins import Interceptors, Skip
 from gw_core.domain.settings import WorkerSettings
 from gw_core.domain.vitals import Vitals
 from gw_core.postgres.database import Database
-from gw_core.service import Service
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
 from gw_core.worker.context import JobContext, TaskResources
@@ -37,8 +36,8 @@ from gw_core.worker.worker import Worker
 CLEAN_UP = timedelta(seconds=0.3)
 """How long tasks that are interrupted may take for what they do at their end."""
 
-LAST_WORDS = timedelta(seconds=1)
-"""How long after the grace period the last results may take to be written."""
+LAST_WORDS = timedelta(seconds=0.75)
+"""How long after the grace period the last results may take to be written; a process ends within a second of it."""
 
 
 def new_pool_id() -> str:
@@ -78,6 +77,8 @@ class Pool:
         self._tasks: dict[str, Task] = {}
         self._names: tuple[str, ...] = ()
         self._forced = threading.Event()
+        self._forced_at = float("inf")
+        self._asked_at = float("inf")
         self._progress = threading.Event()
         self._is_stopped = False
         self.use(registry)
@@ -211,57 +212,57 @@ class Pool:
 
     def force(self) -> None:
         """End the grace period now."""
+        self._forced_at = min(self._forced_at, time.monotonic())
         self._forced.set()
         self._progress.set()
+
+    def time_left(self, beyond: timedelta) -> timedelta:
+        """Return how much time is left until the grace period has ended, and `beyond` after it; not less than none."""
+        return max(timedelta(0), timedelta(seconds=self._end_at - time.monotonic()) + beyond)
 
     def stop(self, reason: str) -> None:
         """Stop in order: claim no more, give back what has not started, let running jobs end, then interrupt them.
 
-        Results wait for the database as long as the grace period lasts. Returns when all is settled, or a second or two
-        after the grace period. May be called twice.
+        Results wait for the database as long as the grace period lasts. Returns when all is settled, or soon after the
+        grace period: `time_left` says what is left of the second after it. May be called twice.
         """
         if self._is_stopped:
             return
         self._is_stopped = True
         self._events.emit(PoolStopping(pool=self.id, reason=reason, running=len(self._running())))
-        asked_at = time.monotonic()
+        self._asked_at = time.monotonic()
         # The threads first, the claimer after: it may be in the middle of a statement that takes its time.
         self._claimer.ask_to_stop()
         if self._listener is not None:
             self._listener.ask_to_stop()
         self._handoff.close()
         self._claimer.give_back_unstarted("the worker is stopping")
-        ended = self._wait_for_workers(asked_at)
-        self._join(self._claimer, asked_at)
+        ended = self._wait_for_workers()
+        self._claimer.join_until(lambda: self.time_left(timedelta(0)))
         if not ended:
             self._interrupt()
-        self._settler.last_words = max(LAST_WORDS, self._grace_left(asked_at))
+        self._settler.last_words = self.time_left(LAST_WORDS)
         self._settler.ask_to_stop()
-        self._join(self._settler, asked_at)
+        self._settler.join_until(lambda: self.time_left(LAST_WORDS))
         self._timeouts.ask_to_stop()
         end_idle_processes()
         self._events.emit(PoolStopped(pool=self.id, unsettled=self.unsettled))
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _grace_left(self, asked_at: float) -> timedelta:
-        left = asked_at + self._settings.grace_period.total_seconds() - time.monotonic()
-        return timedelta(seconds=0.0 if self._forced.is_set() else max(0.0, left))
-
-    def _join(self, service: Service, asked_at: float) -> None:
-        """Wait for a thread that may be waiting for the database: within the grace period, and a second at least."""
-        enough_at = time.monotonic() + LAST_WORDS.total_seconds()
-        while not service.join(timedelta(seconds=0.05)):
-            if time.monotonic() > enough_at and not self._grace_left(asked_at):
-                return
+    @property
+    def _end_at(self) -> float:
+        """When the grace period ends, or ended because somebody insisted."""
+        # Whoever insisted before the stop began does not take away the second after it.
+        return min(self._asked_at + self._settings.grace_period.total_seconds(), max(self._forced_at, self._asked_at))
 
     def _running(self) -> list[JobContext]:
         return [context for worker in self._workers if (context := worker.context) is not None]
 
-    def _wait_for_workers(self, asked_at: float) -> bool:
+    def _wait_for_workers(self) -> bool:
         """Wait for the threads within the grace period; tell their jobs when it is time. True when all have ended."""
-        tell_at = asked_at + self._settings.tell_tasks_after.total_seconds()
-        end_at = asked_at + self._settings.grace_period.total_seconds()
+        tell_at = self._asked_at + self._settings.tell_tasks_after.total_seconds()
+        end_at = self._asked_at + self._settings.grace_period.total_seconds()
         while True:
             self._progress.clear()
             if all(worker.join(0) for worker in self._workers):

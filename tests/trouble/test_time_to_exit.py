@@ -1,0 +1,113 @@
+"""A worker that is told to stop ends within its grace period and a second, whatever its database does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from black_hole import BlackHole
+from core_support import Site
+from proxy import Proxy
+from support import wait_until
+
+GW = Path(sys.executable).with_name("gw")
+GRACE = 1.0
+TASKS = {
+    "nap.py": "import time\ndef nap(payload):\n    time.sleep(0.3)\n",
+    "stubborn.py": "import time\ndef stubborn(payload):\n    time.sleep(60)\n",
+    "native.py": "import ctypes\ndef native(payload):\n    ctypes.CDLL(None).sleep(60)\n",
+    "hogging.py": "import asyncio, time\nasync def hogging(payload):\n    time.sleep(60)\n",
+    "deaf": "#!/bin/sh\ntrap '' TERM\nsleep 60 & sleep 60 & wait; wait\n",
+}
+
+
+class Process:
+    """The installed program, and how long it takes to end."""
+
+    def __init__(self, url: str, folder: Path, *options: str) -> None:
+        (folder / "tasks").mkdir()
+        for name, text in TASKS.items():
+            (folder / "tasks" / name).write_text(text)
+        os.chmod(folder / "tasks" / "deaf", stat.S_IRWXU)
+        self._log = folder / "log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [GW, "run", "--connection", url, "--grace-period", f"{GRACE:g}s", "-v", *options],
+                cwd=folder,
+                stderr=log,
+            )
+        self.wait_for("Listening for new jobs")
+
+    def wait_for(self, words: str) -> None:
+        wait_until(lambda: words in self._log.read_text(), what=words, deadline_seconds=20)
+
+    def seconds_to_end(self, *, insist: bool = False) -> float:
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        if insist:
+            self.wait_for("Received SIGTERM")
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+        return time.monotonic() - began
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def hole(site: Site) -> Iterator[BlackHole]:
+    hole = BlackHole(site.url)
+    yield hole
+    hole.close()
+
+
+pytestmark = pytest.mark.once
+SLACK = 0.35
+"""For the interpreter to end, on a machine that is busy with other tests."""
+
+
+@pytest.mark.parametrize("task", ["stubborn", "native", "hogging", "deaf"])
+def test_whatever_runs(site: Site, tmp_path: Path, task: str) -> None:
+    worker = Process(site.url, tmp_path)
+    site.fill(1, task=task)
+    site.fill(1, task=task, queue="'q'")
+    wait_until(lambda: len(site.held()) == 3)
+
+    assert worker.seconds_to_end() < GRACE + 1 + SLACK
+    assert site.held() == []
+    assert {row["attempts"] for row in site.jobs()} == {0}
+
+
+@pytest.mark.parametrize("insist", [False, True], ids=["once", "twice"])
+@pytest.mark.parametrize("task", [None, "nap", "stubborn"], ids=["idle", "with a result", "busy"])
+def test_in_a_network_that_swallows_everything(
+    site: Site, hole: BlackHole, tmp_path: Path, task: str | None, insist: bool
+) -> None:
+    (tmp_path / "crontab").write_text("* * * * * nap ?fill=1h\n")
+    worker = Process(hole.url, tmp_path, "--recover", "--sweep-threshold", "400ms", "--poll-interval", "100ms")
+    if task is not None:
+        site.fill(1, task=task)
+        wait_until(lambda: site.run("select 1 from _private_jobs where locked_by is not null"))
+    hole.swallow()
+
+    assert worker.seconds_to_end(insist=insist) < (0 if insist else GRACE) + 1 + SLACK
+
+
+def test_while_the_server_is_away(site: Site, tmp_path: Path) -> None:
+    proxy = Proxy(site.url)
+    worker = Process(proxy.url, tmp_path, "--recover")
+    site.fill(1, task="stubborn")
+    wait_until(lambda: site.held())
+    proxy.cut()
+    worker.wait_for("Cannot look for jobs")
+
+    assert worker.seconds_to_end() < GRACE + 1 + SLACK
+    proxy.close()
