@@ -87,6 +87,11 @@ class Running:
         """Send a signal."""
         self._process.send_signal(number)
 
+    @property
+    def last_line(self) -> str:
+        """The last line that was read."""
+        return self._said[-1].decode()
+
     def says(self, words: str) -> None:
         """Read what it says until a line has these words."""
         assert self._process.stderr is not None

@@ -456,3 +456,40 @@ def test_a_run_stops_with_57_when_a_breaking_migration_is_announced(
 
     assert ended.code == 57
     assert jobs(database_url) == []
+
+
+# -- probes ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_answers_probes_and_ends_when_their_port_is_taken(shell: Shell) -> None:
+    shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
+    with shell.started("run", "--probe-port", "0", "--metrics") as running:
+        running.says("Answering probes on http://127.0.0.1:")
+        port = running.last_line.split(":")[-2]
+        second = shell.gw("run", "--once", "--probe-port", port)
+        running.send(signal.SIGTERM)
+        ended = running.end()
+
+    assert (second.code, f"cannot listen for probes on 127.0.0.1:{port}: Address already in use" in second.err) == (
+        2,
+        True,
+    )
+    assert ended.code == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("--metrics",), "--metrics goes with a port", id="metrics without a port"),
+        pytest.param(("--probe-host", "::1"), "--probe-host goes with a port", id="a host without a port"),
+        pytest.param(("--probe-port", "65536"), "give a whole number from 0 to 65535", id="no port"),
+        pytest.param(("--probe-port", "x"), "give a whole number from 0 to 65535", id="no number"),
+        pytest.param(("--probe-port", "1", "--probe-host", "no such host"), "cannot listen for probes", id="no host"),
+    ],
+)
+def test_a_probe_that_cannot_be_is_refused(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+    shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
+
+    ended = shell.gw("run", "--once", *arguments)
+
+    assert (ended.code, words in ended.err) == (2, True)
