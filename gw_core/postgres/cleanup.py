@@ -14,6 +14,7 @@ from gw_core.domain.errors import TransientDatabaseError
 from gw_core.postgres.care import BATCH, hearts, rows
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
+from gw_core.postgres.schema_state import LOOKING_STEP, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translated
 
@@ -65,11 +66,26 @@ class Cleaner:
         return self._clear_unused("queues" if litter is Litter.UNUSED_QUEUES else "tasks", keep)
 
     def _clear_failed_jobs(self) -> Iterator[int]:
+        with self._connection() as connection:
+            has_index = LOOKING_STEP in check(connection, self.schema).own_present
+        return self._clear_in_order() if has_index else self._clear_by_id()
+
+    def _clear_by_id(self) -> Iterator[int]:
         after: int | None = 0
         while after is not None:
             values = {"after": after, "limit": self.batch}
             with self._connection() as connection:
                 after, count = rows(connection, query("cleanup_failed_jobs", self.schema), values)[0]
+            if count:
+                yield count
+
+    def _clear_in_order(self) -> Iterator[int]:
+        after, run_at, count = 0, "-infinity", 0
+        while after is not None:
+            values = {"after": after, "after_run_at": run_at, "limit": self.batch}
+            with self._connection() as connection:
+                found = rows(connection, query("cleanup_failed_jobs_in_order", self.schema), values)
+            after, run_at, count = found[0]
             if count:
                 yield count
 

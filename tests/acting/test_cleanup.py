@@ -45,11 +45,27 @@ def test_a_running_job_in_its_last_attempt_stays(gw: Program, queue: Queue) -> N
     assert queue.ids() == [job]
 
 
-def test_failed_jobs_go_in_batches(queue: Queue) -> None:
+@pytest.mark.parametrize("schema", ["our schema", "npm's schema"])
+def test_failed_jobs_go_in_batches(queue: Queue, schema: str) -> None:
+    if schema == "npm's schema":
+        queue.without_our_line()
     queue.rows("select graphile_worker.add_job('mail', max_attempts => 1) from generate_series(1, 2500)")
     queue.rows("update graphile_worker._private_jobs set attempts = 1")
     with Client(queue.url) as client:
         assert list(client.cleaner.clear(Litter.FAILED_JOBS)) == [1000, 1000, 500]
+
+
+def test_failed_jobs_go_whenever_they_failed_and_one_that_somebody_holds_is_passed_by(queue: Queue) -> None:
+    jobs = [queue.failed() for _ in range(7)]
+    for job, moment in zip(jobs, ("-infinity", "yesterday", "now", "now", "tomorrow", "infinity"), strict=False):
+        queue.change(job, f"run_at = '{moment}'")
+    held = jobs[3]
+    with psycopg.connect(queue.url) as theirs, Client(queue.url) as client:
+        theirs.execute("select from graphile_worker._private_jobs where id = %s for update", (held,))
+        cleaner = cleanup.Cleaner(client.cleaner.lender, client.schema, batch=2)
+        assert sum(cleaner.clear(Litter.FAILED_JOBS)) == 6
+
+    assert queue.ids() == [held]
 
 
 def test_failed_jobs_are_asked_about(gw: Program, queue: Queue) -> None:
