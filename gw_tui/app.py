@@ -21,6 +21,7 @@ from gw_core import FlowMeter, Glance
 from gw_tui import clean, figures
 from gw_tui.acts import Act
 from gw_tui.connection_state import ConnectionState, Phase, Trouble
+from gw_tui.deeds import Deeds
 from gw_tui.filters import NoControls, OnlyAscii
 from gw_tui.journal import Journal, Kind
 from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying
@@ -97,6 +98,7 @@ class ConsoleApp(App[None]):
         self.glance: Glance | None = None
         self.cost: float | None = None
         self.last_act: Acted | None = None
+        self.deeds = Deeds(self)
         self.flow_meter = FlowMeter()
         self._poller = Poller(source, self.post_message, period=self.period)
         self._asked = _Asked()
@@ -192,6 +194,7 @@ class ConsoleApp(App[None]):
     @on(Acted)
     def _acted(self, message: Acted) -> None:
         self.last_act = message
+        self.deeds.acted(message)
         self._poller.reader.hurry()
         if self.front is not None:
             self.front.show_acted(message)

@@ -20,7 +20,7 @@ from gw_tui.job_rows import Around, state_cell, when
 from gw_tui.json_view import JsonView, Role, json_view
 from gw_tui.masking import masked
 from gw_tui.registry import JOB
-from gw_tui.screens.base import ConsoleScreen
+from gw_tui.screens.acting import ActsOnJobs
 from gw_tui.source import Question, Source
 from gw_tui.widgets.text_panel import TextPanel
 
@@ -50,7 +50,7 @@ class JobQuestion(Question):
         return source.job(self.job_id)
 
 
-class JobScreen(ConsoleScreen):
+class JobScreen(ActsOnJobs):
     """One job, pushed over a list; `neighbour` finds the one so many rows further in it."""
 
     PLACE = JOB

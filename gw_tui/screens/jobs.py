@@ -6,8 +6,8 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,7 +22,7 @@ from gw_tui.connection_state import Trouble
 from gw_tui.filter_language import EVERYTHING, Filter, FilterError, parse
 from gw_tui.job_rows import ORDERS, Around, columns_for, row_of
 from gw_tui.masking import masked
-from gw_tui.screens.base import ConsoleScreen
+from gw_tui.screens.acting import ActsOnJobs
 from gw_tui.search import Ask, Pages, Search, Stage
 from gw_tui.source import Question, Source
 from gw_tui.widgets.filter_bar import FilterBar
@@ -30,12 +30,19 @@ from gw_tui.widgets.keyed_table import KeyedTable, Row
 
 if TYPE_CHECKING:
     from gw_tui.app import ConsoleApp
+    from gw_tui.deed import Deed
 
 PATIENCE: Final = timedelta(milliseconds=200)
 AGAIN: Final = 5.0
 """A page that takes several answers is made anew after so many seconds."""
 
 MOST_MARKED: Final = 10_000
+FOUND_ORDERS: Final = {
+    "id": "in order of id",
+    "turn": "in order of turn",
+    "queue": "in order of turn",
+    "failed": "latest failure first",
+}
 GATHERED_AT_ONCE: Final = 1_000
 
 
@@ -47,12 +54,14 @@ class PageQuestion(Question):
     """A page of jobs, at each tick."""
 
     what: Ask
+    skew: timedelta = field(default=timedelta(), compare=False)
+    """How far the database's clock is ahead of this machine's."""
 
     def ask(self, source: Source) -> JobPage:
         """Return the page."""
-        what = self.what
+        what, now = self.what, datetime.now(UTC) + self.skew
         return source.page(
-            what.wanted, after=what.after, limit=what.limit, patience=PATIENCE, with_payload=what.with_payload
+            what.filter(now), after=what.after, limit=what.limit, patience=PATIENCE, with_payload=what.with_payload
         )
 
 
@@ -96,7 +105,7 @@ class Gathering:
 # -- the screen ------------------------------------------------------------------------------------------------------
 
 
-class JobsScreen(ConsoleScreen):
+class JobsScreen(ActsOnJobs):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
     PLACE = "jobs"
@@ -144,6 +153,11 @@ class JobsScreen(ConsoleScreen):
         keys = table.marks or ({table.highlighted} if table.highlighted is not None else set())
         return tuple(self._seen[key] for key in sorted(keys, key=int) if key in self._seen)
 
+    def done_with(self, done: Deed) -> None:
+        """Take the marks from the jobs that were changed; those left alone keep theirs."""
+        self._table.marks -= set(done.result.done)
+        self._draw()
+
     def neighbour(self, job_id: int, step: int) -> int | None:
         """Return the id of the job so many rows further in the list, and put the cursor there."""
         keys = self._table.keys
@@ -161,9 +175,10 @@ class JobsScreen(ConsoleScreen):
         """Return what to ask now: names while a filter is typed, a step of a search, or the page."""
         if self.stands and self.query_one(FilterBar).is_editing:
             return NamesQuestion()
+        skew = self.console.now - datetime.now(UTC)
         if self._gathering is not None:
-            return StepQuestion(self._gathering.search.ask)
-        return (StepQuestion if self._search.is_midway else PageQuestion)(self._search.ask)
+            return StepQuestion(self._gathering.search.ask, skew)
+        return (StepQuestion if self._search.is_midway else PageQuestion)(self._search.ask, skew)
 
     def show_answer(self, question: Question, answer: object) -> None:
         """Draw what came back, and go on with a search that is not over."""
@@ -254,7 +269,9 @@ class JobsScreen(ConsoleScreen):
             so_far = len(self._gathering.found) + len(self._gathering.search.jobs)
             yield f"marking all that match: {so_far:,} so far · esc stops"
             return
-        if search.is_searching and search.asks:
+        if not search.asks:
+            yield "looking…"
+        elif search.is_searching:
             yield f"searching: {search.looked_at:,} looked at, {len(search.jobs)} found · esc stops"
         else:
             yield self._extent()
@@ -278,7 +295,7 @@ class JobsScreen(ConsoleScreen):
     def _of_how_many(self) -> str:
         """Return how many there are in all, where the glance knows."""
         glance, wanted = self.console.glance, self._search.wanted
-        if glance is None or wanted.rest:
+        if glance is None or wanted.rest or wanted.asked(glance.at).narrowing is not None:
             return ""
         counts = {
             JobFilter(): glance.total,
@@ -290,10 +307,7 @@ class JobsScreen(ConsoleScreen):
         return "" if count is None else f" of {figures.count(count)}"
 
     def _order_words(self) -> str:
-        if self._order:
-            return ORDERS[self._order].words
-        waiting = self._search.wanted.job_filter.state in (JobState.READY, JobState.SCHEDULED, JobState.BACKOFF)
-        return "in order of turn" if waiting else "in order of id"
+        return ORDERS[self._order].words if self._order else FOUND_ORDERS.get(self._search.order, "as found")
 
     def on_resize(self, event: events.Resize) -> None:
         """Show as many columns as there is room for."""

@@ -1,0 +1,1 @@
+"""Questions the console asks before it acts, and what it says afterwards."""

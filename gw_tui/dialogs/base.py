@@ -1,0 +1,132 @@
+"""What all dialogs have in common: they name what they hit, Cancel has the focus, and they wait for the database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Static
+
+from gw_tui import clean
+from gw_tui.connection_state import Phase
+
+if TYPE_CHECKING:
+    from gw_tui.app import ConsoleApp
+
+T = TypeVar("T")
+
+
+class Dialog(ModalScreen[T | None], Generic[T]):
+    """A question over a screen; dismissed with what was answered, or None.
+
+    Subclasses lay out `fields` and say in `answer` what OK means, or raise `ValueError` with a sentence about what is
+    wrong. While the database is away OK waits, with the reason shown.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "Cancel", show=False),
+        Binding("left", "app.focus_previous", show=False),
+        Binding("right", "app.focus_next", show=False),
+    ]
+    AUTO_FOCUS = "#cancel"
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: $background 60%; }
+    Dialog #dialog {
+        width: 72; max-width: 100%; height: auto; max-height: 100%;
+        border: round $primary; background: $panel; padding: 0 1;
+    }
+    Dialog.-destroys #dialog { border: round $error; }
+    Dialog #words { height: auto; max-height: 12; }
+    Dialog #trouble { height: auto; color: $error; display: none; }
+    Dialog #trouble.-said { display: block; }
+    Dialog #buttons { height: 1; align-horizontal: right; margin-top: 1; }
+    Dialog Button { height: 1; min-width: 10; border: none; margin-left: 2; }
+    Dialog Button:focus { text-style: bold reverse; }
+    Dialog Input { height: 1; border: none; background: $background; }
+    """
+
+    def __init__(self, title: str, words: str = "", *, ok: str = "OK", destroys: bool = False) -> None:
+        super().__init__(classes="-destroys" if destroys else "")
+        self._title = title
+        self._words = words
+        self._ok = ok
+
+    def compose(self) -> ComposeResult:
+        """Lay out the question."""
+        with Vertical(id="dialog") as panel:
+            panel.border_title = Content(clean.line(self._title, 60))
+            with VerticalScroll(id="words", can_focus=False):
+                yield Static(Content(clean.block(self._words)), markup=False)
+            yield from self.fields()
+            yield Static("", id="trouble", markup=False)
+            with Horizontal(id="buttons"):
+                yield Button(Content("Cancel"), id="cancel", compact=True)
+                yield Button(Content(self._ok), id="ok", compact=True)
+
+    def on_mount(self) -> None:
+        """Follow how the console stands with its database."""
+        self.set_interval(0.25, self._follow)
+        self._follow()
+
+    # -- for subclasses --------------------------------------------------------------------------------------------
+
+    def fields(self) -> ComposeResult:
+        """Lay out what is to be filled in."""
+        yield from ()
+
+    def answer(self) -> T:
+        """Return what OK means; raise `ValueError` with a sentence when something is wrong."""
+        raise NotImplementedError
+
+    # -- its end -----------------------------------------------------------------------------------------------------
+
+    @property
+    def console(self) -> ConsoleApp:
+        """The app."""
+        return cast("ConsoleApp", self.app)
+
+    def say(self, words: str) -> None:
+        """Say what is wrong, or nothing."""
+        trouble = self.query_one("#trouble", Static)
+        trouble.update(Content(clean.line(words, 300)))
+        trouble.set_class(bool(words), "-said")
+
+    def _follow(self) -> None:
+        """Let OK wait while nothing can be done."""
+        is_live = self.console.phase is Phase.LIVE
+        ok = self.query_one("#ok", Button)
+        if ok.disabled is is_live:
+            ok.disabled = not is_live
+            self.say("" if is_live else "The database does not answer; this waits until it does.")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Answer, or leave."""
+        event.stop()
+        if event.button.id == "ok":
+            self.action_accept()
+        else:
+            self.action_cancel()
+
+    def on_input_submitted(self) -> None:
+        """Enter in a field means OK."""
+        self.action_accept()
+
+    def action_accept(self) -> None:
+        """Answer, if that is possible and all is well."""
+        if self.query_one("#ok", Button).disabled:
+            return
+        try:
+            answer = self.answer()
+        except ValueError as error:
+            self.say(str(error))
+            return
+        self.dismiss(answer)
+
+    def action_cancel(self) -> None:
+        """Leave without an answer."""
+        self.dismiss(None)
