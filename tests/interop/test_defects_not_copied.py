@@ -1,0 +1,104 @@
+"""What goes wrong with the ancestor's statements and does not with ours: the same story told to both, side by side.
+
+The third story, of a keyed add that races with a worker, is told in test_keyed_add_beside_node.py.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from both_sides import BATCHES, LISTENING, WAITS, Site, site as opened
+from node_worker import NEWEST, node_worker
+from support import wait_until
+
+pytestmark = [pytest.mark.interop, pytest.mark.once]
+
+SOMEBODY = "pool-of-somebody-else"
+
+
+@pytest.fixture
+def site(database_url: str) -> Iterator[Site]:
+    with opened(database_url) as site:
+        yield site
+
+
+def _taken_by_somebody_else(site: Site) -> None:
+    """The worker was presumed dead, its job given back, and claimed by another pool, which runs it now."""
+    site.run("update :S._private_jobs set locked_by = %s, locked_at = now(), attempts = attempts + 1", SOMEBODY)
+
+
+# -- the zombie: a late result after having been presumed dead --------------------------------------------------------
+
+
+def test_a_zombie_of_node_ends_the_run_of_somebody_else(site: Site) -> None:
+    with site.closed_gate() as gate, node_worker(NEWEST).running(site.url, {"job": WAITS["node"]}) as node:
+        site.wait_until_node_listens()
+        site.schema.add_job("job")
+        site.wait_for(1, "begun is not null")
+        _taken_by_somebody_else(site)
+        gate.open()
+        wait_until(lambda: "Completed task" in node.output)
+        wait_until(lambda: site.schema.jobs() == [])
+
+
+def test_a_zombie_of_ours_changes_nothing_and_says_that_it_lost_the_job(site: Site) -> None:
+    with site.closed_gate() as gate, site.gw_running({"job": WAITS["python"]}) as ours:
+        ours.wait_until_ready(LISTENING)
+        site.schema.add_job("job")
+        site.wait_for(1, "begun is not null")
+        _taken_by_somebody_else(site)
+        gate.open()
+        wait_until(lambda: "Lost job" in ours.output)
+
+    [job] = site.schema.jobs()
+    assert (job["locked_by"], job["attempts"], job["last_error"]) == (SOMEBODY, 2, None)
+
+
+# -- the retired job: removed while a worker held it ------------------------------------------------------------------
+
+
+def _retire(site: Site, job_key: str) -> None:
+    [job] = site.schema.call("remove_job", job_key=job_key)
+    assert job["attempts"] == job["max_attempts"]
+
+
+def test_a_job_removed_while_node_held_it_comes_back_to_life(site: Site) -> None:
+    node = node_worker(NEWEST)
+    tasks = {"job": WAITS["node"]}
+    jobs = site.schema.jobs
+    with site.closed_gate() as gate, node.running(site.url, tasks, "--jobs", "1", preset=BATCHES) as running:
+        site.wait_until_node_listens()
+        site.schema.add_jobs({"identifier": "job"}, {"identifier": "job", "job_key": "k"})
+        site.wait_for(1, "begun is not null")
+        wait_until(lambda: len(site.locks()) == 2)
+        _retire(site, "k")
+        running.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: any(job["is_available"] and job["attempts"] < job["max_attempts"] for job in jobs()))
+        gate.open()
+
+
+def test_a_job_removed_while_we_held_it_stays_removed(site: Site) -> None:
+    from gw_core import Runner, TaskRegistry, WorkerSettings
+
+    registry = TaskRegistry()
+    gate = site.closed_gate()
+    registry.register("quick", lambda payload: None)
+    registry.register("job", lambda payload, context: context.query("select public.pass_gate()"))
+    settings = WorkerSettings(concurrency=1, look_ahead=timedelta(seconds=20), grace_period=timedelta(0))
+    with gate:
+        runner = Runner(site.url, tasks=registry, settings=settings, handle_signals=False)
+        runner.start()
+        site.schema.add_jobs(*({"identifier": "quick"} for _ in range(5)))
+        site.wait_until_settled()
+        site.schema.add_jobs({"identifier": "job"}, {"identifier": "job", "job_key": "k"})
+        wait_until(lambda: len(site.locks()) == 2)
+        _retire(site, "k")
+        runner.stop()
+        runner.wait()
+
+    [given_back, retired] = sorted(site.schema.jobs(), key=lambda job: int(job["attempts"]))
+    assert (given_back["attempts"], given_back["is_available"]) == (0, True)
+    assert (retired["attempts"], retired["is_available"]) == (retired["max_attempts"], False)
