@@ -1,7 +1,8 @@
 """The language of the jobs filter: `state:failed task:send attempts:>3 -queue:slow error:"timed out"`.
 
 A text is read strictly: what is not understood is an error with its place, never a condition left out. Each term says
-what it costs to look for, and what `JobFilter` cannot say is judged on the jobs that come back.
+what it costs to look for. The core looks for what a `JobFilter` and its `Narrowing` can say; the rest, such as what is
+negated, is judged on the jobs that come back.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from gw_core import FoundJob, InvalidInputError, JobFilter, JobState, parse_duration
+from gw_core import FoundJob, InvalidInputError, JobFilter, JobState, Narrowing, parse_duration
 
 LONGEST: Final = 1_000
 MOST_TERMS: Final = 30
@@ -50,6 +51,12 @@ class Range:
     high: float | None = None
     with_low: bool = True
     with_high: bool = True
+
+    @property
+    def turned(self) -> Range:
+        """The same with its signs turned: what lies so far back lies that far ahead with a minus."""
+        low, high = (None if each is None else -each for each in (self.high, self.low))
+        return Range(low, high, self.with_high, self.with_low)
 
     def __contains__(self, value: float) -> bool:
         above = self.low is None or value > self.low or (self.with_low and value == self.low)
@@ -88,6 +95,9 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 FALLS_TO_CORE: Final = ("task", "queue", "key", "worker", "flag", "error")
 """Kinds whose one value `JobFilter` takes as it is; state and id are turned into their types first."""
+
+TICK: Final = timedelta(microseconds=1)
+"""The database tells no moments apart that are nearer."""
 
 NUMBERS: Final = ("prio", "attempts")
 SPANS: Final = ("run", "lock")
@@ -157,11 +167,16 @@ class Filter:
                     asked[name] = term.value
         return JobFilter(**asked)
 
+    def asked(self, now: datetime) -> JobFilter:
+        """Return what the core is asked for at a moment of the database's clock, ranges and payloads included."""
+        narrowing = self._narrowing(now)
+        return self.job_filter if narrowing is None else replace(self.job_filter, narrowing=narrowing)
+
     @cached_property
     def rest(self) -> tuple[Term, ...]:
         """The terms the core cannot judge, which `matches` does on every job that comes back."""
-        core = {id(term) for term in self._core_terms()}
-        return tuple(term for term in self.terms if id(term) not in core)
+        judged = {id(term) for term in (*self._core_terms(), *self._narrowing_terms().values())}
+        return tuple(term for term in self.terms if id(term) not in judged)
 
     @property
     def needs_payload(self) -> bool:
@@ -178,6 +193,35 @@ class Filter:
         kinds = {(term.kind.name, term.path) for term in added}
         return Filter((*(term for term in self.terms if (term.kind.name, term.path) not in kinds), *added))
 
+    def _narrowing(self, now: datetime) -> Narrowing | None:
+        found = self._narrowing_terms()
+        asked: dict[str, Any] = {}
+        for name, term in found.items():
+            match name:
+                case "prio":
+                    asked["priority"] = _whole(_range(term.value, _number))
+                case "attempts":
+                    asked["attempts"] = _whole(_range(term.value, _number))
+                case "run":
+                    asked["run_at"] = _moments(_range(term.value, _seconds), now)
+                case "lock":
+                    asked["locked_at"] = _moments(_range(term.value, _seconds).turned, now)
+                case "path":
+                    asked |= {"payload_path": term.path, "payload_value": term.value}
+                case _:
+                    asked["payload_text"] = term.value
+        return Narrowing(**asked) if asked else None
+
+    def _narrowing_terms(self) -> dict[str, Term]:
+        """Return the first term of each kind that a `Narrowing` can say; jobs that are named need none."""
+        found: dict[str, Term] = {}
+        if not self.job_filter.names_jobs:
+            for term in self.terms:
+                name = _narrowed_by(term)
+                if name is not None and not term.is_negated:
+                    found.setdefault(name, term)
+        return found
+
     def _core_terms(self) -> Iterator[Term]:
         """Yield the first term of each kind that `JobFilter` can say."""
         seen: set[str] = set()
@@ -189,6 +233,15 @@ class Filter:
 
 
 EVERYTHING: Final = Filter()
+
+
+def _narrowed_by(term: Term) -> str | None:
+    """Return which condition of a `Narrowing` says a term, if one does."""
+    if term.kind.name == "payload":
+        if not term.path:
+            return "text"
+        return None if term.value == "null" else "path"  # the database takes null for nothing
+    return term.kind.name if term.kind.name in (*NUMBERS, *SPANS) else None
 
 
 def _falls(term: Term) -> bool:
@@ -353,6 +406,25 @@ def _seconds(text: str) -> float:
     if text.startswith("-"):
         return -_seconds_of(text[1:])
     return _seconds_of(text)
+
+
+def _whole(bounds: Range) -> tuple[int | None, int | None]:
+    """Return a range of whole numbers with both ends included."""
+    low = None if bounds.low is None else int(bounds.low) + (not bounds.with_low)
+    return low, None if bounds.high is None else int(bounds.high) - (not bounds.with_high)
+
+
+def _moments(bounds: Range, now: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the moments that lie so many seconds from now; a bound beyond the calendar is none."""
+    low = _moment(bounds.low, now, TICK * (not bounds.with_low))
+    return low, _moment(bounds.high, now, -TICK * (not bounds.with_high))
+
+
+def _moment(seconds: float | None, now: datetime, beyond: timedelta) -> datetime | None:
+    try:
+        return None if seconds is None else now + timedelta(seconds=seconds) + beyond
+    except OverflowError:
+        return None
 
 
 def _seconds_of(text: str) -> float:

@@ -43,12 +43,19 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What to ask the core for."""
+    """What to ask the core for: the jobs that match and follow a mark, or of all those only the ones with these ids."""
 
-    wanted: JobFilter
+    wanted: Filter
     after: PageMark | None
     limit: int
     with_payload: bool = False
+    ids: tuple[int, ...] | None = None
+
+    def filter(self, now: datetime) -> JobFilter:
+        """Return the filter at a moment of the database's clock."""
+        if self.ids is None:
+            return self.wanted.asked(now)
+        return JobFilter(state=self.wanted.job_filter.state, ids=self.ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +76,8 @@ class Search:
     coming: Search | None = None
     """The same page being made anew behind the one shown."""
     asks: int = 0
+    order: str = "id"
+    """In which order the jobs are."""
 
     @classmethod
     def of(cls, wanted: Filter, begin: PageMark | None = None) -> Search:
@@ -106,10 +115,9 @@ class Search:
         if self.is_searching:
             most = MOST_LISTED_WITH_PAYLOAD if self.wanted.needs_payload else MOST_LISTED
             after = self.begin if self.go_on is None else self.go_on
-            return Ask(self.wanted.job_filter, after, min(self.limit, most), self.wanted.needs_payload)
+            return Ask(self.wanted, after, min(self.limit, most), self.wanted.needs_payload)
         if self.is_dear:
-            ids = [each.job.id for each in self.jobs]
-            return Ask(JobFilter(state=self.wanted.job_filter.state, ids=ids), None, MOST_ROWS)
+            return Ask(self.wanted, None, MOST_ROWS, ids=tuple(each.job.id for each in self.jobs))
         return self._anew.ask
 
     def answered(self, page: JobPage, now: datetime) -> Search:
@@ -151,6 +159,7 @@ class Search:
             go_on=page.after,
             limit=self._next_limit(len(page.jobs), len(matching)),
             asks=self.asks + 1,
+            order=page.order,
         )
 
     def _is_filled_by(self, page: JobPage) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from gw_core import FoundJob, Job, JobFilter, JobState
-from gw_tui.filter_language import KINDS, Cost, Filter, FilterError, parse, suggest
+from gw_core import FoundJob, Job, JobFilter, JobState, Narrowing
+from gw_tui.filter_language import KINDS, TICK, Cost, Filter, FilterError, parse, suggest
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EPOCH = NOW.timestamp()
@@ -46,7 +46,6 @@ def a_job(state: JobState = JobState.READY, *, payload: str = "{}", **changes: A
         pytest.param("worker:w:1 flag:x", JobFilter(worker="w:1", flag="x"), id="a colon within a value"),
         pytest.param("-state:failed", JobFilter(), id="a negated term is judged here"),
         pytest.param("state:failed,running", JobFilter(), id="so are several states"),
-        pytest.param("attempts:>3", JobFilter(), id="and ranges"),
         pytest.param("task:a task:b", JobFilter(task="a"), id="and a second term of a kind"),
     ],
 )
@@ -116,13 +115,38 @@ def test_every_term_is_judged_by_the_core_or_here() -> None:
         ("payload.a:x", a_job(payload="[" * 100_000), False),
     ],
 )
-def test_what_the_core_cannot_say_is_judged_on_each_job(text: str, job: FoundJob, matches: bool) -> None:
-    assert parse(text).matches(job, NOW) is matches
+def test_a_job_meets_a_filter_or_does_not(text: str, job: FoundJob, matches: bool) -> None:
+    wanted = parse(text)
+
+    assert (wanted.asked(NOW).matches(job.job, job.state) and wanted.matches(job, NOW)) is matches
 
 
-def test_only_a_term_about_the_payload_needs_payloads() -> None:
-    assert parse("payload.a:1").needs_payload
-    assert not parse("error:x attempts:>3").needs_payload
+@pytest.mark.parametrize(
+    ("text", "narrowing"),
+    [
+        ("prio:<0", Narrowing(priority=(None, -1))),
+        ("prio:-2..2 attempts:>=3", Narrowing(priority=(-2, 2), attempts=(3, None))),
+        ("run:<1h", Narrowing(run_at=(None, NOW + timedelta(hours=1) - TICK))),
+        ("run:-1h..0", Narrowing(run_at=(NOW - timedelta(hours=1), NOW))),
+        ("run:>999999w", Narrowing(run_at=(None, None))),
+        ("lock:>10m", Narrowing(locked_at=(None, NOW - timedelta(minutes=10) - TICK))),
+        ("lock:<10m", Narrowing(locked_at=(NOW - timedelta(minutes=10) + TICK, None))),
+        ("payload.a.0:x", Narrowing(payload_path=("a", "0"), payload_value="x")),
+        ("payload:x", Narrowing(payload_text="x")),
+        ("-prio:0 task:a", None),
+        ("id:1 prio:0", None),
+        ("payload.a:null", None),
+    ],
+)
+def test_ranges_and_payloads_are_looked_for_in_the_database(text: str, narrowing: Narrowing | None) -> None:
+    assert parse(text).asked(NOW).narrowing == narrowing
+
+
+def test_payloads_are_fetched_only_for_what_the_database_cannot_judge() -> None:
+    assert not parse("payload.a:1 payload:x error:x attempts:>3").needs_payload
+    assert parse("payload.a:1 payload.b:2").needs_payload
+    assert parse("-payload.a:1").needs_payload
+    assert parse("id:4 payload.a:1").needs_payload
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------
@@ -240,7 +264,7 @@ def test_any_text_is_understood_or_refused_with_a_place_in_it(text: str) -> None
         assert 0 <= wanted.position <= len(text)
     else:
         assert wanted.matches(a_job(), NOW) in (True, False)
-        assert isinstance(wanted.job_filter, JobFilter)
+        assert isinstance(wanted.asked(NOW), JobFilter)
 
 
 @given(st.text(alphabet=' -:."\\,taskqueworsi'), st.integers(0, 20))

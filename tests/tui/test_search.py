@@ -12,6 +12,9 @@ from gw_core import FoundJob, Job, JobPage, JobState, PageMark
 from gw_tui.filter_language import parse
 from gw_tui.search import CHEAP, MOST_ROWS, PAGE, Ask, Pages, Search, Stage
 
+JUDGED_HERE = "prio:<99 prio:7"
+"""The database is asked for one condition of a kind."""
+
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
@@ -44,7 +47,8 @@ class Queue:
         after = int(ask.after.place[0]) if ask.after else 0
         rest = [each for each in self.jobs if each.job.id > after]
         looked = rest[: self.patience]
-        found = list(islice((each for each in looked if ask.wanted.matches(each.job, each.state)), ask.limit))
+        wanted = ask.filter(NOW)
+        found = list(islice((each for each in looked if wanted.matches(each.job, each.state)), ask.limit))
         if len(found) == ask.limit:
             return JobPage(
                 jobs=tuple(found), after=PageMark.after_id(found[-1].job.id), looked_at=len(looked), full=True
@@ -84,7 +88,7 @@ def test_such_a_page_is_made_anew_at_each_tick() -> None:
 
 def test_finds_stream_in_while_a_search_goes_on() -> None:
     queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
-    search = Search(wanted=parse("prio:7"))
+    search = Search(wanted=parse(JUDGED_HERE))
 
     counts = []
     while search.is_searching:
@@ -99,7 +103,7 @@ def test_finds_stream_in_while_a_search_goes_on() -> None:
 
 def test_a_search_that_was_stopped_keeps_its_finds_and_can_go_on_with_the_next_page() -> None:
     queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
-    search = Search(wanted=parse("prio:7"))
+    search = Search(wanted=parse(JUDGED_HERE))
     search = search.answered(queue.page(search.ask), NOW).stopped()
 
     rest = searched(Search(wanted=search.wanted, begin=search.follows), queue)
@@ -110,10 +114,10 @@ def test_a_search_that_was_stopped_keeps_its_finds_and_can_go_on_with_the_next_p
 
 def test_after_a_dear_search_only_the_finds_are_looked_at_again() -> None:
     queue = Queue([a_job(n, priority=int(n == 30_000)) for n in range(1, 40_001)], patience=5_000)
-    search = searched(Search(wanted=parse("prio:1")), queue)
+    search = searched(Search(wanted=parse("prio:<9 prio:1")), queue)
 
     assert search.looked_at > CHEAP
-    assert search.ask.wanted.ids == (30_000,)
+    assert search.ask.filter(NOW).ids == (30_000,)
     queue.jobs = [a_job(30_000, state=JobState.RUNNING)]
     assert search.answered(queue.page(search.ask), NOW).jobs[0].state is JobState.RUNNING
     queue.jobs = []
@@ -122,7 +126,7 @@ def test_after_a_dear_search_only_the_finds_are_looked_at_again() -> None:
 
 def test_a_page_made_anew_in_several_answers_stays_until_it_is_whole() -> None:
     queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
-    search = searched(Search(wanted=parse("prio:7")), queue)
+    search = searched(Search(wanted=parse(JUDGED_HERE)), queue)
     del queue.jobs[6]
 
     shown = []
@@ -138,15 +142,15 @@ def test_a_page_made_anew_in_several_answers_stays_until_it_is_whole() -> None:
 
 
 def test_payloads_are_asked_for_only_when_a_term_needs_them_and_then_few_at_a_time() -> None:
-    assert not Search(wanted=parse("prio:1")).ask.with_payload
-    ask = Search(wanted=parse("payload.a:1"), limit=5_000).ask
+    assert not Search(wanted=parse("payload.a:1")).ask.with_payload
+    ask = Search(wanted=parse("-payload.a:1"), limit=5_000).ask
     assert (ask.with_payload, ask.limit) == (True, 100)
 
 
 @given(
     st.lists(st.integers(0, 3), max_size=600),
     st.integers(1, 400),
-    st.sampled_from(["", "prio:1", "-prio:1", "prio:>=2", "-task:send", "state:ready"]),
+    st.sampled_from(["", "prio:1", "prio:>0 prio:<3", "-prio:1", "prio:>=2", "-task:send", "state:ready"]),
 )
 def test_page_by_page_every_match_is_shown_once_and_in_order(priorities: list[int], patience: int, text: str) -> None:
     queue = Queue([a_job(n, priority=priority) for n, priority in enumerate(priorities, 1)], patience)
@@ -162,7 +166,7 @@ def test_page_by_page_every_match_is_shown_once_and_in_order(priorities: list[in
         assert len(search.jobs) >= PAGE
         pages = pages.forward(search.follows)
 
-    matching = [each for each in queue.jobs if wanted.job_filter.matches(each.job, each.state)]
+    matching = [each for each in queue.jobs if wanted.asked(NOW).matches(each.job, each.state)]
     assert shown == [each.job.id for each in matching if wanted.matches(each, NOW)]
 
 
