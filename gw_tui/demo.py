@@ -446,7 +446,8 @@ class DemoSource:
             jobs = tuple(rest[:limit])
             mark = None if len(rest) <= limit else _mark(jobs[-1].job, by_turn=by_turn)
             shown = jobs if with_payload else tuple(FoundJob(_bare(each.job), each.state) for each in jobs)
-            return JobPage(jobs=shown, after=mark, looked_at=len(queue.jobs), full=len(rest) >= limit)
+            order = "turn" if by_turn else "id"
+            return JobPage(jobs=shown, after=mark, looked_at=len(queue.jobs), full=len(rest) >= limit, order=order)
 
     def job(self, job_id: int) -> JobReport | None:
         """Return everything about one job; None when it is gone."""
