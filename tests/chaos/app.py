@@ -262,10 +262,9 @@ class _Scene:
     def _recover(self) -> None:
         """Leave the workers alone until everything has run, then call each of them."""
         with Client(self._cluster.conninfo(), max_connections=1) as client:
-            self._operator.stop_supervising()
-            for worker in self._fleet.living:
-                if not worker.is_ours:
-                    self._operator.stop_in_order(worker)
+            for slot in self._fleet.slots:
+                if slot.foreign:
+                    self._operator.retire(slot)
             self._insist(lambda: free_what_node_held(client))
             self._insist(lambda: self._producers.remove_the_rest(client))
             self._call_everybody(client)
@@ -309,10 +308,8 @@ class _Scene:
         return known == {worker.pid for worker in self._fleet.living if worker.is_ours}
 
     def _end(self) -> None:
-        self._operator.note_the_ended()
         self._ended = datetime.now(UTC)
-        for worker in self._fleet.living:
-            self._operator.stop_in_order(worker)
+        self._operator.retire_all()
 
     # -- judging -----------------------------------------------------------------------------------------------------
 

@@ -98,22 +98,35 @@ class Operator:
                     finally:
                         slot.lock.release()
 
-    def note_the_ended(self) -> None:
-        """Note who has ended by itself since nobody is started again."""
+    def retire(self, slot: Slot) -> None:
+        """End the worker of a slot for good."""
+        with slot.lock:
+            if slot.worker is not None and slot.worker.exit_code is None:
+                self.stop_in_order(slot.worker)
+            slot.worker = None
+
+    def retire_all(self) -> None:
+        """End all workers, after a last look who has ended by itself."""
+        self.stop_supervising()
         for slot in self._fleet.slots:
-            if slot.worker is not None and slot.worker.is_ours and slot.worker.exit_code is not None:
-                self.ended_alone.append(f"{slot.name} ({slot.worker.pid}) ended with {slot.worker.exit_code} by itself")
+            if slot.worker is not None and slot.worker.exit_code is not None:
+                self._note_end(slot, slot.worker)
+        for slot in self._fleet.slots:
+            self.retire(slot)
 
     def _revive(self, slot: Slot) -> None:
         worker = slot.worker
         if worker is None or worker.exit_code is None:
             return
+        self._note_end(slot, worker)
+        self._fleet.start(slot)
+
+    def _note_end(self, slot: Slot, worker: Worker) -> None:
         self._fleet.wait_for_end(worker, 1)
         if worker.is_ours and worker.exit_code == NO_DATABASE and not worker.has_begun:
             self.starts_in_vain += 1
         elif worker.is_ours:
             self.ended_alone.append(f"{slot.name} ({worker.pid}) ended with {worker.exit_code} by itself")
-        self._fleet.start(slot)
 
     # -- carrying out --------------------------------------------------------------------------------------------------
 

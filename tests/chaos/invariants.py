@@ -158,8 +158,9 @@ class _Court:
             newest: Run | None = None  # of those that have begun, the one that was added last
             overtaken: dict[int, list[Run]] = defaultdict(list)
             for run in self._first_runs(runs):
-                if run.job_id in self._evidence.delayed or self._added[run.n].answered is None:
-                    continue
+                added = self._added[run.n]
+                if added.kind == "keyed" or added.answered is None or run.job_id in self._evidence.delayed:
+                    continue  # a job that is replaced may keep its place, or lose it
                 self._figures["runs in order"] += 1
                 if newest is not None and self._transaction(run) < self._transaction(newest):
                     overtaken[newest.n].append(run)

@@ -138,6 +138,8 @@ class Producers:
                 options["queue_name"] = f"q{rng.randrange(QUEUES)}"
             case "failing":
                 payload |= {"fails": 1} if rng.random() < 0.3 else {"fails": rng.choice([1, 2]), "again": 300}
+                if rng.random() < 0.3:
+                    options["queue_name"] = f"q{rng.randrange(QUEUES)}"
             case "final":
                 payload["fails"], options["max_attempts"] = 99, 1
             case "scheduled":
@@ -162,11 +164,12 @@ class Producers:
 
     def _add_keyed(self, client: Client, rng: random.Random, due: int) -> int:
         n = next(self._numbers)
-        key = f"k{rng.randrange(KEYS)}"
+        number = rng.randrange(KEYS)
         spec = JobSpec(
             task="chaos",
             payload={"n": n, "ms": rng.choice([0, 1, 20])},
-            job_key=key,
+            job_key=f"k{number}",
+            queue_name=f"q{number}" if number % 3 == 0 else None,
             job_key_mode=rng.choice([JobKeyMode.REPLACE, JobKeyMode.PRESERVE_RUN_AT]),
         )
         added = Added(n=n, kind="keyed", spec=spec, transaction=next(self._transactions))

@@ -15,7 +15,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "tests.chaos", "--json"]
-SHORT = ["--jobs", "3000", "--seconds", "8", "--workers", "3", "--threshold", "3", "--no-namespace"]
+SHORT = ["--jobs", "3000", "--seconds", "8", "--workers", "3", "--threshold", "4", "--no-namespace"]
 FAULTS = {"kill": 3, "freeze": 1, "cut": 1, "stop": 1, "crash": 1, "failover": 1, "backend": 1, "terminate": 1}
 
 pytestmark = [pytest.mark.once, pytest.mark.acceptance]
