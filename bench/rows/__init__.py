@@ -14,6 +14,7 @@ from bench.rows import (
     footprint,
     hard,
     idle,
+    index_cost,
     latency,
     looking,
     mixed,
@@ -38,6 +39,7 @@ MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     start.rows,
     processes.rows,
     looking.rows,
+    index_cost.rows,
     peers.rows,
 )
 
