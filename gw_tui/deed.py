@@ -31,6 +31,8 @@ class Deed:
     next_part: int = 0
     failure: str = ""
     is_stopped: bool = False
+    is_quiet: bool = False
+    """Nobody is told of it when it went well: it only looked."""
 
     @property
     def next_act(self) -> Act | None:

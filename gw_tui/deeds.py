@@ -85,13 +85,17 @@ class Deeds:
         if self._progress is not None:
             self._progress.dismiss()
             self._progress = None
+        if not deed.is_quiet or deed.failure:
+            self._tell(deed)
+        if on_done is not None and not deed.failure:
+            on_done(deed)
+
+    def _tell(self, deed: Deed) -> None:
         self._keep(deed)
         if deed.is_plain and not deed.is_stopped:
             self._console.notify(f"✔ {self._words(deed)}", markup=False)
         else:
             self._console.push_screen(ResultDialog.of(deed))
-        if on_done is not None and not deed.failure:
-            on_done(deed)
 
     def _keep(self, deed: Deed) -> None:
         """Note a deed in the journal, and what was removed for `undo`."""

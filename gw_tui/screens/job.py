@@ -21,6 +21,7 @@ from gw_tui.json_view import JsonView, Role, json_view
 from gw_tui.masking import masked
 from gw_tui.registry import JOB
 from gw_tui.screens.acting import ActsOnJobs
+from gw_tui.screens.tending import ActsOnWorkers
 from gw_tui.source import Question, Source
 from gw_tui.widgets.text_panel import TextPanel
 
@@ -50,7 +51,7 @@ class JobQuestion(Question):
         return source.job(self.job_id)
 
 
-class JobScreen(ActsOnJobs):
+class JobScreen(ActsOnJobs, ActsOnWorkers):
     """One job, pushed over a list; `neighbour` finds the one so many rows further in it."""
 
     PLACE = JOB
@@ -109,6 +110,10 @@ class JobScreen(ActsOnJobs):
         """Return the job as it is seen, for an act."""
         report = self._report
         return () if report is None or self._gone_at is not None else (FoundJob(report.job, report.state),)
+
+    def holder(self) -> str | None:
+        """Return the worker that holds the job."""
+        return None if self._report is None else self._report.job.locked_by
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 

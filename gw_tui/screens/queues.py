@@ -18,8 +18,8 @@ from gw_tui import clean, figures, glyphs
 from gw_tui.connection_state import Trouble
 from gw_tui.filter_language import quoted
 from gw_tui.job_rows import when
-from gw_tui.screens.base import ConsoleScreen
 from gw_tui.screens.jobs import show_jobs
+from gw_tui.screens.tending import ActsOnWorkers
 from gw_tui.source import Question, Source
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
@@ -77,7 +77,7 @@ class QueuesQuestion(Question):
                 return Found(tuple(found), after, looked_at)
 
 
-class QueuesScreen(ConsoleScreen):
+class QueuesScreen(ActsOnWorkers):
     """A page of named queues."""
 
     PLACE = "queues"
@@ -178,6 +178,10 @@ class QueuesScreen(ConsoleScreen):
         """The queue under the cursor, as it was last seen."""
         queues: Sequence[QueueReport] = () if self._found is None else self._found.queues
         return next((each for each in queues if each.name == self._table.highlighted), None)
+
+    def holder(self) -> str | None:
+        """Return the worker that holds the queue under the cursor."""
+        return None if self.highlighted is None else self.highlighted.held_by
 
     async def action_open(self) -> None:
         """Go to the jobs of the queue under the cursor."""

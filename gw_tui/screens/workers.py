@@ -18,8 +18,8 @@ from gw_tui.connection_state import Trouble
 from gw_tui.filter_language import quoted
 from gw_tui.health import Health, health, silence
 from gw_tui.job_rows import Around, row_of
-from gw_tui.screens.base import ConsoleScreen
 from gw_tui.screens.jobs import PATIENCE, show_jobs
+from gw_tui.screens.tending import ActsOnWorkers, Sweeps
 from gw_tui.source import Question, Source
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
@@ -73,7 +73,7 @@ class HeldJobsQuestion(Question):
         return source.page(wanted, limit=MOST_JOBS, patience=PATIENCE)
 
 
-class WorkersScreen(ConsoleScreen):
+class WorkersScreen(ActsOnWorkers, Sweeps):
     """The workers above, and below the jobs of the one under the cursor."""
 
     PLACE = "workers"
@@ -109,6 +109,10 @@ class WorkersScreen(ConsoleScreen):
         """The worker under the cursor, as it was last seen."""
         key = self.query_one("#workers", KeyedTable).highlighted
         return None if key is None else self._workers.get(key)
+
+    def holder(self) -> str | None:
+        """Return the id of the worker under the cursor."""
+        return self.query_one("#workers", KeyedTable).highlighted
 
     def question(self) -> Question | None:
         """Return the question about the worker under the cursor."""
