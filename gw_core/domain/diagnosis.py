@@ -157,11 +157,11 @@ def _server(facts: Facts) -> Iterator[Finding]:
     else:
         yield Finding("clock", Verdict.OK, "the clocks agree")
     if facts.through_pooler:
-        words = "a pooler stands between; in transaction mode it loses LISTEN, and new jobs are found by polling"
-        remedy = "give workers a direct connection, or --no-listen"
+        words = "a pooler stands between; in transaction mode it passes on no news of jobs, so workers poll"
+        remedy = "give workers a direct --listen-connection"
         if facts.prepared_statements:
-            words += "; prepared statements may fail"
-            remedy += " and --no-prepared-statements"
+            words += ", and prepared statements may fail in programs of your own"
+            remedy += ", and your own Client prepared_statements=False"
         yield Finding("pooler", Verdict.NOTE, words, remedy)
     else:
         yield Finding("pooler", Verdict.OK, "no pooler between us and the server")

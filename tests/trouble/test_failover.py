@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -20,6 +21,7 @@ from gw_core import (
     PoolListening,
 )
 from gw_core.postgres.migrations import migrate
+from gw_core.worker.settler import LONGEST_WAIT
 
 pytestmark = pytest.mark.once
 
@@ -152,3 +154,25 @@ def _take_all_connections(server: Server) -> list[psycopg.Connection[tuple[objec
 def _is_visited(standby: Server) -> bool:
     log = (standby.folder / "log").read_text()
     return "in a read-only transaction" in log or "during recovery" in log
+
+
+def test_an_idle_worker_takes_its_first_job_soon_after_an_outage_and_has_said_little(primary: Server) -> None:
+    site = Site(primary.url)
+    with site.running({"work": Ledger()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
+        running.heard.wait_for(PoolListening)
+        site.close()
+        primary.stop()
+        running.heard.wait_for(PoolConnectionLost)
+        # Long enough for the pauses between the tries to have grown to their longest.
+        wait_until(lambda: running.runner._pool._claimer._tries >= 7, deadline_seconds=20)  # type: ignore[union-attr]
+        primary.start()
+        began = time.monotonic()
+        after = Site(primary.url)
+        after.fill(1)
+        running.heard.wait_for(JobCompleted)
+        assert time.monotonic() - began < LONGEST_WAIT + 0.5
+        running.heard.wait_for(HeartbeatRestored)
+        after.close()
+
+    said = [type(event) for event in running.heard.all if "connection" in event.name or event.name.endswith("error")]
+    assert all(said.count(kind) <= 2 for kind in said), said

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import psycopg
+import pytest
 from bouncer import Bouncer
 from core_support import NEVER, Ledger, Site, ms
 from support import wait_until
 
+from gw_cli.app import program
 from gw_core.domain.events import JobCompleted, PoolerNoticed, PoolHearingLost, PoolListening
 from gw_core.domain.settings import Pooling
 from gw_core.postgres.database import Database
@@ -87,3 +91,15 @@ def test_results_of_jobs_survive_a_pooler_that_restarts(site: Site, bouncer: Bou
         gate.open()
         running.heard.wait_for(JobCompleted, count=3)
         wait_until(lambda: site.jobs() == [])
+
+
+def test_the_doctor_notices_the_pooler_and_looks_at_everything_through_it(
+    site: Site, bouncer: Bouncer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = program(["doctor", "--connection", bouncer.url, "--no-prepared-statements", "--json"])
+    found = {each["check"]: each for each in json.loads(capfd.readouterr().out)}
+
+    assert "pooler" in found["pooler"]["finding"]
+    assert found["pooler"]["verdict"] == "note"
+    assert [each for each in found.values() if "could not be looked at" in each["finding"]] == []
+    assert code == 0
