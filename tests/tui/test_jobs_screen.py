@@ -199,6 +199,7 @@ def test_an_order_of_the_page_says_that_it_is_one() -> None:
     run(scenario)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("size", "titles"),
     [
@@ -249,6 +250,7 @@ def _slow() -> Any:
     return judged(StatementTimeoutError("it took too long"))
 
 
+@pytest.mark.once
 def test_the_highlighted_job_never_changes_by_itself() -> None:
     chance = Random(5)
     clock = FixedClock()

@@ -174,6 +174,7 @@ def test_a_session_that_waits_says_for_what_and_for_whom() -> None:
 # -- all of them -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)], ids=str)
 def test_every_screen_fits(size: tuple[int, int]) -> None:
     async def scenario(console: Console) -> None:
@@ -188,6 +189,7 @@ def test_every_screen_fits(size: tuple[int, int]) -> None:
     run(scenario, size=size)
 
 
+@pytest.mark.once
 def test_trouble_is_said_on_every_screen_and_goes_when_it_is_over() -> None:
     class Troubled(DemoSource):
         slow = False
@@ -276,6 +278,7 @@ def harmless(text: str) -> bool:
     return not any(UNSAFE.search(line) for line in text.splitlines())
 
 
+@pytest.mark.once
 def test_hostile_data_steers_nothing_and_is_no_markup() -> None:
     async def scenario(console: Console) -> None:
         for key in "23456":
