@@ -6,35 +6,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from gw_core.domain.cancellation import CancelledJob
-from gw_core.domain.crontab_item import KnownCrontab
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec, check_count, check_ids
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.job_state import JobFilter
 from gw_core.domain.manners import NO_MANNERS, SessionManners
 from gw_core.domain.plugins import Interceptors, Plugin
-from gw_core.domain.queue_report import JobPage, PageMark
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
-from gw_core.maintenance.sweeper import Sweep
-from gw_core.postgres.adder import JobAdder
-from gw_core.postgres.cancellations import Canceller
-from gw_core.postgres.care import Care
-from gw_core.postgres.cleanup import Cleaner
 from gw_core.postgres.connections import Connections, OneConnection
-from gw_core.postgres.crontabs import CrontabStore
 from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find_conninfo
-from gw_core.postgres.doctor import Doctor
-from gw_core.postgres.listening import JobListener
-from gw_core.postgres.migrations import MigrationPlan, MigrationReport, migrate, plan, script
-from gw_core.postgres.reports import PATIENCE, Reports
-from gw_core.postgres.schema_state import check
-from gw_core.postgres.store import JobStore, RemovedJob
-from gw_core.postgres.workers import LONGEST_LOOK, WorkerStore
+
+# The rest is imported where it is used: a command that looks at a job waits for nothing that mends a schema.
+if TYPE_CHECKING:
+    from gw_core.domain.cancellation import CancelledJob
+    from gw_core.domain.crontab_item import KnownCrontab
+    from gw_core.domain.queue_report import JobPage, PageMark
+    from gw_core.postgres.adder import JobAdder
+    from gw_core.postgres.care import Care
+    from gw_core.postgres.cleanup import Cleaner
+    from gw_core.postgres.doctor import Doctor
+    from gw_core.postgres.listening import JobListener
+    from gw_core.postgres.migrations import MigrationPlan, MigrationReport
+    from gw_core.postgres.reports import Reports
+    from gw_core.postgres.store import JobStore, RemovedJob
 
 
 class Client:
@@ -77,15 +76,40 @@ class Client:
             else Connections(self._database, max_size=max_connections)
         )
         self._interceptors = Interceptors(plugins)
-        self._adder = JobAdder(self._lender, schema, self._interceptors, self.events)
-        self.reports = Reports(self._lender, schema)
+
+    @cached_property
+    def reports(self) -> Reports:
         """Looks at the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
-        self.care = Care(self._lender, schema)
+        from gw_core.postgres.reports import Reports
+
+        return Reports(self._lender, self.schema)
+
+    @cached_property
+    def care(self) -> Care:
         """Acts on any number of jobs in bounded batches: complete, fail, reschedule, retry; and frees locks."""
-        self.cleaner = Cleaner(self._lender, schema)
+        from gw_core.postgres.care import Care
+
+        return Care(self._lender, self.schema)
+
+    @cached_property
+    def cleaner(self) -> Cleaner:
         """Clears away jobs that failed for good, unused task identifiers and unused queues."""
-        self.doctor = Doctor(self._lender, schema)
+        from gw_core.postgres.cleanup import Cleaner
+
+        return Cleaner(self._lender, self.schema)
+
+    @cached_property
+    def doctor(self) -> Doctor:
         """Says what is wrong with the queue and what mends it, and feels its pulse."""
+        from gw_core.postgres.doctor import Doctor
+
+        return Doctor(self._lender, self.schema)
+
+    @cached_property
+    def _adder(self) -> JobAdder:
+        from gw_core.postgres.adder import JobAdder
+
+        return JobAdder(self._lender, self.schema, self._interceptors, self.events)
 
     @property
     def schema(self) -> str:
@@ -122,6 +146,8 @@ class Client:
 
         Raises `ReadOnlyError` on a standby, which cannot listen; behind a pooler in transaction mode nothing is heard.
         """
+        from gw_core.postgres.listening import JobListener
+
         return JobListener(self._database)
 
     # -- add -------------------------------------------------------------------------------------------------------
@@ -235,6 +261,8 @@ class Client:
         database's user. Waits until the jobs have ended, at most `patience`; a wish nobody heard stays an hour.
         """
         check_ids(ids)
+        from gw_core.postgres.cancellations import Canceller
+
         canceller = Canceller(self._lender, self.schema)
         return canceller.cancel(ids, by=by, reason=reason, retry=retry, patience=patience)
 
@@ -264,7 +292,7 @@ class Client:
         after: PageMark | str | int | None = None,
         limit: int = 50,
         with_payload: bool = False,
-        patience: timedelta = PATIENCE,
+        patience: timedelta = timedelta(milliseconds=120),
     ) -> JobPage:
         """Return the jobs that match, up to `limit`, and where the next page begins; payloads only when asked for.
 
@@ -280,6 +308,8 @@ class Client:
     def workers(self, recovery: RecoverySettings | None = None) -> list[WorkerInfo]:
         """Return every worker known by its heartbeat or by locks it holds; `recovery` says which count as dead."""
         settings = recovery or RecoverySettings()
+        from gw_core.postgres.workers import LONGEST_LOOK, WorkerStore
+
         with self._lender.connection() as connection:
             store = WorkerStore(connection, self.schema)
             with store.bounded(self._database.manners.within_statement(LONGEST_LOOK)):
@@ -296,6 +326,8 @@ class Client:
 
         With `dry_run` only say what would be done. A worker without a heartbeat is judged by its latest lock.
         """
+        from gw_core.maintenance.sweeper import Sweep
+
         sweep = Sweep(self._lender, recovery or RecoverySettings(), events=self.events, interceptors=self._interceptors)
         return sweep.run(dry_run=dry_run)
 
@@ -303,11 +335,15 @@ class Client:
 
     def known_crontabs(self) -> list[KnownCrontab]:
         """Return the crontab items the database has seen, with their last run."""
+        from gw_core.postgres.crontabs import CrontabStore
+
         with self._lender.connection() as connection:
             return CrontabStore(connection, self.schema).known()
 
     def forget_crontab(self, identifier: str) -> KnownCrontab | None:
         """Forget a crontab item and return it, or None; a worker that still has it makes it known anew."""
+        from gw_core.postgres.crontabs import CrontabStore
+
         with self._lender.connection() as connection:
             return CrontabStore(connection, self.schema).forget(identifier)
 
@@ -315,6 +351,8 @@ class Client:
 
     def migrate(self) -> MigrationReport:
         """Install the schema or bring it up to date; any number of processes may do so at once."""
+        from gw_core.postgres.migrations import migrate
+
         with self._lender.connection() as connection:
             return migrate(connection, self.schema)
 
@@ -323,6 +361,8 @@ class Client:
 
         Jobs are added without asking, in one round trip; a program that lives long may ask once at its start.
         """
+        from gw_core.postgres.schema_state import check
+
         with self._lender.connection() as connection:
             problem = check(connection, self.schema).migration_problem()
         if problem is not None:
@@ -330,11 +370,15 @@ class Client:
 
     def migration_plan(self) -> MigrationPlan:
         """Return what `migrate` would run, and change nothing."""
+        from gw_core.postgres.migrations import plan
+
         with self._lender.connection() as connection:
             return plan(connection, self.schema)
 
     def migration_script(self) -> str:
         """Return what `migrate` would run as a script for psql, and change nothing."""
+        from gw_core.postgres.migrations import script
+
         with self._lender.connection() as connection:
             return script(connection, self.schema)
 
@@ -342,6 +386,8 @@ class Client:
 
     @contextmanager
     def _store(self, conn: Connection | None = None) -> Iterator[JobStore]:
+        from gw_core.postgres.store import JobStore
+
         if conn is not None:
             yield JobStore(conn, self.schema)
             return

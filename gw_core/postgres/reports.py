@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.glance import Glance
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
 from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
 from gw_core.domain.job_state import WAITING, JobFilter, JobState
@@ -33,9 +33,12 @@ from gw_core.domain.queue_report import (
 )
 from gw_core.domain.recovery import RecoverySettings
 from gw_core.postgres.connections import Lender
-from gw_core.postgres.glances import Glances
 from gw_core.postgres.statements import query, quoted
 from gw_core.postgres.translation import translate
+
+if TYPE_CHECKING:
+    from gw_core.domain.glance import Glance
+    from gw_core.postgres.glances import Glances
 
 PATIENCE: Final = timedelta(milliseconds=120)
 """How long a search for jobs takes unless told otherwise."""
@@ -115,7 +118,6 @@ class Reports:
     def __init__(self, lender: Lender, schema: str) -> None:
         self._lender = lender
         self._schema = schema
-        self._glances = Glances(lender, schema)
 
     # -- at a glance -----------------------------------------------------------------------------------------------
 
@@ -126,6 +128,12 @@ class Reports:
         looking in vain: no connection, no schema, no right to see the tables.
         """
         return self._glances.look(recovery or RecoverySettings())
+
+    @cached_property
+    def _glances(self) -> Glances:
+        from gw_core.postgres.glances import Glances  # a command that shows one job waits for none of it
+
+        return Glances(self._lender, self._schema)
 
     # -- pages of jobs ---------------------------------------------------------------------------------------------
 
