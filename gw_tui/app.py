@@ -27,7 +27,7 @@ from gw_tui.journal import Journal, Kind
 from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying
 from gw_tui.options import PERIODS, Options
 from gw_tui.palette import ConsoleCommands
-from gw_tui.poller import BLURRED, Poller
+from gw_tui.poller import BLURRED, SHARE, Poller
 from gw_tui.registry import BY_ID, EVERYWHERE, PLACE_OF, PLACES, Place, Situation
 from gw_tui.rings import Rings
 from gw_tui.screens.base import ConsoleScreen, bindings_of
@@ -218,7 +218,7 @@ class ConsoleApp(App[None]):
     @property
     def phase(self) -> Phase:
         """How the console stands with its database."""
-        return self.connection.phase(self.clock(), self._pace)
+        return self.connection.phase(self.clock(), self._expected)
 
     def ask(self, screen: ConsoleScreen) -> None:
         """Ask a screen's question from now on, when it is in front."""
@@ -267,6 +267,11 @@ class ConsoleApp(App[None]):
     @property
     def _pace(self) -> float:
         return self.period * (BLURRED if self._is_blurred else 1.0)
+
+    @property
+    def _expected(self) -> float:
+        """How often an answer can be expected: seldomer than asked for when an answer costs much."""
+        return max(self._pace, HEARTBEAT, SHARE * (self.cost or 0.0))
 
     def _beat(self) -> None:
         self._follow_phase()

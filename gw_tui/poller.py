@@ -29,6 +29,9 @@ BLURRED: Final = 10.0
 """How much less often to look while nobody does."""
 
 FORBIDDEN_AGAIN: Final = 30.0
+HELD_UP: Final = 5.0
+"""The longest rest after a look of which a part was not to be had, in seconds."""
+
 MOST_PATIENCE: Final = 32
 """A look that was too slow is tried half as often, and so on down to this."""
 
@@ -53,9 +56,9 @@ class _Lane:
         self.due = 0.0
         self._factor = 1
 
-    def done(self, now: float, *, began: float, every: float) -> None:
+    def done(self, now: float, *, began: float, every: float, longest: float = UNTIL_WOKEN) -> None:
         self._factor = 1
-        self.due = max(began + every, now + SHARE * (now - began))
+        self.due = max(began + every, now + min(longest, SHARE * (now - began)))
 
     def failed(self, now: float, *, every: float, trouble: Trouble) -> None:
         self._factor = min(MOST_PATIENCE, self._factor * 2)
@@ -172,7 +175,8 @@ class Reader:
             return self._hindered(error, _Wanted(self._newest().generation), self._glancing, period)
         now = self._clock()
         self._failures = 0
-        self._glancing.done(now, began=began, every=period)
+        # A look that was held up by others' locks took its time without giving the server any work.
+        self._glancing.done(now, began=began, every=period, longest=HELD_UP if glance.unseen else UNTIL_WOKEN)
         self._post(Heard(glance, now - began))
         return True
 

@@ -1,0 +1,284 @@
+"""The console on a real queue: how it takes trouble, how little it takes, and that its acts are done."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+from proxy import Proxy
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from screens_support import Console
+from support import wait_until
+
+from gw_core import Client, JobFilter, JobSpec, JobState, ReadOnlyError, Seen
+from gw_tui import acts
+from gw_tui.app import ConsoleApp
+from gw_tui.connection_state import Phase
+from gw_tui.options import Options
+from gw_tui.source import ClientSource, Place
+
+pytestmark = pytest.mark.once
+
+Scenario = Callable[[Console], Awaitable[None]]
+
+
+def place(url: str, **more: object) -> Place:
+    return Place(conninfo=url, schema="graphile_worker", **more)
+
+
+def play(url: str, scenario: Scenario, **more: object) -> None:
+    """Play a scenario on a console over a real queue."""
+
+    async def inside() -> None:
+        source = ClientSource(place(url, **more))
+        app = ConsoleApp(source, Options(period=0.1))
+        async with app.run_test(size=(120, 34), notifications=True) as pilot:
+            await scenario(Console(app, pilot, source))
+
+    asyncio.run(inside())
+
+
+class Queue:
+    """A hand of one's own in the database."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.connection = psycopg.connect(url, autocommit=True)
+
+    def run(self, statement: str) -> list[tuple[object, ...]]:
+        cursor = self.connection.execute(f"set search_path to graphile_worker, public; {statement}".encode())
+        while cursor.nextset():
+            pass
+        return cursor.fetchall() if cursor.description else []
+
+    def consoles(self, columns: str = "pid") -> list[tuple[object, ...]]:
+        return self.run(
+            f"select {columns} from pg_stat_activity where application_name like 'gw-tui%' "
+            "and datname = current_database()"
+        )
+
+
+@pytest.fixture
+def queue(database_url: str) -> Iterator[Queue]:
+    with Client(database_url) as client:
+        client.add_many([JobSpec(task=f"task_{number % 3}", payload={"n": number}) for number in range(30)])
+    found = Queue(database_url)
+    yield found
+    found.connection.close()
+
+
+async def live(console: Console) -> None:
+    await console.until(lambda: console.app.phase is Phase.LIVE)
+
+
+# -- what it takes -----------------------------------------------------------------------------------------------------
+
+
+def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue) -> None:
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await console.shows("task_0")
+        console.app.act(acts.CountExactly())
+        await console.until(lambda: console.app.last_act is not None)
+        for place_ in ("jobs", "queues", "workers", "cron", "locks", "events"):
+            console.app.visit(place_)
+            await console.pilot.pause(0.15)
+        await console.until(lambda: len(queue.consoles()) == 3)
+        states = {state for (state,) in queue.consoles("state")}
+        assert "idle in transaction" not in states
+
+    play(queue.url, scenario)
+    wait_until(lambda: not queue.consoles(), what="the console's connections to end")
+
+
+def test_the_connection_that_looks_can_write_nothing(queue: Queue) -> None:
+    source = ClientSource(place(queue.url))
+    with pytest.raises(ReadOnlyError):
+        source._looking.add("mail")
+    source.close()
+
+
+def test_read_only_can_write_nothing_at_all(queue: Queue) -> None:
+    source = ClientSource(place(queue.url, read_only=True))
+    with pytest.raises(ReadOnlyError):
+        source.act(acts.Add(spec=JobSpec(task="mail")))
+    assert source.target.is_read_only
+    source.close()
+
+
+def test_new_jobs_are_announced(queue: Queue) -> None:
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await console.until(lambda: len(queue.consoles()) == 2)
+        with Client(queue.url) as client:
+            client.add_many([JobSpec(task="mail")] * 7)
+        await console.until(lambda: any(entry.words == "7 jobs announced" for entry in console.app.journal))
+
+    play(queue.url, scenario)
+
+
+# -- how it takes trouble ----------------------------------------------------------------------------------------------
+
+
+def test_killed_connections_come_back_without_a_key(queue: Queue) -> None:
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await console.until(lambda: len(queue.consoles()) == 2)
+        before = set(queue.consoles())
+        queue.consoles("pg_terminate_backend(pid)")
+        await console.until(lambda: len(set(queue.consoles()) - before) == 2)
+        await live(console)
+        assert any("announcements are not heard" in entry.words for entry in console.app.journal)
+
+    play(queue.url, scenario)
+
+
+def test_a_cut_network_shows_down_and_keeps_what_was_known(queue: Queue) -> None:
+    proxy = Proxy(queue.url)
+
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await console.shows("task_0")
+        proxy.cut()
+        await console.shows("✖ DOWN")
+        assert "task_0" in console.text
+        proxy.restore()
+        await live(console)
+
+    play(proxy.url, scenario)
+    proxy.close()
+
+
+def test_a_table_locked_by_somebody_is_no_loss_and_nobody_waits_for_us(queue: Queue) -> None:
+    async def scenario(console: Console) -> None:
+        await live(console)
+        with psycopg.connect(queue.url) as other:
+            other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
+            await console.until(lambda: console.app.phase is Phase.STALE or bool(console.app.glance.unseen))
+        await console.until(lambda: console.app.phase is Phase.LIVE and not console.app.glance.unseen)
+
+    play(queue.url, scenario)
+
+
+def test_a_schema_that_is_missing_is_waited_for(empty_database_url: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.shows("✖ NO SCHEMA")
+        await console.shows("gw migrate")
+        await asyncio.to_thread(migrate, empty_database_url)
+        await live(console)
+
+    play(empty_database_url, scenario)
+
+
+def migrate(url: str) -> None:
+    with Client(url) as client:
+        client.migrate()
+
+
+def test_a_role_without_rights_is_told_and_let_in_once_it_has_them(queue: Queue) -> None:
+    role = f"gw_tui_{conninfo_to_dict(queue.url)['dbname']}"[:60]
+    queue.run(f'create role "{role}" login')
+    try:
+
+        async def scenario(console: Console) -> None:
+            await console.until(lambda: console.app.phase in (Phase.REFUSED, Phase.NO_SCHEMA, Phase.DOWN))
+            queue.run(f'grant usage on schema graphile_worker to "{role}"')
+            queue.run(f'grant select on all tables in schema graphile_worker to "{role}"')
+            await live(console)
+            await console.shows("Row level security hides rows")
+
+        play(make_conninfo(queue.url, user=role), scenario)
+    finally:
+        queue.run(f'drop owned by "{role}"')
+        queue.run(f'drop role "{role}"')
+
+
+def test_leaving_waits_for_no_statement(queue: Queue) -> None:
+    source = ClientSource(place(queue.url))
+    source.glance()
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            with source._looking._lender.connection() as connection:
+                connection.execute("set statement_timeout = 0; select pg_sleep(60)")
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    wait_until(lambda: queue.consoles("state")[0] == ("active",), what="the statement to run")
+    source.cancel()
+    thread.join(5)
+
+    assert not thread.is_alive()
+    assert failed
+    source.close()
+
+
+# -- acts --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source(queue: Queue) -> Iterator[ClientSource]:
+    found = ClientSource(place(queue.url))
+    yield found
+    found.close()
+
+
+def some(source: ClientSource, state: JobState, count: int) -> list[Seen]:
+    return [Seen.of(each.job) for each in source.page(JobFilter(state=state), limit=count).jobs]
+
+
+def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, source: ClientSource) -> None:
+    first, second, third = some(source, JobState.READY, 3)
+    queue.run(f"update _private_jobs set locked_at = now(), locked_by = 'w7' where id = {second.id}")
+
+    failed = source.act(acts.Fail(jobs=[first, second], reason="enough"))
+    again = source.act(acts.Fail(jobs=[first]))
+    retried = source.act(acts.Retry(jobs=some(source, JobState.FAILED, 1)))
+    removed = source.act(acts.Remove(jobs=[third]))
+    gone = source.act(acts.Remove(jobs=[third]))
+    restored = source.act(acts.Restore(jobs=removed.removed))
+
+    assert failed.done == (str(first.id),)
+    assert [each.why for each in failed.omitted] == ["locked by w7"]
+    assert again.omitted[0].why.startswith("changed (attempts 0→25")
+    assert retried.done == (str(first.id),)
+    assert queue.run(f"select attempts, is_available from _private_jobs where id = {first.id}") == [(0, True)]
+    assert removed.done == (str(third.id),)
+    assert [each.why for each in gone.omitted] == ["gone"]
+    assert queue.run(f"select payload->>'n' from _private_jobs where id = {restored.done[0]}") == [("2",)]
+
+
+def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: ClientSource) -> None:
+    (seen,) = some(source, JobState.READY, 1)
+
+    source.act(acts.Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7))
+    added = source.act(acts.Add(spec=JobSpec(task="mail", queue_name="q")))
+    queue.run("update _private_jobs set locked_at = now(), locked_by = 'dead' where task_id = 1")
+    unlocked = source.act(acts.Unlock(workers=["dead"]))
+
+    assert queue.run(f"select priority, run_at > now() from _private_jobs where id = {seen.id}") == [(7, True)]
+    assert queue.run(f"select count(*) from _private_jobs where id = {added.done[0]}") == [(1,)]
+    assert unlocked.done == ("dead",)
+    assert queue.run("select count(*) from _private_jobs where locked_by = 'dead'") == [(0,)]
+
+
+def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: ClientSource) -> None:
+    queue.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'node-1' where id < 4")
+
+    said = source.act(acts.Sweep(dry_run=True))
+    done = source.act(acts.Sweep())
+
+    assert said.done == done.done == ("node-1",)
+    assert (said.sweep.jobs, done.sweep.jobs) == (3, 3)
+    assert queue.run("select count(*) from _private_jobs where locked_by is not null") == [(0,)]
+
+
+def test_an_exact_count_is_one(source: ClientSource) -> None:
+    assert source.act(acts.CountExactly()).statistics.total.value == 30
