@@ -59,10 +59,11 @@ def bench(
     pg_bin: options.PgBin = None,
     config: options.Config = None,
 ) -> int:
-    """Measure how fast a queue would be in this database: adding, running, and how soon a job starts.
+    """Measure how fast a queue would be in this database.
 
-    Works in a schema of its own with a random name, which is removed at the end, also after Ctrl-C.
-    Loads the server for some seconds, so think before you run it beside work that matters. The tasks do nothing.
+    It adds jobs, runs them and sees how soon one starts, in a schema of its own with a random name, which is removed at
+    the end, also after Ctrl-C. Loads the server for some seconds, so think before you run it beside work that matters.
+    The tasks do nothing.
     """
     wanted = positive_number("--count", count, MOST)
     if wanted < FEWEST:
