@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -315,3 +316,10 @@ def test_a_term_takes_the_place_of_those_of_its_kind() -> None:
 def test_every_example_of_the_help_is_understood() -> None:
     for kind in KINDS.values():
         assert parse(kind.example).terms[0].kind is kind
+
+
+def test_the_guide_lists_every_kind_of_term() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "console.md").read_text("utf-8")
+
+    for kind in KINDS.values():
+        assert f"| `{kind.example}` | {kind.meaning} | {kind.cost.name.lower()} |" in guide
