@@ -175,9 +175,10 @@ class Reader:
             return self._hindered(error, _Wanted(self._newest().generation), self._glancing, period)
         now = self._clock()
         self._failures = 0
-        # A look that was held up by others' locks took its time without giving the server any work.
-        self._glancing.done(now, began=began, every=period, longest=HELD_UP if glance.unseen else UNTIL_WOKEN)
-        self._post(Heard(glance, now - began))
+        # To connect, and to be held up by others' locks, takes time without giving the server any work.
+        took = min(now - began, glance.took.total_seconds())
+        self._glancing.done(now, began=now - took, every=period, longest=HELD_UP if glance.unseen else UNTIL_WOKEN)
+        self._post(Heard(glance, took))
         return True
 
     def _ask(self, wanted: _Wanted) -> bool:

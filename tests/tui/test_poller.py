@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from textual.message import Message
 from gw_core import (
     AuthenticationError,
     DatabaseUnavailableError,
+    Glance,
     LockTimeoutError,
     PermissionDeniedError,
     SchemaMissingError,
@@ -65,7 +66,8 @@ class Room:
     def _lasting(self, look: Callable[..., object]) -> Callable[..., object]:
         def lasting(*arguments: object) -> object:
             self.now += self.takes
-            return look(*arguments)
+            answer = look(*arguments)
+            return replace(answer, took=timedelta(seconds=self.takes)) if isinstance(answer, Glance) else answer
 
         return lasting
 
@@ -161,6 +163,17 @@ def test_an_announcement_lets_look_at_once(room: Room) -> None:
     room.turn()
 
     assert room.kinds == ["Heard"]
+
+
+def test_connecting_does_not_count_as_work_for_the_server(room: Room) -> None:
+    def connecting() -> Glance:
+        room.now += 3.0
+        return DemoSource().glance()
+
+    room.source.glance = connecting
+    room.turn()
+
+    assert room.reader._glancing.due - room.now < 1.0
 
 
 # -- troubles ----------------------------------------------------------------------------------------------------------
