@@ -112,8 +112,8 @@ def test_a_statement_under_way_is_cancelled_from_another_thread(queue: Queue, co
     slow(queue)
     with Client(queue.url, max_connections=connections) as client, ThreadPoolExecutor(1) as thread:
         looking = thread.submit(client.reports.tasks)
-        running = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active'"
-        wait_until(lambda: queue.value(running) > 1, what="the look to be under way")
+        asleep = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
+        wait_until(lambda: queue.value(asleep), what="the look to be under way")
         began = time.monotonic()
 
         assert client.cancel()
