@@ -62,12 +62,12 @@ def _no_process_is_left() -> Iterator[None]:
     wait_until(lambda: isolation.PROCESSES._lent == {})
 
 
-def isolated(*functions: Callable[..., object]) -> TaskRegistry:
+def isolated(*functions: Callable[..., object], timeout: float | None = None) -> TaskRegistry:
     registry = TaskRegistry()
     for function in functions:
-        registry.register(function.__name__, task(isolation="process")(function))
-        # The mark stays on the function; the same one runs in a thread as well here.
-        del function.__graphile_isolation__  # type: ignore[attr-defined]
+        registry.register(function.__name__, task(isolation="process", timeout=timeout)(function))
+        # The marks would stay on the function, which runs in a thread as well here.
+        vars(function).clear()
     return registry
 
 
@@ -352,8 +352,7 @@ def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: Site) -> None:
 
 def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Site) -> None:
     job_id = site.add("never_ends")
-    registry = TaskRegistry()
-    registry.register("never_ends", task(isolation="process", timeout=0.5)(theirs.never_ends))
+    registry = isolated(theirs.never_ends, timeout=0.5)
     registry.register("returns", theirs.returns)
     with site.running(registry, concurrency=1) as running:
         pids = waiting(running.log, "hogging")
