@@ -140,7 +140,8 @@ class Database:
     """One database and schema; opens connections, starts the embedded server when the string asks for it.
 
     `prepared_statements=False` is for poolers that hand a connection to another client after each transaction; with
-    `notice_pooler` such a pooler is looked for at the first connection. Safe to use from several threads.
+    `notice_pooler` such a pooler is looked for. `manners` are kept to where the session is ours. Safe to use from
+    several threads.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class Database:
         self.manners = manners
         self.pooling = Pooling.NONE
         """What stands between us and the server, once looked for."""
-        self._notice_pooler = notice_pooler
+        self._notice_pooler = notice_pooler or bool(manners.settings())
         self._application_name = application_name
         self._pg_bin = pg_bin
         self._lock = threading.Lock()  # guards _server: two threads must not both start it
@@ -213,12 +214,10 @@ class Database:
         """Give a fresh connection the manners this database asks for."""
         if not self.prepared_statements:
             connection.prepare_threshold = None
-        if settings := self.manners.settings():
-            connection.execute(
-                "select set_config(wanted.name, wanted.value, false) "
-                "from unnest(%s::text[], %s::text[]) as wanted (name, value)",
-                (list(settings), list(settings.values())),
-            )
+        settings = self.manners.settings()
+        # Behind such a pooler they would stay behind for its other clients: workers that may no longer write.
+        if settings and self.pooling is not Pooling.TRANSACTION:
+            _set(connection, settings, local=False)
 
     def libpq_conninfo(self, role: str = "") -> str:
         """Return the string for libpq, with patience and a telling application name; starts the embedded server."""

@@ -126,6 +126,28 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: Site,
     assert site.held() == []
 
 
+def test_a_claim_carried_out_after_its_pool_had_connected_again_is_given_back(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gw_core.worker import claimer
+
+    monkeypatch.setattr(claimer, "CLAIMS_END_WITHIN", 0.5)
+    gate = site.gate()
+    with site.running({"work": gate}, poll_interval=ms(50)) as running:
+        running.heard.wait_for(PoolListening)
+        running.runner._pool._claimer._claim_in_doubt = True  # type: ignore[union-attr]
+        site.kill_connections("gw:claim")
+        running.heard.wait_for(PoolConnectionRestored)
+        with site.hands.transaction():
+            site.fill(1)
+            # What a claim would do that had waited in the server since before the connection broke.
+            site.run("update _private_jobs set locked_by = %s, locked_at = now(), attempts = 1", running.pool_id)
+        gate.wait_for(1)
+        assert site.jobs()[0]["attempts"] == 1
+        gate.open()
+        running.heard.wait_for(JobCompleted)
+
+
 def test_a_result_whose_confirmation_was_lost_is_neither_lost_nor_counted_twice(site: Site, proxy: Proxy) -> None:
     swallowed: list[threading.Event] = []
 

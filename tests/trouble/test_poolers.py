@@ -11,6 +11,7 @@ from core_support import NEVER, Ledger, Site, ms
 from support import wait_until
 
 from gw_cli.app import program
+from gw_core import Client, SessionManners
 from gw_core.domain.events import JobCompleted, PoolerNoticed, PoolHearingLost, PoolListening
 from gw_core.domain.settings import Pooling
 from gw_core.postgres.database import Database
@@ -103,3 +104,14 @@ def test_the_doctor_notices_the_pooler_and_looks_at_everything_through_it(
     assert found["pooler"]["verdict"] == "note"
     assert [each for each in found.values() if "could not be looked at" in each["finding"]] == []
     assert code == 0
+
+
+def test_a_client_that_only_reads_does_not_keep_the_poolers_other_clients_from_writing(
+    site: Site, bouncer: Bouncer
+) -> None:
+    for connections in (1, 2):
+        with Client(bouncer.url, manners=SessionManners(read_only=True), max_connections=connections) as reading:
+            assert reading.get(1) is None
+
+    with Client(bouncer.url, prepared_statements=False) as writing:
+        assert writing.add("work") is not None
