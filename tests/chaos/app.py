@@ -206,6 +206,8 @@ class _Scene:
         for number in range(self._options.workers):
             options = [*common, "-j", str(rng.choice([1, 4, 10, 20])), *(["--recover"] if number % 2 == 0 else [])]
             slot = Slot(f"worker{number}", self._cluster.conninfo(), options)
+            if number == 3:
+                slot.name, slot.family, slot.options = f"{slot.name}-in-two", True, [*options, "--processes", "2"]
             if number == 1:
                 self._build_road(slot, stack)
             elif number == 2 and namespace is not None:
@@ -293,7 +295,7 @@ class _Scene:
             called.extend(batch)
             numbers = {each.n for each in called}
             here = {run.pid for run in read_ledger(self._fleet.ledger) if run.n in numbers}
-            return all(worker.pid in here for worker in self._fleet.living)
+            return all(worker.workers() and worker.workers() <= here for worker in self._fleet.living)
 
         self._wait(CALL, "every worker to run something after the last fault", everybody_has_come, every=0.5)
         self._producers.added.extend(called)
@@ -305,7 +307,7 @@ class _Scene:
 
     def _knows_only_the_living(self) -> bool:
         known = {pid for (pid,) in self._ask("select pid from graphile_worker._private_gw_workers")}
-        return known == {worker.pid for worker in self._fleet.living if worker.is_ours}
+        return known == {pid for worker in self._fleet.living if worker.is_ours for pid in worker.workers()}
 
     def _end(self) -> None:
         self._ended = datetime.now(UTC)
@@ -321,8 +323,8 @@ class _Scene:
             runs=runs,
             faults=self._operator.faults,
             rows=self._rows(),
-            lost={worker.pid: worker.lost() for worker in workers},
-            ends={worker.pid: worker.ended for worker in workers if worker.ended is not None},
+            lost={pid: worker.lost() for worker in workers for pid in worker.pids()},
+            ends=self._ends(workers),
             foreign=frozenset(worker.pid for worker in workers if not worker.is_ours),
             ticks=read_ticks(self._fleet.ledger),
             minutes=_minutes_between(self._began, self._ended),
@@ -335,13 +337,21 @@ class _Scene:
         return Verdict(
             options=self._options,
             findings=self._findings,
-            faults=dict(self._operator.counts()),
+            faults=dict(self._operator.done),
             skipped=dict(self._operator.skipped),
             jobs=len(self._producers.added),
             runs=len(runs),
             seconds=0.0,
             folder=None,
         )
+
+    def _ends(self, workers: Sequence[Worker]) -> dict[int, int]:
+        """When each process ended: with its supervisor at the latest, those apart that it left behind."""
+        ends = {pid: worker.ended for worker in workers if worker.ended is not None for pid in worker.pids()}
+        for fault in self._operator.faults:
+            if fault.what in ("kill", "orphan") and fault.pid in ends and fault.ended is not None:
+                ends[fault.pid] = fault.ended
+        return ends
 
     def _rows(self) -> list[Row]:
         return [
@@ -375,9 +385,8 @@ class _Scene:
             self._findings.figures["jobs said to be lost"] += len(worker.lost())
             if "was taken for dead" in worker.words():
                 self._findings.figures["workers taken for dead that lived"] += 1
-                if not any(
-                    fault.pid == worker.pid and fault.what in ("freeze", "cut") for fault in self._operator.faults
-                ):
+                pids = worker.pids()
+                if not any(fault.pid in pids and fault.what in ("freeze", "cut") for fault in self._operator.faults):
                     yield f"{worker.slot.name} ({worker.pid}) was taken for dead, and nobody had silenced it"
 
     def _what_is_left(self) -> Iterator[str]:

@@ -9,10 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from .fleet import NO_DATABASE, Fleet, Slot, Worker
+from .fleet import NO_DATABASE, Fleet, Slot, Worker, is_alive, send
 from .plan import SERVER_FAULTS, Action
 from .servers import Cluster
 
@@ -52,6 +52,7 @@ class Operator:
         say: Callable[[str], None],
     ) -> None:
         self.faults: list[Fault] = []
+        self.done: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.slow_to_stop: list[str] = []
         self.ended_alone: list[str] = []
@@ -154,9 +155,6 @@ class Operator:
         for thread in self._threads:
             thread.join(90)
 
-    def counts(self) -> Counter[str]:
-        return Counter(fault.what for fault in self.faults)
-
     def _spawn(self, work: Callable[[], object]) -> None:
         thread = threading.Thread(target=self._carefully, args=(work,), name="operator", daemon=True)
         self._threads.append(thread)
@@ -176,6 +174,7 @@ class Operator:
     def _noting(self, what: str, pid: int | None, detail: str = "") -> Iterator[Fault]:
         fault = Fault(what, pid, time.monotonic_ns(), detail=detail)
         self.faults.append(fault)
+        self.done[what] += 1
         try:
             yield fault
         finally:
@@ -186,7 +185,7 @@ class Operator:
     # -- workers -------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _someone(self, what: str, rng: random.Random, *, on_a_road: bool = False) -> Iterator[tuple[Slot, Worker]]:
+    def _someone(self, rng: random.Random, *, on_a_road: bool = False) -> Iterator[tuple[Slot, Worker]]:
         """Take a worker that nothing else is being done to, and that has run something."""
         slots = [slot for slot in self._fleet.slots if slot.road or not on_a_road]
         rng.shuffle(slots)
@@ -212,24 +211,50 @@ class Operator:
                 return
 
     def _kill(self, rng: random.Random) -> None:
-        with self._someone("kill", rng) as (slot, worker):
+        with self._someone(rng) as (slot, worker):
+            if worker.family and rng.random() < 0.5:
+                self._kill_child(rng, worker)
+                return
+            children = worker.workers() - {worker.pid}
             with self._noting("kill", worker.pid, slot.name):
                 self._fleet.kill(worker)
+            self._expect_orphans_to_end(worker, children)
             self._closing.wait(rng.choice([0.0, 0.0, 0.5]))
             slot.after_kill()
             self._restart_slot(slot)
 
+    def _kill_child(self, rng: random.Random, worker: Worker) -> None:
+        """Kill one of a supervisor's processes, which starts another."""
+        if children := sorted(worker.workers()):
+            victim = rng.choice(children)
+            with self._noting("kill", victim, f"a child of {worker.slot.name}"):
+                send(victim, signal.SIGKILL)
+
+    def _expect_orphans_to_end(self, worker: Worker, children: set[int]) -> None:
+        """Those whose supervisor was killed end in order by themselves."""
+        began = time.monotonic_ns()
+        deadline = time.monotonic() + self._fleet.grace_seconds + 3.0
+        while any(is_alive(pid) for pid in children) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for pid in children:
+            self.faults.append(Fault("orphan", pid, began, time.monotonic_ns()))
+            if is_alive(pid):
+                self.slow_to_stop.append(f"{pid}, a child of {worker.slot.name}, outlived its supervisor")
+                send(pid, signal.SIGKILL)
+
     def _freeze(self, rng: random.Random) -> None:
-        with self._someone("freeze", rng) as (slot, worker), self._noting("freeze", worker.pid, slot.name):
-            worker.process.send_signal(signal.SIGSTOP)
-            self._closing.wait(rng.choice([0.5, self._threshold * 1.3 + 1, self._threshold * 1.3 + 2]))
-            worker.process.send_signal(signal.SIGCONT)
+        with self._someone(rng) as (slot, worker):
+            pid = rng.choice(sorted(worker.workers()) or [worker.pid])
+            with self._noting("freeze", pid, slot.name):
+                send(pid, signal.SIGSTOP)
+                self._closing.wait(rng.choice([0.5, self._threshold * 1.3 + 1, self._threshold * 1.3 + 2]))
+                send(pid, signal.SIGCONT)
 
     def _cut(self, rng: random.Random) -> None:
         if not self._roads:
             self.skipped["cut"] += 1
             return
-        with self._someone("cut", rng, on_a_road=True) as (slot, worker):
+        with self._someone(rng, on_a_road=True) as (slot, worker):
             forgetful = rng.random() < 0.5
             detail = f"{slot.name}{', forgetful' if forgetful else ''}"
             with self._noting("cut", worker.pid, detail):
@@ -240,9 +265,11 @@ class Operator:
                     road.mend(forgetful=forgetful)
 
     def _stop(self, rng: random.Random) -> None:
-        with self._someone("stop", rng) as (slot, worker):
-            with self._noting("stop", worker.pid, slot.name):
+        with self._someone(rng) as (slot, worker):
+            children = worker.workers() - {worker.pid}
+            with self._noting("stop", worker.pid, slot.name) as fault:
                 self.stop_in_order(worker)
+            self.faults += [replace(fault, pid=pid) for pid in children]
             self._restart_slot(slot)
 
     def stop_in_order(self, worker: Worker) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ CHECKOUT: Final = Path(__file__).resolve().parents[2]
 TASKS: Final = Path(__file__).with_name("tasks")
 CRONTAB: Final = Path(__file__).with_name("crontab")
 GW: Final = Path(sys.executable).with_name("gw")
+CHILD: Final = re.compile(r"Process \d+ is ready \(pid (\d+)\)")
 LOST: Final = re.compile(r"Lost job (\d+) ")
 BEGUN: Final = "Looking for jobs as "
 NO_DATABASE: Final = 3
@@ -42,6 +44,8 @@ class Worker:
     asked_to_stop: int | None = None
     killed: bool = False
     is_ours: bool = True
+    family: bool = False
+    """Whether it is a supervisor, whose children do the work."""
 
     @property
     def pid(self) -> int:
@@ -59,6 +63,16 @@ class Worker:
         """Whether it got as far as looking for jobs."""
         return BEGUN in self.words()
 
+    def pids(self) -> set[int]:
+        """The processes that work or worked in its name."""
+        return {int(each) for each in CHILD.findall(self.words())} if self.family else {self.pid}
+
+    def workers(self) -> set[int]:
+        """Those of them that live."""
+        if self.exit_code is not None:
+            return set()
+        return {pid for pid in self.pids() if _is_child(pid, self.pid)} if self.family else {self.pid}
+
     def lost(self) -> set[int]:
         """The jobs it said it had lost."""
         return {int(each) for each in LOST.findall(self.words())}
@@ -75,6 +89,8 @@ class Slot:
     """What comes before the command, such as what enters a network namespace."""
     road: str = ""
     """How it reaches the servers, when that way can be cut."""
+    family: bool = False
+    """Whether a supervisor with several processes stands here."""
     foreign: Sequence[str] = ()
     """The command of a worker that is not ours, and `folder` is where it runs."""
     folder: Path | None = None
@@ -126,12 +142,12 @@ class Fleet:
                 start_new_session=True,
             )
         self._guard.started(process.pid)
-        slot.worker = Worker(slot, process, log, time.monotonic_ns(), is_ours=not slot.foreign)
+        slot.worker = Worker(slot, process, log, time.monotonic_ns(), is_ours=not slot.foreign, family=slot.family)
         self.workers.append(slot.worker)
         return slot.worker
 
     def has_run_something(self, worker: Worker) -> bool:
-        return (self.ledger / str(worker.pid)).exists()
+        return all((self.ledger / str(pid)).exists() for pid in worker.workers() or {0})
 
     def kill(self, worker: Worker) -> None:
         worker.killed = True
@@ -155,6 +171,24 @@ class Fleet:
     def close(self) -> None:
         """End whatever is left."""
         for worker in self.workers:
+            for pid in worker.workers():
+                send(pid, signal.SIGCONT)
             if worker.process.poll() is None:
-                os.kill(worker.pid, signal.SIGCONT)
                 self.kill(worker)
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may have ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def _is_child(pid: int, parent: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1] == str(parent)
+    except OSError:
+        return False

@@ -271,7 +271,7 @@ class _Court:
         broke_its_connection = (
             f for f in self._evidence.faults if f.pid is None or (f.pid, f.what) == (run.pid, "cut")
         )
-        ended_it = (f for f in self._of_pid[run.pid] if f.what in ("kill", "stop"))
+        ended_it = (f for f in self._of_pid[run.pid] if f.what in ("kill", "stop", "orphan"))
         return any(self._concerns(fault, run) for fault in (*broke_its_connection, *ended_it))
 
     # -- small things ------------------------------------------------------------------------------------------------
