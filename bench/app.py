@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from bench.measure import Bench
 from bench.pypi import PACKAGES
 from bench.rows import all_rows
 from bench.server import Server
-from bench.sizes import SCALES
+from bench.sizes import SCALES, Sizes
 
 FAILED = 1
 
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code is 1 when a job was lost or ran twice, or gw failed at a row."""
     given = _parser().parse_args(arguments)
     with Server(given.database) as server:
-        rows = _chosen(all_rows(Bench(server, SCALES[given.scale])), given.rows, without=given.without)
+        rows = _chosen(all_rows(Bench(server, _sizes(given))), given.rows, without=given.without)
         if given.list:
             print("\n".join(f"{row.name:28} {row.title}" for row in rows))
             return 0
@@ -42,6 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.json is not None:
         given.json.write_text(json.dumps(report.as_json(where, results), indent=2) + "\n")
     return FAILED if any(_failed(result) for result in results) else 0
+
+
+def _sizes(given: argparse.Namespace) -> Sizes:
+    sizes = SCALES[given.scale]
+    return sizes if given.minutes is None else replace(sizes, soak_seconds=60 * given.minutes)
 
 
 def _until_interrupted(results: Iterator[RowResult]) -> list[RowResult]:
@@ -70,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="which rows, as patterns; all without (see --list)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each side is measured (default: 3)")
     parser.add_argument("--scale", choices=SCALES, default="small", help="how much each row does (default: small)")
+    parser.add_argument("--minutes", type=float, metavar="N", help="how long vacuum-soak lasts, instead of the scale's")
     parser.add_argument("--without", action="append", default=[], metavar="ROW", help="leave these rows out")
     parser.add_argument("--alone", action="store_true", help="measure gw only, none of its peers")
     parser.add_argument("--database", metavar="URL", help="a server where we may make databases, instead of our own")

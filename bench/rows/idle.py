@@ -64,9 +64,10 @@ def idle(bench: Bench, contender: Contender) -> Measured:
     span = bench.sizes.idle_seconds
     with bench.place() as (url, folder):
         contender.install(url)
-        _life(contender, url, folder, SETTLING_SECONDS)  # the first time, which makes tasks known and fills caches
-        short, _, _ = _life(contender, url, folder, SETTLING_SECONDS)
-        long, most_open, grown = _life(contender, url, folder, SETTLING_SECONDS + span)
+        begin = min(SETTLING_SECONDS, span)
+        _life(contender, url, folder, begin)  # the first time, which makes tasks known and fills caches
+        short, _, _ = _life(contender, url, folder, begin)
+        long, most_open, grown = _life(contender, url, folder, begin + span)
     return Measured({TRANSACTIONS: (long - short) / (span / POLL_SECONDS), LEFT_OPEN: most_open, GROWN: grown})
 
 
@@ -85,9 +86,10 @@ def _life(contender: Contender, url: str, folder: Path, seconds: float) -> tuple
             opened.append(0 if row is None else int(row[0]))
             memory.extend(_resident_kib(process))
 
-        time.sleep(SETTLING_SECONDS / 2)
+        time.sleep(seconds / 4)
+        look()
         with repeating(look, every_seconds=0.25):
-            time.sleep(seconds - SETTLING_SECONDS / 2)
+            time.sleep(seconds * 3 / 4)
         if process.poll() is not None:
             raise NotMeasuredError(f"it ended by itself with {process.returncode}")
         looks = len(opened)
@@ -96,7 +98,7 @@ def _life(contender: Contender, url: str, folder: Path, seconds: float) -> tuple
 
 def _transactions(url: str) -> int:
     """Return how many transactions there were, once all connections that ended have been counted."""
-    time.sleep(0.5)
+    time.sleep(0.3)
     return int(ask(url, COUNT))
 
 
@@ -111,7 +113,7 @@ def idle_many(bench: Bench, contender: Contender) -> Measured:
         deadline = time.monotonic() + 60
         while _connected(url) < many and time.monotonic() < deadline:
             time.sleep(0.2)
-        time.sleep(SETTLING_SECONDS)
+        time.sleep(min(SETTLING_SECONDS, span))
         ours, servers = [each.pid for each in workers], _backends(url)
         began, transactions = time.monotonic(), int(ask(url, COUNT))
         before = _cpu(ours), _cpu(servers)

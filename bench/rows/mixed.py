@@ -116,7 +116,7 @@ def _figures(
     up = max(min(began for _, began, _ in each) for each in runs)
     delays = [(began - added[n]) / 1e6 for each in runs for n, began, _ in each if n in added and added[n] > up]
     ordinary = [[(began, ended) for n, began, ended in each if n < URGENT and n != long_one] for each in runs]
-    idle_since = min(max(ended for _, ended in each) for each in ordinary)
+    idle_since = min(max((ended for _, ended in each), default=up) for each in ordinary)
     hoarded = max(began for each in ordinary for began, _ in each) - idle_since
     cuts = quantiles(delays, n=100, method="inclusive") if len(delays) > 1 else [0.0] * 99
     return {"urgent p50 ms": cuts[49], URGENT_P99: cuts[98], HOARDED: max(0.0, hoarded / 1e6)}
