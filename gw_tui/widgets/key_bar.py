@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
-from textual.keys import key_to_character
+from textual.keys import format_key
 from textual.style import Style
 from textual.widgets import Static
 
@@ -69,8 +69,8 @@ def live(bindings: dict[str, ActiveBinding]) -> dict[str, tuple[str, bool]]:
 
 def written_as_typed(key: str) -> str:
     """Return the name Textual gives a key as people read it: `/` for `slash`."""
-    character = key_to_character(key)
-    return written(key) if character is None or character == " " else character
+    character = format_key(key)
+    return character if len(character) == 1 and "!" <= character <= "~" else written(key)
 
 
 def _size(name: str, key: str) -> int:
