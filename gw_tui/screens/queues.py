@@ -84,7 +84,7 @@ class QueuesScreen(ActsOnWorkers):
 
     CSS = """
     QueuesScreen #page { height: 1; padding: 0 1; color: $quiet; text-wrap: nowrap; text-overflow: ellipsis; }
-    QueuesScreen #text { height: 1; border: none; padding: 0 1; background: $surface; display: none; }
+    QueuesScreen #text { height: 1; border: none; padding: 0 1; background: $panel; display: none; }
     QueuesScreen #text.-shown { display: block; }
     """
 
@@ -98,7 +98,9 @@ class QueuesScreen(ActsOnWorkers):
 
     def body(self) -> ComposeResult:
         """Lay out the line about the page, and the queues."""
-        yield Input(id="text", placeholder="part of a name; held: before it shows only held queues", compact=True)
+        entry = Input(id="text", placeholder="part of a name; held: before it shows only held queues")
+        entry.cursor_blink = False
+        yield entry
         yield Static("", id="page", markup=False)
         yield KeyedTable(_NARROW_COLUMNS, empty="There are no named queues.", id="queues")
 
@@ -157,8 +159,10 @@ class QueuesScreen(ActsOnWorkers):
         found = self._found
         if found is None:
             return "looking…"
-        held = sum(each.held_by is not None for each in found.queues)
-        words = [f"page {len(self._begins)}", figures.counted(len(found.queues), "queue"), f"{held} held", "by name"]
+        words = [f"page {len(self._begins)}", figures.counted(len(found.queues), "queue"), "by name"]
+        if (glance := self.console.glance) is not None:
+            more = "" if glance.held_queues_are_all else "+"
+            words.insert(2, f"{len(glance.held_queues)}{more} held in all")
         if self._is_narrowed:
             narrowed = f"{'held, ' * self._only_held}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             words.insert(0, clean.line(narrowed))

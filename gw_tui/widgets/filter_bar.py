@@ -59,10 +59,12 @@ class FilterBar(Vertical):
 
     DEFAULT_CSS = """
     FilterBar { height: auto; }
-    FilterBar > _Line { height: 1; border: none; padding: 0 1; background: $surface; display: none; }
+    FilterBar > _Line, FilterBar > _Line:focus {
+        height: 1; border: none; padding: 0 1; background: $panel; display: none;
+    }
     FilterBar > #shown { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     FilterBar > #hint { height: auto; padding: 0 1; display: none; text-wrap: nowrap; text-overflow: ellipsis; }
-    FilterBar.-editing > _Line { display: block; }
+    FilterBar.-editing > _Line, FilterBar.-editing > _Line:focus { display: block; }
     FilterBar.-editing > #hint { display: block; }
     FilterBar.-editing > #shown { display: none; }
     """
@@ -91,7 +93,9 @@ class FilterBar(Vertical):
     def compose(self) -> ComposeResult:
         """Lay out the line shown, the line to type in, and the hint below."""
         yield Static(id="shown")
-        yield _Line(max_length=LONGEST, select_on_focus=False, compact=True)
+        entry = _Line(max_length=LONGEST, select_on_focus=False)
+        entry.cursor_blink = False
+        yield entry
         yield Static(id="hint")
 
     def on_mount(self) -> None:
