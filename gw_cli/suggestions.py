@@ -162,8 +162,6 @@ def _read_all(number: int) -> bytes:
 
 
 def _fetched(known_names: Any, connection: str | None, schema: str, kind: str, prefix: str) -> list[str]:
-    if (connection or "").startswith("embedded:"):
-        return []  # a Tab must not start a server
     names = known_names(connection, schema, kind, prefix=prefix, limit=MOST_NAMES)
     return [name for name in names if name.isprintable()]
 

@@ -71,7 +71,7 @@ def init(
     }
     rows = [{"path": str(root / name), "result": _make(root / name, text)} for name, text in files.items()]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
-    if embedded:
+    if embedded and {"path": str(root / "gw.toml"), "result": "made"} in rows:
         diagnostics.note("The database is embedded: — a PostgreSQL that gw runs for you; name another in gw.toml.")
     diagnostics.note('Next: gw dev, and in another terminal: gw add hello --payload \'{"name": "world"}\'')
 

@@ -8,7 +8,7 @@ from typing import Final
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import TransientDatabaseError
-from gw_core.postgres.database import Connection, Database, find_conninfo
+from gw_core.postgres.database import EMBEDDED_PREFIX, Connection, Database, find_conninfo
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translated
 
@@ -28,10 +28,27 @@ class NameKind(StrEnum):
 def known_names(
     conninfo: str | None, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MOST_NAMES
 ) -> list[str]:
-    """Return the first names of a kind that begin with `prefix`, over a connection found as by `Client`."""
-    database = Database(find_conninfo(conninfo), schema=schema)
-    with database.connect() as connection:
+    """Return the first names of a kind that begin with `prefix`, over a connection found as by `Client`.
+
+    An embedded server is asked when it runs, and not started.
+    """
+    found = find_conninfo(conninfo)
+    if found.startswith(EMBEDDED_PREFIX):
+        running = _of_running_server(found)
+        if running is None:
+            return []
+        found = running
+    with Database(found, schema=schema).connect() as connection:
         return find_names(connection, schema, kind, prefix=prefix, limit=limit)
+
+
+def _of_running_server(embedded: str) -> str | None:
+    """Return where an embedded server answers that somebody else has started; a question must not start one."""
+    from gw_core.embedded.address import PORT, conninfo_for, folder_of
+    from gw_core.embedded.home import Home
+
+    home = Home(folder_of(embedded))
+    return conninfo_for(home.socket_folder) if (home.data / f".s.PGSQL.{PORT}").exists() else None
 
 
 def find_names(

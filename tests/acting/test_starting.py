@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from acting_support import Program, Queue
 from cli_support import Shell
+from support import wait_until
 
 from gw_core import parse_crontab
 
@@ -97,9 +98,13 @@ def test_dev_runs_jobs_and_reads_changed_files_again(tmp_path: Path, database_ur
 @pytest.mark.acceptance
 def test_dev_brings_its_own_database_from_nothing_to_a_failed_job_retried(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
+    shell.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     shell.gw("init")
+    assert shell.gw("--complete", "tasks").out == ""
+    assert not (tmp_path / ".gw" / "postgres").exists()
     with shell.started("dev") as running:
         running.says("'hello'")
+        wait_until(lambda: shell.gw("--complete", "tasks").out == "hello\n", deadline_seconds=30, every=0.1)
         assert shell.gw("add", "hello", "-p", json.dumps({"name": "you"})).code == 0
         running.says("Hello, you")
         shell.write("tasks/invoice.py", "def invoice(payload):\n    payload['amount']\n")
