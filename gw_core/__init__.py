@@ -233,6 +233,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.reports import Reports as Reports
     from gw_core.postgres.store import RemovedJob as RemovedJob
     from gw_core.postgres.trial import ServerTimes as ServerTimes, TrialSchema as TrialSchema
+    from gw_core.postgres.typed import AsTyped as AsTyped, Typed as Typed
     from gw_core.processes.lifeline import Lifeline as Lifeline
     from gw_core.processes.supervisor import Supervisor as Supervisor
     from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
@@ -495,6 +496,10 @@ _HOMES = {
     ),
     "gw_core.postgres.reports": ("Reports",),
     "gw_core.postgres.store": ("RemovedJob",),
+    "gw_core.postgres.typed": (
+        "AsTyped",
+        "Typed",
+    ),
     "gw_core.postgres.trial": ("ServerTimes", "TrialSchema"),
     "gw_core.processes.lifeline": ("Lifeline",),
     "gw_core.processes.supervisor": ("Supervisor",),

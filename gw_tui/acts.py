@@ -53,9 +53,10 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
-    """Add a job."""
+    """Add a job; `payload` is its payload as JSON text, or None for the one of `spec`."""
 
     spec: JobSpec
+    payload: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,8 @@ class Deed:
     @property
     def headline(self) -> str:
         """What became of it, in a line."""
-        words = f"{figures.counted(len(self.result.done), self.thing)} {self.done_words}"
+        number = len(self.result.done) if self.result.count is None else self.result.count
+        words = f"{figures.counted(number, self.thing)} {self.done_words}"
         if self.result.omitted:
             words += f", {len(self.result.omitted)} left alone"
         if self.is_stopped and not self.is_whole:

@@ -559,7 +559,7 @@ class DemoSource:
                 case acts.Restore():
                     return Result(done=tuple(str(queue.insert(**_again(job)).id) for job in act.jobs))
                 case acts.Add():
-                    return Result(done=(str(queue.insert(**_specified(act.spec)).id),))
+                    return Result(done=(str(queue.insert(**_specified(act.spec, act.payload)).id),))
                 case acts.Unlock():
                     return Result(done=tuple(_freed(queue, act.workers)))
                 case acts.Sweep():
@@ -832,9 +832,10 @@ def _cleared(queue: DemoQueue, litter: Litter) -> Iterator[Job]:
             yield job
 
 
-def _specified(spec: JobSpec) -> dict[str, Any]:
+def _specified(spec: JobSpec, payload: str | None = None) -> dict[str, Any]:
     names = {"task_identifier": spec.task, "queue_name": spec.queue_name, "key": spec.job_key}
-    return {**names, "priority": spec.priority or 0, "payload": msgspec.json.encode(spec.payload or {}).decode()}
+    text = msgspec.json.encode(spec.payload or {}).decode() if payload is None else payload
+    return {**names, "priority": spec.priority or 0, "payload": text}
 
 
 def _freed(queue: DemoQueue, workers: Sequence[str]) -> Iterator[str]:

@@ -302,7 +302,7 @@ class ClientSource:
             case acts.Restore():
                 return _restored(client, act.jobs)
             case acts.Add():
-                job = client.add(act.spec)
+                job = client.add(act.spec) if act.payload is None else client.add_json(act.spec, act.payload)
                 return Result(done=() if job is None else (str(job.id),))
             case acts.Unlock():
                 return Result(done=tuple(each.worker_id for each in client.care.unlock(act.workers)))

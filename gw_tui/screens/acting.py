@@ -3,18 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual import work
 
-from gw_core import FoundJob, JobState
-from gw_tui import deed, figures
+from gw_core import AsTyped, FoundJob, JobState
+from gw_tui import clean, deed, figures
+from gw_tui.acts import Add
+from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import ASKED_TO_TYPE, Confirm, named
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.screens.base import ConsoleScreen
 
 if TYPE_CHECKING:
+    from gw_core import Typed
     from gw_tui.deed import Deed
+
+COPIES: Final = (
+    Choice("retry", "retry", "run again now"),
+    Choice("reschedule", "reschedule", "run at another moment"),
+    Choice("fail", "fail", "fail for good"),
+    Choice("remove", "complete", "remove as if completed"),
+    Choice("unlock", "unlock", "take everything from the worker that holds it"),
+)
+MOST_COPIED: Final = 500
+"""Ids in a copied command; shells and terminals take no line of any length."""
+
+
+class AddsJobs(ConsoleScreen):
+    """A screen from which a job can be added."""
+
+    @work
+    async def action_add(self) -> None:
+        """Ask for a job and add it."""
+        from gw_tui.dialogs.add import AddDialog
+
+        if (given := await self.app.push_screen_wait(AddDialog(self.task_to_add()))) is not None:
+            spec, payload = given
+            self.console.deeds.begin(deed.Deed(done_words="added", parts=(Add(spec=spec, payload=payload),)))
+
+    def task_to_add(self) -> str:
+        """Return the task that is offered."""
+        return ""
 
 
 class ActsOnJobs(ConsoleScreen):
@@ -67,6 +97,21 @@ class ActsOnJobs(ConsoleScreen):
         question = Confirm("Remove?", words, ok="Remove", to_type=_to_type(jobs))
         if await self.app.push_screen_wait(question) is not None:
             self._do(deed.remove(jobs))
+
+    @work
+    async def action_copy_command(self) -> None:
+        """Copy what could be typed instead: the gw command and the SQL."""
+        ids = [each.job.id for each in self.targets()][:MOST_COPIED]
+        holders = sorted({each.job.locked_by for each in self.targets() if each.job.locked_by is not None})
+        if not ids:
+            return
+        choices = COPIES if holders else COPIES[:-1]
+        if (chosen := await self.app.push_screen_wait(Choose("Copy the command for …", choices))) is None:
+            return
+        write = AsTyped(self.console.source.target.schema)
+        typed: Typed = write.unlock(holders) if chosen == "unlock" else getattr(write, chosen)(ids)
+        self.app.copy_to_clipboard(str(typed))
+        self.notify(f"Copied: {clean.line(typed.command, 100)}", markup=False)
 
     def action_undo(self) -> None:
         """Bring back what was removed last."""

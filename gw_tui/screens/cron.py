@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
-from textual import events, on
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
 from gw_core import Glance, in_words
 from gw_tui import clean, figures, glyphs
+from gw_tui.acts import Add
 from gw_tui.connection_state import Trouble
+from gw_tui.deed import Deed
+from gw_tui.dialogs.confirm import Confirm
 from gw_tui.filter_language import quoted
 from gw_tui.json_view import json_view
 from gw_tui.recurring import Course, Recurring, recurring
-from gw_tui.screens.base import ConsoleScreen
+from gw_tui.screens.acting import AddsJobs
 from gw_tui.screens.jobs import show_jobs
 from gw_tui.source import Crontabs, Question, Source
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
@@ -66,7 +69,7 @@ class CrontabsQuestion(Question):
         return source.crontabs()
 
 
-class CronScreen(ConsoleScreen):
+class CronScreen(AddsJobs):
     """The recurring tasks above, and below everything about the one under the cursor."""
 
     PLACE = "cron"
@@ -169,6 +172,25 @@ class CronScreen(ConsoleScreen):
         """Go to the jobs of the task."""
         if (row := self.highlighted) is not None:
             await show_jobs(self.console, f"task:{quoted(row.task)}")
+
+    def task_to_add(self) -> str:
+        """Return the task under the cursor."""
+        return "" if self.highlighted is None else self.highlighted.task
+
+    @work
+    async def action_run_now(self) -> None:
+        """Add one run of the recurring task now, after a question."""
+        row = self.highlighted
+        if row is None:
+            return
+        if row.item is None:
+            self.notify("Its options stand in the crontab; start with --crontab FILE.", severity="warning")
+            return
+        spec = replace(row.item.job_spec(self.console.now, backfilled=False), run_at=None)
+        words = f"A job of {clean.line(spec.task, 60)} is added, as its crontab would at this moment."
+        question = Confirm(f"Run {row.identifier} now?", words, ok="Run", destroys=False)
+        if await self.app.push_screen_wait(question) is not None:
+            self.console.deeds.begin(Deed(done_words="added", parts=(Add(spec=spec),)))
 
     def action_copy(self) -> None:
         """Copy the identifier."""

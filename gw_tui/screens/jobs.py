@@ -22,7 +22,7 @@ from gw_tui.connection_state import Trouble
 from gw_tui.filter_language import EVERYTHING, Filter, FilterError, parse
 from gw_tui.job_rows import ORDERS, Around, columns_for, row_of
 from gw_tui.masking import masked
-from gw_tui.screens.acting import ActsOnJobs
+from gw_tui.screens.acting import ActsOnJobs, AddsJobs
 from gw_tui.screens.tending import ActsOnWorkers
 from gw_tui.search import Ask, Pages, Search, Stage
 from gw_tui.source import Question, Source
@@ -106,7 +106,7 @@ class Gathering:
 # -- the screen ------------------------------------------------------------------------------------------------------
 
 
-class JobsScreen(ActsOnJobs, ActsOnWorkers):
+class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
     PLACE = "jobs"
@@ -153,6 +153,11 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers):
         table = self._table
         keys = table.marks or ({table.highlighted} if table.highlighted is not None else set())
         return tuple(self._seen[key] for key in sorted(keys, key=int) if key in self._seen)
+
+    def task_to_add(self) -> str:
+        """Return the task of the job under the cursor."""
+        found = self._seen.get(self._table.highlighted or "")
+        return "" if found is None else found.job.task_identifier
 
     def holder(self) -> str | None:
         """Return the worker that holds the job under the cursor."""

@@ -17,7 +17,7 @@ from gw_core import Blockages, Finding, Session, Verdict
 from gw_tui import clean, figures, glyphs
 from gw_tui.connection_state import Trouble
 from gw_tui.masking import masked
-from gw_tui.screens.tending import Sweeps
+from gw_tui.screens.tending import Cleans, Sweeps
 from gw_tui.source import Question, Source
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 from gw_tui.widgets.text_panel import TextPanel
@@ -74,7 +74,7 @@ class Standstill:
     lines: tuple[tuple[str, str], ...] = field(default=())
 
 
-class LocksScreen(Sweeps):
+class LocksScreen(Sweeps, Cleans):
     """Findings above, sessions that wait, block or last below, and everything about the one under the cursor."""
 
     PLACE = "locks"

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from textual import work
 
-from gw_core import SweepReport, WorkerInfo
+from gw_core import AsTyped, Litter, SweepReport, WorkerInfo
 from gw_tui import clean, figures
-from gw_tui.acts import Sweep, Unlock
+from gw_tui.acts import Clean, Sweep, Unlock
 from gw_tui.deed import Deed
+from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.screens.base import ConsoleScreen
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_NAMED: Final = 8
+
+LITTER: Final = (
+    Choice("failed-jobs", "failed jobs", "Every job that failed for good is deleted."),
+    Choice("unused-tasks", "unused tasks", "Task identifiers without jobs, unless a live worker knows them."),
+    Choice("unused-queues", "unused queues", "Named queues without jobs."),
+)
 
 
 class ActsOnWorkers(ConsoleScreen):
@@ -42,9 +49,35 @@ class ActsOnWorkers(ConsoleScreen):
             unlock = Deed(done_words="unlocked", parts=(Unlock(workers=(worker_id,)),), thing="worker")
             self.console.deeds.begin(unlock)
 
+    def _copy_unlock(self) -> None:
+        """Copy what would unlock the worker: the gw command and the SQL."""
+        if (worker_id := self.holder()) is not None:
+            typed = AsTyped(self.console.source.target.schema).unlock((worker_id,))
+            self.app.copy_to_clipboard(str(typed))
+            self.notify(f"Copied: {clean.line(typed.command, 100)}", markup=False)
+
     def _known(self, worker_id: str) -> WorkerInfo | None:
         glance = self.console.glance
         return None if glance is None else next((each for each in glance.workers if each.id == worker_id), None)
+
+
+class Cleans(ConsoleScreen):
+    """A screen from which what nobody needs any more can be cleared away."""
+
+    @work
+    async def action_cleanup(self) -> None:
+        """Ask what to clear away, and whether that is meant."""
+        chosen = await self.app.push_screen_wait(Choose("Clear away …", LITTER))
+        if chosen is None:
+            return
+        words = {each.id: each.words for each in LITTER}[chosen]
+        question = Confirm(
+            f"Clear away {chosen.replace('-', ' ')}?", f"{words}\nThis cannot be undone.", ok="Clear away"
+        )
+        if await self.app.push_screen_wait(question) is not None:
+            self.console.deeds.begin(
+                Deed(done_words="cleared away", parts=(Clean(litter=Litter(chosen)),), thing="row")
+            )
 
 
 class Sweeps(ConsoleScreen):

@@ -211,6 +211,10 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         elif (key := self.query_one("#workers", KeyedTable).highlighted) is not None:
             await show_jobs(self.console, f"state:running worker:{quoted(key)}")
 
+    def action_copy_command(self) -> None:
+        """Copy what would unlock the worker under the cursor."""
+        self._copy_unlock()
+
     def action_back(self) -> None:
         """Go back to the workers."""
         self.query_one("#workers", KeyedTable).focus()

@@ -1,0 +1,98 @@
+"""A job by hand: the form."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widgets import Input, Label, TextArea
+
+from gw_core import InvalidInputError, InvalidJobError, JobSpec, parse_moment
+from gw_tui import clean
+from gw_tui.dialogs.base import Dialog
+from gw_tui.dialogs.payload import check_payload, edited
+
+
+class AddDialog(Dialog[tuple[JobSpec, str]]):
+    """Asks for a job; answers with its description and its payload as JSON text."""
+
+    AUTO_FOCUS = "#task"
+    BINDINGS = [("ctrl+e", "edit", "Editor")]  # noqa: RUF012 - as the base class has it
+
+    DEFAULT_CSS = """
+    AddDialog .field { height: 1; }
+    AddDialog .field Label { width: 14; }
+    AddDialog .field Input { width: 1fr; }
+    AddDialog #payload { height: 5; border: none; background: $background; }
+    """
+
+    _FIELDS = (
+        ("task", "Task", "its identifier"),
+        ("queue_name", "Queue", "none"),
+        ("run_at", "Run at", "now, +2h, 2026-03-01T09:00Z"),
+        ("priority", "Priority", "0; lower runs first"),
+        ("max_attempts", "Most attempts", "25"),
+        ("job_key", "Key", "none"),
+        ("job_key_mode", "Key mode", "replace, preserve_run_at or unsafe_dedupe"),
+        ("flags", "Flags", "none; separate them by commas"),
+    )
+
+    def __init__(self, task: str = "", payload: str = "{}") -> None:
+        super().__init__("Add a job", ok="Add")
+        self._offered = task
+        self._payload = payload
+
+    def fields(self) -> ComposeResult:
+        """Lay out the fields."""
+        for name, label, example in self._FIELDS:
+            with Horizontal(classes="field"):
+                yield Label(Content(label))
+                value = clean.line(self._offered, 128) if name == "task" else ""
+                yield Input(value, placeholder=example, id=name, select_on_focus=False, compact=True)
+        yield Label(Content("Payload (JSON; ctrl+e opens your editor)"), markup=False)
+        yield TextArea(clean.block(self._payload), id="payload", tab_behavior="focus", compact=True)
+
+    def action_edit(self) -> None:
+        """Let the payload be written in the operator's own editor."""
+        area = self.query_one("#payload", TextArea)
+        try:
+            with self.app.suspend():
+                text = edited(area.text)
+        except OSError as error:
+            self.say(f"The editor cannot be opened: {error}")
+            return
+        area.load_text(text)
+
+    def answer(self) -> tuple[JobSpec, str]:
+        """Return the job, or say what is wrong with it."""
+        payload = check_payload(self.query_one("#payload", TextArea).text)
+        given = {name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in self._FIELDS}
+        try:
+            return self._spec({name: text for name, text in given.items() if text}), payload
+        except (InvalidJobError, InvalidInputError) as error:
+            raise ValueError(str(error)) from error
+
+    def _spec(self, given: dict[str, str]) -> JobSpec:
+        if "task" not in given:
+            raise ValueError("Say which task to run.")
+        more: dict[str, object] = {name: given[name] for name in ("queue_name", "job_key") if name in given}
+        more |= {name: _number(name, given[name]) for name in ("priority", "max_attempts") if name in given}
+        if "run_at" in given:
+            more["run_at"] = self._moment(given["run_at"])
+        if "job_key_mode" in given:
+            more["job_key_mode"] = given["job_key_mode"]
+        if "flags" in given:
+            more["flags"] = tuple(each.strip() for each in given["flags"].split(",") if each.strip())
+        return JobSpec(task=given["task"], **more)  # type: ignore[arg-type] # each field has its kind
+
+    def _moment(self, text: str) -> datetime:
+        return parse_moment(text, now=self.console.now)
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{name.replace('_', ' ')} must be a whole number, not {clean.line(text, 20)!r}.") from None
