@@ -135,6 +135,16 @@ class ConsoleApp(App[None]):
         """Let go of the database; whatever it does, this ends."""
         await asyncio.to_thread(self._poller.stop)
 
+    def _fatal_error(self) -> None:
+        # The framework would print every local variable, passwords and payloads among them. The program above says
+        # what happened in a sentence, and where it came from when asked to.
+        self._close_messages_no_wait()
+
+    @property
+    def fault(self) -> Exception | None:
+        """The error of ours that ended the console, if one did."""
+        return self._exception
+
     # -- what the threads tell -------------------------------------------------------------------------------------
 
     @on(Heard)
@@ -233,6 +243,10 @@ class ConsoleApp(App[None]):
         if self.glance is not None:
             screen.show_glance(self.glance)
         self.draw_frame()
+
+    def look_now(self) -> None:
+        """Look at once."""
+        self._poller.reader.hurry()
 
     def act(self, act: Act) -> None:
         """Have something done; the answer comes as `Acted`."""
@@ -377,7 +391,7 @@ class ConsoleApp(App[None]):
 
     def action_reconnect(self) -> None:
         """Try to reach the database now."""
-        self._poller.reader.hurry()
+        self.look_now()
 
     def action_pause(self) -> None:
         """Stop drawing, or go on."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gw_core import CrontabItem, Finding, Glance, KnownCrontab, QueueStatistics
 
 LONG_WAIT: Final = timedelta(minutes=5)
+LONG_ALONE: Final = timedelta(seconds=30)
+"""So long jobs may wait while no worker is known at all: one may be starting."""
 LONG_HOLD: Final = timedelta(minutes=15)
 LONG_LOCK: Final = timedelta(hours=4)
 LATE_RUN: Final = timedelta(seconds=90)
@@ -115,11 +117,12 @@ def _queues(known: Known) -> Iterator[Worry]:
 
 def _backlog(known: Known) -> Iterator[Worry]:
     glance, age = known.glance, known.glance.backlog_age
-    if age is None or age <= LONG_WAIT:
+    nobody = all(worker.is_stale for worker in glance.workers)
+    if age is None or age <= (LONG_ALONE if nobody else LONG_WAIT):
         return
     oldest = glance.oldest
     task = "" if oldest is None or oldest.oldest_task is None else f" ({oldest.oldest_task})"
-    if not any(not worker.is_stale for worker in glance.workers):
+    if nobody:
         what = f"jobs wait and nobody works{task}"
         yield Worry(grade=Grade.BAD, what=what, age=age, place="workers")
         return

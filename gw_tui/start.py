@@ -31,6 +31,8 @@ def run(source: Source, options: Options) -> int:
     if options.theme not in app.theme_names:
         raise InvalidSettingError(f"there is no theme {options.theme!r}; known are {', '.join(app.theme_names)}")
     asyncio.run(_run(app, mouse=options.mouse))
+    if app.fault is not None:
+        raise app.fault
     return app.return_code or 0
 
 

@@ -37,7 +37,24 @@ class HostileSource(DemoSource):
         return replace(page, jobs=jobs)
 
 
+class FaultySource(HostileSource):
+    """Answers with something that no screen can draw."""
+
+    def glance(self) -> Glance:
+        return replace(super().glance(), heads=[SECRET])
+
+
+SECRET = "postgres://app:s3cret@db/app"
+
+
 if __name__ == "__main__":
+    from gw_cli import app as program
+
+    if sys.argv[1] == "faulty":
+        import gw_cli.commands.tui as command
+
+        command._demo = lambda _: FaultySource()
+        sys.exit(program.program(["tui", "--demo", *sys.argv[2:]]))
     # Say it past every widget as well: the last filter is there for what forgets to clean.
     from textual.widgets import Static
 

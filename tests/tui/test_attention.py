@@ -77,8 +77,9 @@ def test_a_backlog_that_only_grows_older_is_bad() -> None:
 
 
 def test_waiting_jobs_without_workers_are_bad() -> None:
-    (worry,) = found(replace(with_backlog(quiet_glance(), timedelta(minutes=6)), workers=()))
+    (worry,) = found(replace(with_backlog(quiet_glance(), timedelta(seconds=31)), workers=()))
 
+    assert found(replace(with_backlog(quiet_glance(), timedelta(seconds=29)), workers=())) == []
     assert (worry.grade, worry.what) == (Grade.BAD, "jobs wait and nobody works (resize_image)")
 
 

@@ -142,6 +142,17 @@ def test_it_ends_at_once_while_the_database_is_silent(start: Start) -> None:
         assert is_restored(terminal)
 
 
+@pytest.mark.parametrize("arguments", [(), ("--debug",)], ids=["usual", "debug"])
+def test_a_fault_of_ours_is_a_sentence_and_shows_no_data(start: Start, arguments: tuple[str, ...]) -> None:
+    terminal = start([sys.executable, str(HERE / "hostile_console.py"), "faulty", *arguments])
+
+    assert terminal.ended() == 1
+    assert is_restored(terminal)
+    assert b"AttributeError" in terminal.output
+    assert (b"Traceback" in terminal.output) == bool(arguments)
+    assert b"s3cret" not in terminal.output
+
+
 def test_an_idle_console_writes_little(start: Start) -> None:
     terminal = start(console("--demo"))
     terminal.until(READY)

@@ -1,0 +1,82 @@
+"""Make the pictures of the manual from the scripted queue: `python -m gw_tui.pictures docs/pictures`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from textual.pilot import Pilot
+
+from gw_tui.app import ConsoleApp
+from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.options import Options
+
+LIVED: Final = 75
+"""How many seconds the queue has lived when the picture is taken."""
+LONGEST_WAIT: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture: what to show, and which keys to press before."""
+
+    name: str
+    screen: str
+    keys: Sequence[str] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    size: tuple[int, int] = (110, 30)
+
+
+PICTURES: Final = (
+    Picture("overview", "overview"),
+    Picture("jobs", "jobs", ("down", "down"), {"filter": "state:failed"}),
+    Picture("job", "jobs", ("enter",), {"filter": "state:failed"}),
+    Picture("workers", "workers"),
+    Picture("locks", "locks"),
+    Picture("overview-light", "overview", (), {"theme": "gw-light"}),
+)
+
+
+async def taken(picture: Picture) -> str:
+    """Play the script and return the picture as SVG."""
+    clock = FixedClock()
+    source = DemoSource(clock)
+    options = Options(**{"screen": picture.screen, "period": 60.0, "environment": "production", **picture.options})
+    app = ConsoleApp(source, options, clock=lambda: (clock.now - START).total_seconds())
+    async with app.run_test(size=picture.size) as pilot:
+        for _ in range(LIVED):
+            clock.advance(1)
+            app.look_now()
+            await _until(pilot, lambda: app.glance is not None and app.glance.at == clock.now)
+        for key in picture.keys:
+            await pilot.press(key)
+            await pilot.pause(0.3)
+        await pilot.pause(0.5)
+        return app.export_screenshot(title=f"gw tui: {picture.screen}")
+
+
+START: Final = FixedClock().now
+
+
+async def _until(pilot: Pilot[None], condition: Any) -> None:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + LONGEST_WAIT
+    while not condition():
+        if loop.time() > end:
+            raise TimeoutError("the console does not show what it should")
+        await pilot.pause(0.01)
+
+
+def main(folder: Path) -> None:
+    """Write every picture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in PICTURES:
+        (folder / f"{picture.name}.svg").write_text(asyncio.run(taken(picture)), "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
