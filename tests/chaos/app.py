@@ -204,10 +204,12 @@ class _Scene:
             *("--log-level", self._options.log_level),
         ]
         for number in range(self._options.workers):
-            options = [*common, "-j", str(rng.choice([1, 4, 10, 20])), *(["--recover"] if number % 2 == 0 else [])]
-            slot = Slot(f"worker{number}", self._cluster.conninfo(), options)
+            threads = rng.choice([1, 4, 10, 20])
+            options = [*common, "-j", str(threads), *(["--recover"] if number % 2 == 0 else [])]
+            slot = Slot(f"worker{number}", self._cluster.conninfo(), options, threads=threads)
             if number == 3:
                 slot.name, slot.family, slot.options = f"{slot.name}-in-two", True, [*options, "--processes", "2"]
+                slot.threads *= 2
             if number == 1:
                 self._build_road(slot, stack)
             elif number == 2 and namespace is not None:
@@ -277,6 +279,8 @@ class _Scene:
         """Add jobs until every worker has run one of them."""
         called: list[Added] = []
         transaction = 10**9
+        # More than all threads can take and claim ahead, or the quickest process would take them all.
+        enough = 3 * sum(slot.threads for slot in self._fleet.slots)
 
         def everybody_has_come() -> bool:
             batch = [
@@ -287,7 +291,7 @@ class _Scene:
                     transaction=transaction,
                     asked=time.monotonic_ns(),
                 )
-                for each in range(40)
+                for each in range(enough)
             ]
             client.add_many([each.spec for each in batch])
             for each in batch:
@@ -443,7 +447,9 @@ def _minutes_between(began: datetime, ended: datetime) -> list[datetime]:
 
 def _orderly_ends(worker: Worker) -> tuple[int, ...]:
     """How a worker may end that is asked to: one that had not begun may find no database instead."""
-    return (-signal.SIGTERM,) if worker.has_begun else (-signal.SIGTERM, NO_DATABASE)
+    # The code of a supervisor is the worst of its processes', one of which may have been starting.
+    may_find_none = worker.family or not worker.has_begun
+    return (-signal.SIGTERM, NO_DATABASE) if may_find_none else (-signal.SIGTERM,)
 
 
 def _lines_of(evidence: Evidence) -> Iterator[str]:

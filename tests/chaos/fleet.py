@@ -89,6 +89,8 @@ class Slot:
     """What comes before the command, such as what enters a network namespace."""
     road: str = ""
     """How it reaches the servers, when that way can be cut."""
+    threads: int = 5
+    """How many jobs it runs at a time."""
     family: bool = False
     """Whether a supervisor with several processes stands here."""
     foreign: Sequence[str] = ()
