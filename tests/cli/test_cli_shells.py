@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
 import shutil
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,15 +27,26 @@ POSIX = 'gw() { if [ "$1" = --complete ]; then command gw "$@"; else printf "<%s
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
 
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A shell on a terminal of its own, typed into as by a person."""
 
     def __init__(self, command: list[str], shell: Shell, *setup: str) -> None:
-        self._pid, self._terminal = pty.fork()
-        if self._pid == 0:
-            os.chdir(shell.folder)
-            environment = {**shell.environment, "TERM": "dumb", "PS1": "$ ", "HISTFILE": ""}
-            os.execve(command[0], command, environment)  # noqa: S606 - the shell is what is started
+        self._terminal, theirs = pty.openpty()
+        self._process = subprocess.Popen(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=shell.folder,
+            env={**shell.environment, "TERM": "dumb", "PS1": "$ ", "HISTFILE": ""},
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(theirs)
         self._said = ""
         for line in (*setup, "echo rea''dy"):
             self.type(f"{line}\n")
@@ -55,15 +68,15 @@ class Terminal:
     def completes(self, line: str) -> str:
         """Type a line and Tab, then Enter, and return the words the command was called with."""
         self.type(f"{line}\t")
-        # Whatever is typed before the shell has completed would be taken for more of the word; it echoes when it has.
+        # The shell reads it when it has completed the word.
         self.type("\n")
         found = re.findall(r"<(.*?)>", self.says("<end>"))
         return " ".join(found[:-1])
 
     def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
         os.close(self._terminal)
-        os.kill(self._pid, 9)
-        os.waitpid(self._pid, 0)
 
 
 @pytest.fixture
