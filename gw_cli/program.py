@@ -16,6 +16,12 @@ from gw_core import GraphileWorkerError, __version__
 DEBUG = "--debug"
 ENDED_BY_SIGNAL = 128
 """A shell shows an end by signal N as this plus N."""
+ASKED_TO_END = tuple(
+    ENDED_BY_SIGNAL + getattr(signal, name)
+    for name in ("SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM", "SIGUSR2", "SIGABRT")
+    if hasattr(signal, name)
+)
+"""Ends by these are passed on as they came; a crash that a supervisor tells of is not repeated."""
 
 
 def main_program() -> NoReturn:
@@ -107,7 +113,7 @@ def _report(problem: BaseException, *, debug: bool) -> int:
 def _end(code: int) -> NoReturn:
     """End the process; for an end by a signal by that very signal, so that the caller sees what happened."""
     output.let_go()
-    if code > ENDED_BY_SIGNAL:
+    if code in ASKED_TO_END:
         sys.stderr.flush()
         signal.signal(code - ENDED_BY_SIGNAL, signal.SIG_DFL)
         # As process 1 of a container nothing happens here, and the code below says the same.

@@ -37,7 +37,10 @@ from gw_core.processes.process import PassOn, WorkerProcess
 from gw_core.signals import Signals
 
 AFTER_GRACE: Final = timedelta(seconds=1)
-"""How long after the grace period, or after a second signal, a process is killed that has not ended."""
+"""How long after the grace period a process is killed that has not ended: one that cannot hear, most likely."""
+
+AFTER_FORCE: Final = timedelta(seconds=3)
+"""How long after a second signal: giving back takes a fraction of that, but machines can be busy."""
 
 IN_ORDER: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 """How a process that was asked to stop ends; a service manager may have asked it as well."""
@@ -263,7 +266,7 @@ class Supervisor:
 
     def _force_all(self) -> None:
         if self._stop is not None and self._stop.kill_at is not None:
-            self._stop.kill_at = min(self._stop.kill_at, time.monotonic() + AFTER_GRACE.total_seconds())
+            self._stop.kill_at = min(self._stop.kill_at, time.monotonic() + AFTER_FORCE.total_seconds())
         for process in self._running():
             process.force()
 

@@ -23,7 +23,7 @@ from support import wait_until
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
 TASKS = """
-import os, time
+import ctypes, os, time
 from gw_core import task
 
 @task
@@ -31,6 +31,11 @@ def ran(payload):
     with open(os.environ["RAN"], "ab", buffering=0) as file:
         file.write(b"%d %d\\n" % (os.getpid(), payload["n"]))
     time.sleep(payload.get("seconds", 0))
+
+@task
+def hog(payload):
+    ran({"n": 0})
+    ctypes.PyDLL(None).sleep(600)  # keeps the interpreter to itself
 """
 
 
@@ -195,6 +200,20 @@ def test_a_second_signal_ends_all_at_once(site: Site, start: Start) -> None:
     assert program.end() == -signal.SIGTERM
     assert time.monotonic() - asked_at < 4
     assert (site.held(), [job["attempts"] for job in site.jobs()]) == ([], [0, 0])
+
+
+def test_a_process_that_cannot_hear_is_killed_a_second_after_the_grace_period(site: Site, start: Start) -> None:
+    site.add("hog")
+    program = start("--processes", "2", "--grace-period", "500ms")
+    pids = program.pids(2)
+    wait_until(program.ran, deadline_seconds=DEADLINE)
+    asked_at = time.monotonic()
+    program.signal(signal.SIGTERM)
+
+    assert program.end() == 128 + signal.SIGKILL
+    assert 1.4 < time.monotonic() - asked_at < 5
+    assert len(program.saying("Killed what had not ended")) == 1
+    assert not any(map(is_alive, pids))
 
 
 def test_processes_whose_supervisor_is_killed_stop_in_order(site: Site, start: Start) -> None:

@@ -127,6 +127,16 @@ def test_what_does_not_end_is_killed_after_the_grace_period(monkeypatch: pytest.
     assert [event.numbers for event in running.heard.of(ProcessesKilled)] == [(1,)]
 
 
+def test_what_does_not_end_after_a_second_signal_is_killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervising, "AFTER_FORCE", timedelta(seconds=0.1))
+    with Supervised({"stubborn": "to the last"}, grace=600) as running:
+        running.heard.wait_for(ProcessReady)
+        running.supervisor.stop()
+        running.supervisor.force()
+
+        assert running.end() == 128 + signal.SIGKILL
+
+
 def test_a_stop_while_one_waits_to_be_started_again_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from gw_core.domain import supervision
 
