@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -110,6 +111,11 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
     PLACE = "jobs"
+
+    # Before the list has its say: what is typed right after it belongs to the filter.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", id="filter", show=False, priority=True)
+    ]
 
     CSS = """
     JobsScreen #page { height: 1; padding: 0 1; color: $quiet; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -326,6 +332,12 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         self._table.set_columns(columns_for(event.size.width))
 
     # -- the filter ------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Tell whether a command is possible; within a filter the key of the filter is a character."""
+        if action == "filter" and self.stands and self.query_one(FilterBar).is_editing:
+            return False
+        return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
         """Let a filter be typed."""

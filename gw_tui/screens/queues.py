@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
-from typing import Final
+from typing import ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -82,10 +83,14 @@ class QueuesScreen(ActsOnWorkers):
 
     PLACE = "queues"
 
+    # Before the list has its say: what is typed right after it belongs to the filter.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", id="filter", show=False, priority=True)
+    ]
+
     CSS = """
     QueuesScreen #page { height: 1; padding: 0 1; color: $quiet; text-wrap: nowrap; text-overflow: ellipsis; }
-    QueuesScreen #text { height: 1; border: none; padding: 0 1; background: $panel; display: none; }
-    QueuesScreen #text.-shown { display: block; }
+    QueuesScreen #text { height: 1; border: none; padding: 0 1; background: $panel; }
     """
 
     def __init__(self) -> None:
@@ -100,6 +105,7 @@ class QueuesScreen(ActsOnWorkers):
         """Lay out the line about the page, and the queues."""
         entry = Input(id="text", placeholder="part of a name; held: before it shows only held queues")
         entry.cursor_blink = False
+        entry.display = False
         yield entry
         yield Static("", id="page", markup=False)
         yield KeyedTable(_NARROW_COLUMNS, empty="There are no named queues.", id="queues")
@@ -214,12 +220,18 @@ class QueuesScreen(ActsOnWorkers):
         self.ask()
         self._draw()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Tell whether a command is possible; within a name the key of the filter is a character."""
+        if action == "filter" and self.stands and self.query_one("#text").display:
+            return False
+        return super().check_action(action, parameters)
+
     def action_filter(self) -> None:
         """Let a part of a name be typed."""
         entry = self.query_one("#text", Input)
-        entry.add_class("-shown")
+        entry.display = True
         entry.value = f"{'held:' * self._only_held}{self._text}"
-        entry.focus()
+        self.set_focus(entry)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Show the queues that match."""
@@ -234,15 +246,15 @@ class QueuesScreen(ActsOnWorkers):
         """Typing ends when something else is focused."""
         entry = self.query_one("#text")
         if self.app.app_focus and self.focused is not entry:
-            entry.remove_class("-shown")
+            entry.display = False
 
     def _close_entry(self) -> None:
-        self.query_one("#text").remove_class("-shown")
+        self.query_one("#text").display = False
         self._table.focus()
 
     def action_back(self) -> None:
         """Close the line for typing, or show all queues again."""
-        if self.query_one("#text").has_class("-shown"):
+        if self.query_one("#text").display:
             self._close_entry()
         elif self._is_narrowed or len(self._begins) > 1:
             self._text, self._only_held = "", False

@@ -59,12 +59,9 @@ class FilterBar(Vertical):
 
     DEFAULT_CSS = """
     FilterBar { height: auto; }
-    FilterBar > _Line, FilterBar > _Line:focus {
-        height: 1; border: none; padding: 0 1; background: $panel; display: none;
-    }
+    FilterBar > _Line, FilterBar > _Line:focus { height: 1; border: none; padding: 0 1; background: $panel; }
     FilterBar > #shown { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     FilterBar > #hint { height: auto; padding: 0 1; display: none; text-wrap: nowrap; text-overflow: ellipsis; }
-    FilterBar.-editing > _Line, FilterBar.-editing > _Line:focus { display: block; }
     FilterBar.-editing > #hint { display: block; }
     FilterBar.-editing > #shown { display: none; }
     """
@@ -95,6 +92,7 @@ class FilterBar(Vertical):
         yield Static(id="shown")
         entry = _Line(max_length=LONGEST, select_on_focus=False)
         entry.cursor_blink = False
+        entry.display = False
         yield entry
         yield Static(id="hint")
 
@@ -130,10 +128,12 @@ class FilterBar(Vertical):
         """Begin to type."""
         self.add_class("-editing")
         entry = self.query_one(_Line)
+        entry.display = True
         text = f"{self._wanted} " if self._wanted.terms else ""
         entry.value = text
         entry.cursor_position = len(text)
-        entry.focus()
+        # At once, for `focus()` comes later: whoever types on must not type into the list, where letters are commands.
+        self.screen.set_focus(entry)
         self.post_message(self.Began())
         self._hint()
 
@@ -187,6 +187,7 @@ class FilterBar(Vertical):
 
     def _end(self) -> None:
         self.remove_class("-editing")
+        self.query_one(_Line).display = False
         self._chosen = 0
 
     def _complete(self) -> None:

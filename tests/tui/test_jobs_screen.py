@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from screens_support import Console, run
+from textual import events
+from textual.widgets import Input
 
 from gw_core import JobFilter, JobPage, JobState, PageMark, StatementTimeoutError
 from gw_tui.demo import DemoSource, FixedClock
@@ -90,6 +92,18 @@ def test_a_filter_from_the_command_line_that_is_wrong_is_said_and_left_aside() -
         assert len(states(console)) > 1
 
     run(scenario, filter="stat:failed")
+
+
+@pytest.mark.parametrize("screen", ["jobs", "queues"])
+def test_what_is_typed_right_after_the_key_of_the_filter_belongs_to_the_filter(screen: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table().keys)
+        for key, character in (("slash", "/"), ("x", "x"), ("slash", "/"), ("m", "m")):
+            console.app.post_message(events.Key(key, character))
+        await console.until(lambda: isinstance(console.app.focused, Input) and console.app.focused.value == "x/m")
+        assert not console.table().marks
+
+    run(scenario, screen=screen)
 
 
 def test_escape_drops_the_marks_and_then_the_filter() -> None:
