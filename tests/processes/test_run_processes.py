@@ -167,8 +167,10 @@ def test_a_killed_process_is_replaced_and_the_others_go_on(site: Site, start: St
 
     assert is_alive(first)
     assert third not in (first, second)
-    program.signal(signal.SIGINT)
+    # As Ctrl-C does, which reaches the terminal's whole group.
+    os.killpg(program.process.pid, signal.SIGINT)
     assert program.end() == -signal.SIGINT
+    assert (len(program.saying("Received SIGINT")), len(program.saying("Stopping"))) == (1, 2)
 
 
 def test_a_service_manager_that_signals_every_process_forces_nothing(site: Site, start: Start) -> None:
