@@ -13,8 +13,7 @@ def require_rights(connection: Connection, schema: str) -> None:
     try:
         with translated(schema):
             connection.execute(query("exercise_rights", schema))
-    except PermissionDeniedError:
-        raise
-    except DatabaseError:
-        # It may be right again by the time of the first claim, which says so if it is not.
-        connection.rollback()
+    except DatabaseError as error:
+        # Anything else may be right again by the time of the first claim, which says so if it is not.
+        if isinstance(error, PermissionDeniedError):
+            raise
