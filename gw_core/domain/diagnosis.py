@@ -18,6 +18,8 @@ LARGEST_SKEW: Final = timedelta(seconds=2)
 LONGEST_TRANSACTION: Final = timedelta(minutes=10)
 LONGEST_BACKLOG: Final = timedelta(minutes=15)
 DEAD_ROWS: Final = 100_000
+LATE_VACUUM: Final = 300_000
+"""Dead rows that autovacuum may wait for; a claim takes the server thrice as long at that many."""
 FULLEST_SEQUENCE: Final = 0.8
 NEEDED_INDEXES: Final = {
     "jobs_main_index": "_private_jobs (priority, run_at) include (id, task_id, job_queue_id) where is_available = true",
@@ -67,6 +69,8 @@ class TableCare:
     dead_rows: int
     last_vacuum: timedelta | None
     autovacuum: bool
+    vacuum_after: int = 0
+    """How many rows are dead when autovacuum comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,8 +288,16 @@ def _vacuum(facts: Facts) -> Iterator[Finding]:
                 f"{table.name} has {table.dead_rows} dead rows beside {table.live_rows} live ones, {ago}",
                 f"vacuum analyze {_identifier(facts.schema)}.{table.name}",
             )
+        elif table.autovacuum and table.vacuum_after > LATE_VACUUM:
+            yield Finding(
+                "vacuum",
+                Verdict.NOTE,
+                f"autovacuum comes to {table.name} when {table.vacuum_after} rows are dead; claims step over them",
+                f"alter table {_identifier(facts.schema)}.{table.name} set (autovacuum_vacuum_scale_factor = 0.01)",
+            )
     healthy = facts.autovacuum and all(
-        table.autovacuum and table.dead_rows <= max(DEAD_ROWS, table.live_rows) for table in facts.tables
+        table.autovacuum and table.dead_rows <= max(DEAD_ROWS, table.live_rows) and table.vacuum_after <= LATE_VACUUM
+        for table in facts.tables
     )
     if healthy:
         yield Finding("vacuum", Verdict.OK, "dead rows are cleared away")

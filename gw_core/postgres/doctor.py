@@ -177,8 +177,9 @@ class Doctor:
                 dead_rows=dead,
                 last_vacuum=None if seconds is None else timedelta(seconds=seconds),
                 autovacuum=autovacuum,
+                vacuum_after=int(vacuum_after),
             )
-            for name, live, dead, seconds, autovacuum in self._ask(connection, "examine_tables")
+            for name, live, dead, seconds, autovacuum, vacuum_after in self._ask(connection, "examine_tables")
         ]
         return replace(facts, tables=tables)
 

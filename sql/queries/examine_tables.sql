@@ -1,12 +1,19 @@
--- How much of the tables is dead, and whether anybody sweeps it up.
+-- How much of the tables is dead, whether anybody sweeps it up, and how much must be dead for that.
 select tables.relname::text,
        coalesce(statistics.n_live_tup, 0),
        coalesce(statistics.n_dead_tup, 0),
        date_part('epoch', now() - greatest(statistics.last_autovacuum, statistics.last_vacuum)),
-       not coalesce(tables.reloptions, '{}') && array['autovacuum_enabled=false', 'autovacuum_enabled=off']
+       not coalesce(tables.reloptions, '{}') && array['autovacuum_enabled=false', 'autovacuum_enabled=off'],
+       coalesce(own.threshold, current_setting('autovacuum_vacuum_threshold')::float)
+       + coalesce(own.scale_factor, current_setting('autovacuum_vacuum_scale_factor')::float) * greatest(tables.reltuples, 0)
   from pg_class as tables
   join pg_namespace as namespace on namespace.oid = tables.relnamespace
   left join pg_stat_all_tables as statistics on statistics.relid = tables.oid
+ cross join lateral (
+         select max(option_value) filter (where option_name = 'autovacuum_vacuum_threshold')::float as threshold,
+                max(option_value) filter (where option_name = 'autovacuum_vacuum_scale_factor')::float as scale_factor
+           from pg_options_to_table(tables.reloptions)
+       ) as own
  where namespace.nspname = %(schema)s::text
    and tables.relkind = 'r'
    and tables.relname in ('_private_jobs', '_private_job_queues')

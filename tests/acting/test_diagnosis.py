@@ -120,6 +120,7 @@ def test_what_is_wrong_is_said_with_what_mends_it(check: str, facts: dict[str, A
         pytest.param("pooler", {"through_pooler": True}, "prepared statements may fail", id="a pooler"),
         pytest.param("schema", {"schema_behind": True, "schema_problem": "behind"}, "behind", id="an older schema"),
         pytest.param("upstream", {"schema_warnings": ["newer"]}, "newer", id="a newer schema"),
+        pytest.param("vacuum", {"tables": [table(vacuum_after=2_000_050)]}, "2000050 rows are dead", id="late vacuum"),
         pytest.param("workers", {"has_heartbeats": False}, "no table for heartbeats", id="no heartbeats"),
         pytest.param("workers", {"silent_workers": list("abcd")}, "a, b, c and 1 more", id="workers that went"),
         pytest.param("locks", {"unseen": [("locks", "it took too long")]}, "it took too long", id="not looked at"),

@@ -144,3 +144,20 @@ def test_a_queue_that_does_not_answer_says_why_by_its_code(
     ended = gw("health", "-c", where.format(**values))
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (code, "", 1)
+
+
+# -- vacuum --------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_is_vacuumed_late_is_noted_until_its_own_setting_says_otherwise(gw: Program, queue: Queue) -> None:
+    def vacuum_notes() -> list[str]:
+        found = gw("doctor", "--json").json
+        return [each["verdict"] for each in found if each["check"] == "vacuum"]
+
+    assert vacuum_notes() == ["ok"]
+
+    queue.rows(f"alter table {JOBS} set (autovacuum_vacuum_threshold = 400000)")
+    assert vacuum_notes() == ["note"]
+
+    queue.rows(f"alter table {JOBS} set (autovacuum_vacuum_threshold = 50)")
+    assert vacuum_notes() == ["ok"]
