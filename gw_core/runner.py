@@ -164,6 +164,7 @@ class Runner:
         self._end_lock = threading.Lock()  # guards _end: the first reason counts
         self._end: _End | None = None
         self._has_heard_signal = False
+        self._is_forced = False
 
     @property
     def pool_id(self) -> str | None:
@@ -198,6 +199,7 @@ class Runner:
 
     def force(self) -> None:
         """End the grace period of a stop now: what still runs is given back."""
+        self._is_forced = True  # before the pool is looked for, which is made before this is looked at
         if self._pool is not None:
             self._pool.force()
 
@@ -247,6 +249,8 @@ class Runner:
             on_breaking_migration=self._on_breaking_migration,
             on_crash=self._on_crash,
         )
+        if self._is_forced:
+            pool.force()
         self._services = [self._lock_renewal(pool)]
         self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:

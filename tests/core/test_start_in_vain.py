@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from core_support import Ledger, Site, a_registry, ms
+from core_support import Ledger, Site, a_registry, in_time, ms
 from support import wait_until
 
 from gw_core import InvalidSettingError, Runner, SchemaMissingError
@@ -68,3 +68,17 @@ def test_a_function_that_fails_now_and_then_ends_no_run(site: Site) -> None:
 def test_a_text_in_place_of_forbidden_flags_is_refused() -> None:
     with pytest.raises(InvalidSettingError, match=r"write \['slow'\]"):
         Runner("postgres://nowhere", tasks=a_registry({"work": Ledger()}), forbidden_flags="slow")
+
+
+# -- a stop before the start ---------------------------------------------------------------------------------------
+
+
+def test_a_stop_forced_before_the_start_gives_back_at_once(site: Site) -> None:
+    site.fill(1)
+    runner, _, _ = site.runner({"work": site.gate()}, grace_period=ms(60_000))
+    runner.stop("too early")
+    runner.force()
+    runner.start()
+
+    assert in_time(runner.wait, deadline=10).reason == "too early"
+    assert site.held() == []
