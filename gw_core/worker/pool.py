@@ -157,7 +157,9 @@ class Pool:
     @property
     def vitals(self) -> Vitals:
         """What the pool does now."""
-        looked_at, running = self._claimer.looked_at, len(self._running())
+        looked_at = self._claimer.looked_at
+        # A thread whose run was ended early is still busy with it.
+        running = sum(1 for worker in self._workers if worker.context is not None or worker.is_overrun)
         return Vitals(
             threads=self._settings.concurrency,
             running=running,
