@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gw_tui import figures
 
 if TYPE_CHECKING:
-    from gw_core import CrontabItem, Finding, Glance, KnownCrontab, QueueStatistics
+    from gw_core import Count, CrontabItem, Finding, Glance, KnownCrontab, QueueStatistics
 
 LONG_WAIT: Final = timedelta(minutes=5)
 LONG_ALONE: Final = timedelta(seconds=30)
@@ -62,8 +62,6 @@ class Known:
     findings: Sequence[Finding] = ()
     ages: Sequence[float | None] = field(default=())
     """How old the backlog was, second by second."""
-    done: float | None = None
-    """How many jobs a second are done."""
     hears: bool = True
 
 
@@ -129,7 +127,7 @@ def _backlog(known: Known) -> Iterator[Worry]:
     if _diverges(known.ages):
         yield Worry(
             grade=Grade.BAD,
-            what=f"backlog grows older{task}{_drain(known)}",
+            what=f"backlog grows older{task}",
             age=age,
             place="jobs",
             filter="state:ready",
@@ -137,7 +135,7 @@ def _backlog(known: Known) -> Iterator[Worry]:
     else:
         yield Worry(
             grade=Grade.DOUBTFUL,
-            what=f"oldest ready job{task}{_drain(known)}",
+            what=f"oldest ready job{task}",
             age=age,
             place="jobs",
             filter="state:ready",
@@ -150,12 +148,9 @@ def _diverges(ages: Sequence[float | None]) -> bool:
     return len(lately) >= GROWING_FOR - 5 and lately[0] > 0 and all(b >= a for a, b in pairwise(lately))
 
 
-def _drain(known: Known) -> str:
-    """Return how long what is ready will take at the present rate, by Little's law."""
-    ready = known.glance.ready
-    if not known.done or ready.quality.value != "exact":
-        return ""
-    return f", ~{figures.span(timedelta(seconds=ready.value / known.done))} to drain"
+def drain_time(ready: Count, done: float | None) -> timedelta | None:
+    """Return how long what is ready will take at the present rate, by Little's law; None where nobody can know."""
+    return None if not done or ready.quality.value == "at least" else timedelta(seconds=ready.value / done)
 
 
 def _tasks(known: Known) -> Iterator[Worry]:

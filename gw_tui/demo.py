@@ -65,12 +65,15 @@ WAITING: Final = (JobState.READY, JobState.SCHEDULED, JobState.BACKOFF)
 ADVISORY: Final = "gw sweep"
 
 TASKS: Final = ("send_email", "resize_image", "sync_customer", "charge_card", "reports/weekly", "webhook")
-ERRORS: Final = (
-    "ConnectionError: [mx{n}.example.net] refused\n  at send (mailer.py:41)\n  at run (send_email.py:12)",
-    "TimeoutError: no answer from api.example.com within 30 s\n  at call (http.py:88)",
-    "CardDeclined: insufficient funds (order {n})\n  at charge (payments.py:203)",
-    "ValueError: customer {n} has no address\n  at sync (crm.py:57)",
-)
+ERRORS: Final = {
+    "send_email": "ConnectionError: [mx{n}.example.net] refused\n  at send (mailer.py:41)\n  at run (send_email.py:12)",
+    "resize_image": "OSError: image file is truncated ({n} bytes not read)\n  at load (resize_image.py:31)",
+    "sync_customer": "ValueError: customer {n} has no address\n  at sync (crm.py:57)",
+    "charge_card": "PaymentError: insufficient funds (order {n})\n  at charge (payments.py:203)",
+    "reports/weekly": "MemoryError: report {n} is too large\n  at render (reports/weekly.py:77)",
+    "webhook": "TimeoutError: no answer from api.example.com within 30 s\n  at call (webhook.py:88)",
+}
+ATTEMPTS: Final = 5
 CRONTAB: Final = (
     ("*/5 * * * *", "sync_customer", "sync_customer", timedelta()),
     ("0 8 * * 1", "reports/weekly", "weekly_report", timedelta(hours=12)),
@@ -187,7 +190,7 @@ class DemoQueue:
         given = {
             "payload": "{}",
             "attempts": 0,
-            "max_attempts": 25,
+            "max_attempts": ATTEMPTS,
             "priority": 0,
             "run_at_epoch": now,
             "created_at_epoch": now,
@@ -231,7 +234,7 @@ class DemoQueue:
 
     def _fail(self, job: Job, chance: Random) -> Job:
         again = self.now + retry_delay(max(1, job.attempts))
-        error = chance.choice(ERRORS).format(n=chance.randint(1, 9))
+        error = ERRORS[job.task_identifier].format(n=chance.randint(1, 9))
         return self.change(job, locked_by=None, locked_at_epoch=None, run_at_epoch=again.timestamp(), last_error=error)
 
     # -- how it begins ---------------------------------------------------------------------------------------------
@@ -241,15 +244,15 @@ class DemoQueue:
             job = self._add(chance, self.now, later=number % 3 == 0)
             since = self.now - timedelta(seconds=chance.randint(1, 2_400))
             job = self.change(
-                job, created_at_epoch=(since - 9 * SECOND).timestamp(), updated_at_epoch=since.timestamp()
+                job, created_at_epoch=(since - 600 * SECOND).timestamp(), updated_at_epoch=since.timestamp()
             )
             if number % 3:
                 job = self.change(job, run_at_epoch=since.timestamp())
             if number % 13 == 0:
-                tries = 25 if number % 26 == 0 else chance.randint(1, 6)
+                tries = ATTEMPTS if number % 26 == 0 else chance.randint(1, ATTEMPTS - 1)
                 job = self._fail(self.change(job, attempts=tries), chance)
-                if tries == 25:
-                    self.change(job, run_at_epoch=(since + 60 * SECOND).timestamp())
+                if tries == ATTEMPTS:
+                    self.change(job, run_at_epoch=(since + retry_delay(tries)).timestamp())
         self._dead_worker()
         for worker in self.alive:
             self._claim(worker, 4)

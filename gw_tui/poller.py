@@ -168,7 +168,7 @@ class Reader:
 
     def _look(self) -> bool:
         """Take a glance; False when nothing can be asked."""
-        began, period = self._clock(), self._every(None)
+        period = self._every(None)
         try:
             glance = self._source.glance()
         except Exception as error:  # noqa: BLE001 - a thread has nobody above it, and the console lives on
@@ -176,7 +176,7 @@ class Reader:
         now = self._clock()
         self._failures = 0
         # To connect, and to be held up by others' locks, takes time without giving the server any work.
-        took = min(now - began, glance.took.total_seconds())
+        took = glance.took.total_seconds()
         self._glancing.done(now, began=now - took, every=period, longest=HELD_UP if glance.unseen else UNTIL_WOKEN)
         self._post(Heard(glance, took))
         return True

@@ -13,7 +13,7 @@ from textual.containers import Container, Horizontal
 from gw_core import Count, JobState
 from gw_tui import figures, glyphs
 from gw_tui.acts import CountExactly
-from gw_tui.attention import Grade, Known, Worry, worries
+from gw_tui.attention import Grade, Known, Worry, drain_time, worries
 from gw_tui.connection_state import Phase, Trouble
 from gw_tui.rings import REACHES
 from gw_tui.screens.base import ConsoleScreen
@@ -136,10 +136,8 @@ class OverviewScreen(ConsoleScreen):
         self._draw_worries(glance)
 
     def _draw_tiles(self, glance: Glance) -> None:
-        age = glance.backlog_age
-        self._tile(
-            "ready", self._count(JobState.READY, glance), "none waits" if age is None else f"oldest {figures.span(age)}"
-        )
+        ready = self._count(JobState.READY, glance)
+        self._tile("ready", ready, self._about_ready(glance, ready))
         stale = sum(worker.is_stale for worker in glance.workers)
         alive = figures.counted(len(glance.workers) - stale, "worker")
         alive = f"{len(glance.workers) - stale} alive · {stale} stale" if stale else alive
@@ -156,6 +154,14 @@ class OverviewScreen(ConsoleScreen):
         )
         total = "" if glance.total is None else f"of {figures.count(glance.total)} jobs"
         self._tile("failed", glance.failed or self._count(JobState.FAILED, glance), total)
+
+    def _about_ready(self, glance: Glance, ready: Count | None) -> str:
+        if (age := glance.backlog_age) is None:
+            return "none waits"
+        second = glance.at.timestamp()
+        done = next((value for value in reversed(self.console.rings.done.values(REACHES[0], second)) if value), None)
+        left = None if ready is None else drain_time(ready, done)
+        return f"oldest {figures.span(age)}" + ("" if left is None else f", ~{figures.span(left)} left")
 
     def _tile(self, name: str, count: Count | None, about: str) -> None:
         self.query_one(f"#{name}", Tile).show(_shown(count), about)
@@ -185,7 +191,6 @@ class OverviewScreen(ConsoleScreen):
             items=None if sample is None else sample.crontabs.items,
             findings=() if sample is None else sample.findings,
             ages=rings.age.values(REACHES[0], second),
-            done=next((value for value in reversed(rings.done.values(REACHES[0], second)) if value is not None), None),
             hears=self.console.hears,
         )
         self._worries = {f"{worry.place}/{worry.what}": worry for worry in worries(known)}

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gw_core import Count, Finding, Glance, HeldQueue, JobState, Quality, Verdict, crontab_item
-from gw_tui.attention import GROWING_FOR, Grade, Known, Worry, worries
+from gw_tui.attention import GROWING_FOR, Grade, Known, Worry, drain_time, worries
 from gw_tui.demo import START, DemoSource, FixedClock
 from gw_tui.source import Crontabs
 
@@ -25,7 +25,7 @@ def quiet_glance() -> Glance:
 
 
 def with_backlog(glance: Glance, age: timedelta) -> Glance:
-    head = replace(glance.heads[0], oldest_due_at=glance.at - age, ready=Count(60))
+    head = replace(glance.heads[0], oldest_due_at=glance.at - age, oldest_task="mail", ready=Count(60))
     return replace(glance, heads=[head, *glance.heads[1:]])
 
 
@@ -56,11 +56,27 @@ def test_a_queue_held_for_long_is_named() -> None:
     assert (worry.what, worry.place, worry.filter) == ("queue imports held by w1", "queues", "imports")
 
 
-def test_a_long_wait_says_how_long_the_rest_takes() -> None:
-    (worry,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)), done=2.0)
+def test_a_long_wait_is_told() -> None:
+    (worry,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)))
 
     assert (worry.grade, worry.place, worry.filter) == (Grade.DOUBTFUL, "jobs", "state:ready")
-    assert worry.what == "oldest ready job (resize_image), ~30s to drain"
+    assert worry.what == "oldest ready job (mail)"
+
+
+@pytest.mark.parametrize(
+    ("ready", "done", "expected"),
+    [
+        pytest.param(Count(60), 2.0, timedelta(seconds=30), id="exact"),
+        pytest.param(Count(60, Quality.ESTIMATE), 2.0, timedelta(seconds=30), id="estimate"),
+        pytest.param(Count(60, Quality.AT_LEAST), 2.0, None, id="a bound says nothing"),
+        pytest.param(Count(60), 0.0, None, id="nothing is done"),
+        pytest.param(Count(60), None, None, id="not known"),
+    ],
+)
+def test_what_is_ready_takes_as_long_as_the_rate_says(
+    ready: Count, done: float | None, expected: timedelta | None
+) -> None:
+    assert drain_time(ready, done) == expected
 
 
 def test_a_short_wait_is_nothing() -> None:
@@ -71,7 +87,7 @@ def test_a_backlog_that_only_grows_older_is_bad() -> None:
     glance = with_backlog(quiet_glance(), timedelta(minutes=6))
     growing = [float(second + 300) for second in range(GROWING_FOR)]
 
-    assert found(glance, ages=growing)[0].what == "backlog grows older (resize_image)"
+    assert found(glance, ages=growing)[0].what == "backlog grows older (mail)"
     assert found(glance, ages=[*growing[:-1], 10.0])[0].grade is Grade.DOUBTFUL
     assert found(glance, ages=[None] * 30 + growing[:30])[0].grade is Grade.DOUBTFUL
 
@@ -80,7 +96,7 @@ def test_waiting_jobs_without_workers_are_bad() -> None:
     (worry,) = found(replace(with_backlog(quiet_glance(), timedelta(seconds=31)), workers=()))
 
     assert found(replace(with_backlog(quiet_glance(), timedelta(seconds=29)), workers=())) == []
-    assert (worry.grade, worry.what) == (Grade.BAD, "jobs wait and nobody works (resize_image)")
+    assert (worry.grade, worry.what) == (Grade.BAD, "jobs wait and nobody works (mail)")
 
 
 @pytest.mark.parametrize(("failed", "total", "is_worry"), [(10, 40, True), (9, 10, False), (10, 51, False)])

@@ -238,6 +238,7 @@ def test_a_wider_screen_shows_more_columns(size: tuple[int, int], titles: list[s
 def test_a_job_whose_worker_is_dead_and_one_whose_queue_is_held_say_so() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
+        await look_for(console, "state:running")
         await console.shows("● running !")
         await look_for(console, "queue:imports state:ready")
         await console.shows("▶ ready q")
