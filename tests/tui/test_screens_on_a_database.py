@@ -1,0 +1,142 @@
+"""Every screen on a real queue: what the database says arrives on the screen, and odd names find their way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+from screens_support import Console
+
+from gw_core import Client, JobSpec, crontab_item
+from gw_tui.app import ConsoleApp
+from gw_tui.options import Options
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.source import ClientSource, Place
+
+pytestmark = pytest.mark.once
+
+ODD = 'a "queue": 100%\\ [red]\x1b[31m'
+DEAD = "dead worker:1"
+
+
+@pytest.fixture
+def url(database_url: str) -> Iterator[str]:
+    """A queue with a bit of everything."""
+    specs = [
+        JobSpec(task=f"task_{n % 3}", payload={"n": n, "user": {"id": n % 4}}, priority=n // 3 % 3) for n in range(250)
+    ]
+    with Client(database_url) as client:
+        client.add_many(
+            [*specs, JobSpec(task="odd", queue_name=ODD, payload=[1, 2]), JobSpec(task="odd", queue_name=ODD)]
+        )
+    with psycopg.connect(database_url, autocommit=True) as hands:
+        hands.execute("set search_path to graphile_worker")
+        hands.execute(
+            "update _private_jobs set attempts = max_attempts, last_error = 'refused: token=abc', "
+            "run_at = now() - id * interval '1 minute' where id % 10 = 0"
+        )
+        hands.execute(
+            "update _private_jobs set attempts = 3, last_error = 'slow', run_at = now() + interval '1 hour' "
+            "where id % 10 = 1"
+        )
+        hands.execute(
+            "update _private_jobs set locked_at = now() - interval '5 hours', locked_by = %s where id %% 50 = 2",
+            (DEAD,),
+        )
+        hands.execute("update _private_job_queues set locked_at = now() - interval '1 hour', locked_by = %s", (DEAD,))
+        hands.execute("insert into _private_known_crontabs values ('hourly', now() - interval '1 day', null)")
+    return database_url
+
+
+def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str = "jobs", **options: str) -> None:
+    async def inside() -> None:
+        items = [crontab_item("0 * * * *", "task_1", id="hourly", fill=timedelta(hours=2))]
+        source = ClientSource(Place(conninfo=url, schema="graphile_worker", crontab=lambda: items))
+        app = ConsoleApp(source, Options(period=0.2, screen=screen, **options))
+        async with app.run_test(size=(120, 34), notifications=True) as pilot:
+            await scenario(Console(app, pilot, source))
+
+    asyncio.run(inside())
+
+
+async def look_for(console: Console, text: str) -> list[int]:
+    """Type a filter, and return what it finds on its first page."""
+    await console.press("slash", "ctrl+u")
+    await console.type(text)
+    await console.press("enter")
+    screen = console.screen(JobsScreen)
+    await console.until(lambda: screen._search.asks and not screen._search.is_searching)
+    await console.until(lambda: len(console.table("#jobs").keys) == len(screen._search.jobs))
+    return [each.job.id for each in screen._search.jobs]
+
+
+def ids(url: str, condition: str) -> list[int]:
+    with psycopg.connect(url) as hands:
+        return [row[0] for row in hands.execute(f"select id from graphile_worker._private_jobs where {condition}")]
+
+
+FILTERS = {
+    "state:failed": "attempts >= max_attempts and locked_at is null",
+    "state:backoff": "attempts = 3 and locked_at is null",
+    "state:running lock:>4h": "locked_at is not null",
+    "payload.user.id:2 state:failed,backoff": "payload #>> '{user,id}' = '2' and attempts > 0 and locked_at is null",
+    "prio:2 -task:task_2 attempts:>=3": "priority = 2 and attempts >= 3 and task_id <> "
+    "(select id from graphile_worker._private_tasks where identifier = 'task_2')",
+    "run:>30m run:<2h": "run_at > now() + interval '30 minutes'",
+    "error:TOKEN": "last_error like '%token%'",
+    "id:10,20 state:failed": "id in (10, 20)",
+    "payload:nothing": "false",
+}
+
+
+def test_every_kind_of_term_finds_what_the_database_holds(url: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#jobs").keys)
+        for text, condition in FILTERS.items():
+            expected = ids(url, condition)
+            assert len(expected) < 100
+            assert sorted(await look_for(console, text)) == sorted(expected), text
+
+    play(url, scenario)
+
+
+def test_the_latest_failure_comes_first_and_pages_are_turned(url: str) -> None:
+    async def scenario(console: Console) -> None:
+        found = await look_for(console, "state:failed")
+        assert found == sorted(found)
+        await console.shows("latest failure first")
+        await look_for(console, "-state:failed")
+        first = console.table("#jobs").keys
+        await console.press("n")
+        await console.until(lambda: console.table("#jobs").keys and not set(console.table("#jobs").keys) & set(first))
+        await console.press("p")
+        await console.until(lambda: console.table("#jobs").keys == first)
+
+    play(url, scenario)
+
+
+def test_every_screen_shows_what_the_database_says(url: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#queues").keys == (ODD,))
+        await console.press("enter")
+        screen = await console.reach(JobsScreen)
+        assert screen._search.wanted.job_filter.queue == ODD
+        await console.until(lambda: len(console.table("#jobs").keys) == 2)
+        await console.press("enter")
+        await console.reach(JobScreen)
+        await console.shows("batch of 2 items")
+        await console.press("escape", "4")
+        await console.until(lambda: DEAD in console.table("#workers").keys)
+        await console.until(lambda: len(console.table("#held").keys) == 6)
+        await console.press("5")
+        await console.shows("! missed")
+        await console.shows("every hour")
+        await console.press("6")
+        await console.shows("gw unlock")
+        assert "takes no writes" not in console.text
+
+    play(url, scenario, screen="queues")
