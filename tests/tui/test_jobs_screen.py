@@ -240,6 +240,8 @@ def test_a_job_whose_worker_is_dead_and_one_whose_queue_is_held_say_so() -> None
         await ready(console)
         await look_for(console, "state:running")
         await console.shows("● running !")
+        await console.press("escape")
+        await console.shows("/ all jobs")
         await look_for(console, "queue:imports state:ready")
         await console.shows("▶ ready q")
 
