@@ -28,6 +28,7 @@ from .guard import Guard
 from .invariants import Evidence, Findings, Row, judge
 from .ledger import read_ledger, read_ticks
 from .node import free_what_node_held, node_command
+from .patroni import PatroniCluster, missing
 from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
 from .producers import Added, Producers
 from .roads import OUTSIDE, Namespace, Road, can_make_namespaces
@@ -66,6 +67,7 @@ class Options:
     with_standby: bool = True
     with_namespace: bool = True
     with_node: bool = False
+    with_patroni: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     log_level: str = "info"
     keep: bool = False
@@ -106,6 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; 0 when every promise was kept, 1 when one was broken, 2 when nothing was proved."""
     given = _parser().parse_args(arguments)
     options = _options(given)
+    if options.with_patroni and (absent := missing()) is not None:
+        print(absent, file=sys.stderr)
+        return 2
     say: Callable[[str], None] = lambda words: print(words, file=sys.stderr, flush=True)  # noqa: E731
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(2))
@@ -154,10 +159,10 @@ class _Scene:
     def play(self) -> Verdict:
         options = self._options
         with ExitStack() as stack:
-            self._has_namespace = options.with_namespace and can_make_namespaces()
+            self._has_namespace = options.with_namespace and not options.with_patroni and can_make_namespaces()
             addresses = ("127.0.0.1", OUTSIDE) if self._has_namespace else ("127.0.0.1",)
             namespace = self._namespace(stack) if self._has_namespace else None
-            self._cluster = Cluster(self._folder, self._guard, with_standby=options.with_standby, addresses=addresses)
+            self._cluster = self._build_cluster(addresses)
             stack.callback(self._cluster.close)
             self._cluster.create()
             self._prepare_database()
@@ -189,6 +194,11 @@ class _Scene:
         namespace = Namespace(name)
         stack.callback(namespace.close)
         return namespace
+
+    def _build_cluster(self, addresses: tuple[str, ...]) -> Cluster:
+        if self._options.with_patroni:
+            return PatroniCluster(self._folder, self._guard)
+        return Cluster(self._folder, self._guard, with_standby=self._options.with_standby, addresses=addresses)
 
     def _prepare_database(self) -> None:
         with Client(self._cluster.conninfo(), max_connections=1) as client:
@@ -479,6 +489,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-standby", action="store_true", help="one server alone, so no failover")
     parser.add_argument("--no-namespace", action="store_true", help="cut the network by a proxy only, also as root")
     parser.add_argument("--node", action="store_true", help="npm's graphile-worker beside ours")
+    parser.add_argument("--patroni", action="store_true", help="Patroni and etcd decide which server leads")
     for what, often in {**WORKER_FAULTS, **SERVER_FAULTS}.items():
         parser.add_argument(f"--{what}", type=int, metavar="N", help=f"how often (usually {often} a minute)")
     parser.add_argument("--log-level", default="info", help="of the workers (%(default)s)")
@@ -500,6 +511,7 @@ def _options(given: argparse.Namespace) -> Options:
         with_standby=not given.no_standby,
         with_namespace=not given.no_namespace,
         with_node=given.node,
+        with_patroni=given.patroni,
         counts={what: count for what, count in counts.items() if count is not None},
         log_level=given.log_level,
         keep=given.keep,

@@ -70,8 +70,8 @@ class Server:
         return self._binaries.major
 
     @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+    def programs(self) -> Path:
+        return self._binaries.folder
 
     def conninfo(self, database: str = "postgres") -> str:
         return f"host=127.0.0.1 port={self.port} user=postgres dbname={database} connect_timeout=5"
