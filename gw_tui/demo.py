@@ -441,6 +441,8 @@ class DemoSource:
         """Return a page of jobs."""
         with self._queue() as queue:
             found = [each for each in queue.states() if wanted.matches(each.job, each.state)]
+            if after is not None and after.order == "newest":
+                return _newest(found, int(after.place[0]), limit)
             by_turn = wanted.state in WAITING
             key: Callable[[FoundJob], tuple[float, ...]] = (
                 (lambda each: _turn(each.job)) if by_turn else (lambda each: (each.job.id,))
@@ -742,6 +744,14 @@ def _mark(job: Job, *, by_turn: bool) -> PageMark:
     if not by_turn:
         return PageMark.after_id(job.id)
     return PageMark("turn", (str(job.priority), repr(job.run_at_epoch), f"({job.id},0)"))
+
+
+def _newest(found: Sequence[FoundJob], before: int, limit: int) -> JobPage:
+    """Return a page of the newest jobs before an id."""
+    rest = sorted((each for each in found if each.job.id < before), key=lambda each: -each.job.id)
+    jobs = tuple(FoundJob(_bare(each.job), each.state) for each in rest[:limit])
+    mark = None if len(rest) <= limit else PageMark.newest(jobs[-1].job.id)
+    return JobPage(jobs=jobs, after=mark, looked_at=len(found), full=len(rest) >= limit, order="newest")
 
 
 def _place(mark: PageMark) -> tuple[float, ...]:

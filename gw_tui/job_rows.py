@@ -108,14 +108,17 @@ def is_stuck(job: Job, now: datetime, around: Around) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order in which to show the jobs of one page; the first is the one they were found in."""
+    """An order in which to show jobs; one with a `key` is of the page alone."""
 
     words: str
     key: Callable[[FoundJob], Any] | None = None
+    is_newest: bool = False
+    """Whether all jobs are looked through from the newest one on."""
 
 
 ORDERS: Final = (
     Order("as found"),
+    Order("newest first", is_newest=True),
     Order("page by id ↓", lambda found: -found.job.id),
     Order("page by run at ↑", lambda found: (found.job.run_at_epoch, found.job.id)),
     Order("page by attempts ↓", lambda found: (-found.job.attempts, found.job.id)),

@@ -17,6 +17,8 @@ from gw_core.domain.job_state import JobState
 FEWEST_HITS: Final = 30
 """An estimate from fewer hits in a sample is called rough."""
 
+LAST_ID: Final = 2**63 - 1
+
 _PRIORITY: Final = r"-?[0-9]{1,5}"
 _MOMENT: Final = r"-?infinity|[0-9]{4,6}-[0-9]{2}-[0-9]{2}_[0-9:.]{8,15}(?:_BC)?"
 _PLACES: Final = {
@@ -61,7 +63,7 @@ class PageMark:
     """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
 
     `order` is `id`, or `turn` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
-    or `failed` for jobs that failed for good, the latest failure first.
+    or `failed` for jobs that failed for good, the latest failure first, or `newest` for any jobs, the newest first.
     """
 
     order: str
@@ -73,10 +75,17 @@ class PageMark:
         return cls("id", (str(job_id),))
 
     @classmethod
+    def newest(cls, before: int = LAST_ID) -> Self:
+        """Return the mark to begin after for the newest jobs first, or those before an id."""
+        return cls("newest", (str(before),))
+
+    @classmethod
     def of(cls, text: str) -> Self:
         """Read a mark back; raises `InvalidInputError` for a text that is none."""
         if re.fullmatch("[0-9]{1,19}", text) and int(text) < 2**63:
             return cls.after_id(int(text))
+        if re.fullmatch("newest/[0-9]{1,19}", text) and int(text[7:]) <= LAST_ID:
+            return cls.newest(int(text[7:]))
         for order, pattern in _PLACES.items():
             if match := pattern.fullmatch(text):
                 *priority, moment, place = match.groups()
@@ -86,6 +95,8 @@ class PageMark:
     def __str__(self) -> str:
         if self.order == "id":
             return self.place[0]
+        if self.order == "newest":
+            return f"newest/{self.place[0]}"
         *priority, moment, place = self.place
         return "/".join((self.order, *priority, moment.replace(" ", "_"), place.strip("()")))
 

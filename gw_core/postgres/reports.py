@@ -149,8 +149,9 @@ class Reports:
         """Return the jobs that match, up to `limit`, and where to go on; payloads only when asked for.
 
         Jobs come in order of their ids, or, when the filter names a waiting state, in the order in which they will run.
-        Failed ones come with the latest failure first, where our own index of them is installed. No index leads to most
-        other conditions: the search ends after `patience` and says how far it came.
+        Failed ones come with the latest failure first, where our own index of them is installed. Any jobs come with the
+        newest first when the list begins `after` the mark `PageMark.newest()`. No index leads to most other conditions:
+        the search ends after `patience` and says how far it came.
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
@@ -187,7 +188,7 @@ class Reports:
     def _held(self, wanted: JobFilter, names: _Names, mark: PageMark, limit: int) -> tuple[list[int], JobPage] | None:
         """Find jobs among those that workers hold; None where others are meant, or too many are held to look at all."""
         is_meant = wanted.state is JobState.RUNNING or (wanted.state is None and wanted.worker is not None)
-        if not (is_meant and names.has_locked_index):
+        if not (is_meant and names.has_locked_index) or mark.order == "newest":
             return None
         values = {**_searched(wanted, names), "after_id": int(_of_order(mark, "id").place[0])}
         rows = self._rows("report_page_of_locked", {**values, "most": MOST_HELD + 1, "limit": limit})
@@ -227,6 +228,8 @@ class Reports:
         values = {**_searched(wanted, names), "reach": reach, "limit": limit}
         if mark.order == "id":
             return self._stretch_by_id(values, mark)
+        if mark.order == "newest":
+            return self._stretch_of_newest(values, mark)
         if mark.order == "failed":
             return self._stretch_of_failed(values, mark, names)
         if wanted.state not in WAITING or (mark.order == "queue") > (names.queue_id is not None):
@@ -255,6 +258,15 @@ class Reports:
             ids=ids,
             end=PageMark.after_id(end) if looked_at == values["reach"] else None,
             last=PageMark.after_id(ids[-1]) if ids else None,
+        )
+
+    def _stretch_of_newest(self, values: dict[str, Any], mark: PageMark) -> _Stretch:
+        ((looked_at, end, ids),) = self._rows("report_page_newest", {**values, "before_id": int(mark.place[0])})
+        return _Stretch(
+            looked_at=looked_at,
+            ids=ids,
+            end=PageMark.newest(end) if looked_at == values["reach"] else None,
+            last=PageMark.newest(ids[-1]) if ids else None,
         )
 
     def _stretch_by_turn(self, name: str, values: dict[str, Any], mark: PageMark) -> _Stretch:

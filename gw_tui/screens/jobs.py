@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import FoundJob, Glance, JobFilter, JobPage, JobState, NameKind
+from gw_core import FoundJob, Glance, JobFilter, JobPage, JobState, NameKind, PageMark
 from gw_tui import clean, figures
 from gw_tui.connection_state import Trouble
 from gw_tui.filter_language import EVERYTHING, Filter, FilterError, parse
@@ -44,6 +44,7 @@ FOUND_ORDERS: Final = {
     "turn": "in order of turn",
     "queue": "in order of turn",
     "failed": "latest failure first",
+    "newest": "newest first",
 }
 GATHERED_AT_ONCE: Final = 1_000
 
@@ -402,9 +403,19 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
 
     def action_order(self) -> None:
         """Show the page in the next order."""
-        self._order = (self._order + 1) % len(ORDERS)
-        self._draw()
-        self._table.release()
+        before, self._order = ORDERS[self._order], self._next_order()
+        if before.is_newest or ORDERS[self._order].is_newest:
+            self._turn_to(Pages((PageMark.newest(),)) if ORDERS[self._order].is_newest else Pages())
+        else:
+            self._draw()
+            self._table.release()
+
+    def _next_order(self) -> int:
+        """Return the next order that makes sense: states have orders of their own, and named jobs need none."""
+        asked = self._search.wanted.job_filter
+        can_be_newest = asked.state is None and asked.worker is None and not asked.names_jobs
+        following = (self._order + 1) % len(ORDERS)
+        return following + (ORDERS[following].is_newest and not can_be_newest)
 
     # -- marks -----------------------------------------------------------------------------------------------------
 

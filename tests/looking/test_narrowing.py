@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from looking_support import Queue
 
-from gw_core import InvalidInputError, JobFilter, JobState, Narrowing
+from gw_core import InvalidInputError, JobFilter, JobState, Narrowing, PageMark
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR = timedelta(hours=1)
@@ -71,6 +71,23 @@ def test_a_list_holds_what_the_condition_says_of_each_job(filled: Queue, narrowi
                 wanted = JobFilter(state=state, queue=queue, narrowing=narrowing)
                 expected = [each.job.id for each in every if wanted.matches(each.job, each.state)]
                 assert found(filled, wanted, limit=limit) == expected, (state, queue, limit)
+
+
+@pytest.mark.parametrize("narrowing", [None, Narrowing(payload_path=["user", "id"], payload_value="3")])
+@pytest.mark.parametrize("state", [None, JobState.FAILED, JobState.RUNNING])
+def test_the_newest_jobs_come_first_when_a_list_begins_with_them(
+    filled: Queue, narrowing: Narrowing | None, state: JobState | None
+) -> None:
+    wanted = JobFilter(state=state, narrowing=narrowing)
+    shown: list[int] = []
+    after = str(PageMark.newest())
+    while after != "None":
+        page = filled.reports.list_jobs(wanted, after=after, limit=7)
+        assert page.order == "newest"
+        shown += [each.job.id for each in page.jobs]
+        after = str(page.after)
+
+    assert shown == sorted(found(filled, wanted), reverse=True)
 
 
 def test_jobs_named_by_their_ids_are_narrowed_as_well(filled: Queue) -> None:

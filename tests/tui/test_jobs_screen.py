@@ -210,6 +210,21 @@ def test_an_order_of_the_page_says_that_it_is_one() -> None:
         assert console.table().keys == tuple(sorted(first, key=int, reverse=True))
         assert "page by id" in console.text
 
+    run(scenario, filter="state:failed")
+
+
+def test_the_newest_jobs_of_all_come_first_when_asked_for() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await ready(console)
+        newest = sorted(console.source.queue.jobs, reverse=True)
+        await console.press("s")
+        await console.until(lambda: console.table().keys == tuple(map(str, newest[:100])))
+        assert "newest first" in console.text
+        await console.press("n")
+        await console.until(lambda: console.table().keys == tuple(map(str, newest[100:200])))
+        await console.press("s")
+        await console.until(lambda: screen._search.asks and screen._pages.number == 1)
+
     run(scenario)
 
 
