@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -217,3 +220,28 @@ def test_a_worker_outlives_it_says_so_once_and_loses_nothing(own_site: Site, cod
 
     assert len(running.log.of("warning")) == 1
     assert own_site.held() == []
+
+
+def test_the_kernel_is_told_so_for_every_connection_of_a_worker(site: Site, hole: BlackHole) -> None:
+    gate = site.gate()
+    site.fill(2)
+    with site.running({"work": gate}, url=hole.url) as running:
+        running.heard.wait_for(PoolListening)
+        gate.wait_for(2)
+        gate.open()
+        running.heard.wait_for(JobCompleted, count=2)
+        runner, pool = running.runner, running.runner._pool
+        assert pool is not None
+        connections = [
+            pool._claimer._store and pool._claimer._store.connection,
+            pool._settler._connection,
+            runner._maintenance._connection,
+        ]
+        limits = [_user_timeout(each) for each in connections if each is not None]
+
+    assert limits == [10_000, 10_000, 10_000]
+
+
+def _user_timeout(connection: psycopg.Connection[Any]) -> int:
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        return end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
