@@ -49,6 +49,7 @@ def supervise(configuration: c.Configuration, *, once: bool) -> int:
         grace_period=configuration[c.GRACE_PERIOD],
         once=once,
         hopeless=HOPELESS,
+        passing=(ExitCode.UNAVAILABLE,),
         pass_on=lambda channel, lines: output.pass_on(lines) if channel == "stdout" else stream.pass_on(lines),
         logger=Logger(factory),
     )

@@ -10,6 +10,8 @@ from typing import Final
 
 FIRST_PAUSE: Final = timedelta(seconds=0.25)
 LONGEST_PAUSE: Final = timedelta(seconds=30)
+LONGEST_PAUSE_IN_PASSING: Final = timedelta(seconds=2)
+"""What waits for a database must be there soon after it is back."""
 
 SETTLED_AFTER: Final = timedelta(seconds=60)
 """A process that lived this long counts as sound: what ends it later is a new trouble."""
@@ -39,6 +41,10 @@ class Fleet:
     once: bool
     hopeless: Collection[int]
     """Exit codes after which starting again brings nothing: wrong settings, tasks that do not load."""
+    passing: Collection[int]
+    """Exit codes of trouble that passes: the database is away."""
+    is_proven: bool
+    """Whether any process was ever ready, so that they can run here."""
     vain_starts: int
     """How many ended in a row before they were ready, this one counted."""
     others_work: bool
@@ -71,6 +77,8 @@ def what_next(end: End, fleet: Fleet) -> StartAgain | LeaveOut | EndAll:
         return EndAll(f"it {told(end.code)}, and would end the same way again", code)
     if fleet.once:
         return LeaveOut()
+    if end.code in fleet.passing and fleet.is_proven:
+        return StartAgain(min(LONGEST_PAUSE_IN_PASSING, pause_after(end.quick_ends)))
     if not end.was_ready and not fleet.others_work and fleet.vain_starts >= MOST_VAIN_STARTS:
         return EndAll(f"{fleet.vain_starts} starts in a row were in vain; at last it {told(end.code)}", code or 1)
     if end.code == 0 and end.was_ready:

@@ -77,8 +77,8 @@ class Supervisor:
 
     The first process is started alone: when it cannot run, none can, and its error is said once. The others follow
     when it is ready. One that dies is started again, at once after an end in order, else with a growing pause. An exit
-    code among `hopeless`, or ends before any process was ready, end all. `pass_on` gets whole lines of what processes
-    write; it is called from several threads.
+    code among `hopeless`, or too many starts in vain, end all; those `passing` do not once any process was ready.
+    `pass_on` gets whole lines of what processes write; it is called from several threads.
 
     All state belongs to the thread that calls `run`; others put news into its queue.
     """
@@ -91,6 +91,7 @@ class Supervisor:
         grace_period: timedelta,
         once: bool = False,
         hopeless: Collection[int] = (),
+        passing: Collection[int] = (),
         pass_on: PassOn,
         events: Events | None = None,
         logger: Logger | None = None,
@@ -102,6 +103,7 @@ class Supervisor:
         self._grace = grace_period.total_seconds()
         self._once = once
         self._hopeless = hopeless
+        self._passing = passing
         self._handle_signals = handle_signals
         self._places = [_Place(number) for number in range(1, processes + 1)]
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -239,6 +241,8 @@ class Supervisor:
         return Fleet(
             once=self._once,
             hopeless=self._hopeless,
+            passing=self._passing,
+            is_proven=self._is_proven,
             vain_starts=self._vain_starts,
             others_work=any(place.process is not None and place.process.is_ready for place in self._places),
         )

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from gw_core.domain.supervision import (
     LONGEST_PAUSE,
+    LONGEST_PAUSE_IN_PASSING,
     MOST_VAIN_STARTS,
     End,
     EndAll,
@@ -31,7 +32,8 @@ def an_end(code: int = 1, **options: Any) -> End:
 
 
 def a_fleet(**options: Any) -> Fleet:
-    return Fleet(**{"once": False, "hopeless": (2, 8), "vain_starts": 0, "others_work": True, **options})
+    known = {"once": False, "hopeless": (2, 8), "passing": (3,), "is_proven": True, "vain_starts": 0}
+    return Fleet(**{**known, "others_work": True, **options})
 
 
 IN_VAIN = {"was_ready": False}
@@ -46,7 +48,13 @@ ALONE = {"others_work": False}
         pytest.param(an_end(-9, quick_ends=2), a_fleet(), StartAgain(pause_after(2)), id="killed again and again"),
         pytest.param(an_end(-9, **IN_VAIN), a_fleet(vain_starts=99), SOON, id="in vain while others work"),
         pytest.param(an_end(0, **IN_VAIN), a_fleet(), SOON, id="ended before it began"),
-        pytest.param(an_end(3, **IN_VAIN), a_fleet(vain_starts=4, **ALONE), SOON, id="in vain, but not too often"),
+        pytest.param(an_end(1, **IN_VAIN), a_fleet(vain_starts=4, **ALONE), SOON, id="in vain, but not too often"),
+        pytest.param(
+            an_end(3, quick_ends=99, **IN_VAIN),
+            a_fleet(vain_starts=99, **ALONE),
+            StartAgain(LONGEST_PAUSE_IN_PASSING),
+            id="the database went away",
+        ),
         pytest.param(an_end(), a_fleet(once=True), LeaveOut(), id="dead in a single run"),
         pytest.param(an_end(0), a_fleet(once=True), LeaveOut(), id="done in a single run"),
     ],
@@ -62,6 +70,12 @@ def test_what_ended_is_started_again_or_left_out(end: End, fleet: Fleet, expecte
         pytest.param(an_end(2), a_fleet(once=True), 2, id="wrong settings in a single run"),
         pytest.param(an_end(-11, **IN_VAIN), a_fleet(vain_starts=5, **ALONE), 139, id="it dies whenever it starts"),
         pytest.param(an_end(0, **IN_VAIN), a_fleet(vain_starts=5, **ALONE), 1, id="it ends whenever it starts"),
+        pytest.param(
+            an_end(3, **IN_VAIN),
+            a_fleet(vain_starts=5, is_proven=False, **ALONE),
+            3,
+            id="the database was never there",
+        ),
     ],
 )
 def test_what_starting_again_cannot_mend_ends_all(end: End, fleet: Fleet, code: int) -> None:
