@@ -296,6 +296,7 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
                     console.table().action_move(chance.choice((-3, 1, 2, 9)))
             if round_number % 45 == 0:
                 screen.action_order()
+                await console.until(lambda: console.table().keys)
             highlighted = console.table().highlighted
             assert highlighted is not None
             place = console.table().keys.index(highlighted) - console.table().scroll_offset.y
