@@ -1,0 +1,117 @@
+"""The same facts without a screen: as lines, and as JSON with documented keys."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_console import EVIL, HostileSource
+
+from gw_core import Client, JobSpec
+from gw_tui.demo import DemoSource
+from gw_tui.once import KEYS, lines_of, look, record_of
+from gw_tui.source import ClientSource, Place
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
+
+
+def keys_in(value: Any) -> Iterator[str]:
+    """Yield every key, but for those that are names of states."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                if key not in ("ready", "scheduled", "running", "backoff", "failed") or "quality" not in str(inner):
+                    yield key
+                yield from keys_in(inner)
+        case list() | tuple():
+            for inner in value:
+                yield from keys_in(inner)
+
+
+def documented() -> set[str]:
+    (section,) = re.findall(r"^## gw tui\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+
+
+def ran(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gw_cli", "tui", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment},
+    )
+
+
+def test_every_key_is_documented_and_nothing_else() -> None:
+    record = record_of(look(DemoSource()))
+
+    assert tuple(record) == KEYS
+    assert set(keys_in(record)) - {"count", "quality"} == documented() - {"ready"}
+
+
+def test_the_lines_say_what_needs_attention() -> None:
+    lines = list(lines_of(look(DemoSource())))
+
+    assert lines[0] == "demo@in-memory/shop  schema graphile_worker  2026-03-14T14:52:07Z"
+    assert "  ✖ 1 worker gone silent, 3 jobs locked  9m04s" in lines
+    assert any(line.startswith("✖ failed") for line in lines)
+
+
+def test_nothing_in_the_data_steers_a_terminal() -> None:
+    lines = list(lines_of(look(HostileSource())))
+
+    assert all(line.isprintable() or not line for line in lines)
+    assert any("␛]52" in line for line in lines)
+
+
+def test_json_keeps_the_data_to_the_letter_and_harms_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    from gw_cli.commands.tui import _once
+
+    assert _once(HostileSource(), as_json=True) == 0
+
+    written = capsys.readouterr().out
+    assert written.rstrip("\n").isprintable()
+    assert json.loads(written)["heads"][0]["oldest_task"] == EVIL
+
+
+def test_a_pipe_gets_lines_and_a_word_on_stderr() -> None:
+    found = ran("--demo")
+
+    assert found.returncode == 0
+    assert "Needs attention:" in found.stdout
+    assert found.stderr == "no terminal to draw on: this is what --once prints.\n"
+
+
+def test_a_database_that_is_away_is_a_code_and_a_sentence() -> None:
+    found = ran("--once", "--connection", "postgres://x@127.0.0.1:1/x")
+
+    assert found.returncode == 3
+    assert found.stdout == ""
+    assert found.stderr.startswith("gw: the database cannot be reached")
+
+
+def test_no_database_named_is_said_at_once() -> None:
+    found = ran("--once")
+
+    assert found.returncode == 2
+    assert "no database was named" in found.stderr
+
+
+def test_a_real_queue_says_the_same_as_its_statistics(database_url: str) -> None:
+    with Client(database_url) as client:
+        client.add_many([JobSpec(task="mail", priority=number % 2) for number in range(5)])
+    source = ClientSource(Place(conninfo=database_url, schema="graphile_worker"))
+
+    record = record_of(look(source))
+    source.close()
+
+    assert record["states"]["ready"] == {"count": 5, "quality": "exact"}
+    assert [head["priority"] for head in record["heads"]] == [0, 1]
+    assert record["server"]["read_only"] is False
