@@ -263,13 +263,15 @@ class _Scene:
     def _suffer(self) -> None:
         options = self._options
         counts = {**usual_counts(options.seconds, with_standby=options.with_standby), **options.counts}
+        if options.with_patroni:
+            counts["stall"] = 0  # Patroni would watch, wait, and then do what cannot be foreseen
         self._began = datetime.now(UTC)
         self._producers.start()
         self._operator.supervise()
         self._operator.start(make_plan(options.seed, seconds=options.seconds, counts=counts))
         self._operator.wait(options.seconds + 120)
         self._producers.wait(options.seconds + 60)
-        self._say(f"{len(self._producers.added)} jobs were added, {self._producers.refusals} adds were not answered")
+        self._say(f"all jobs are added; {self._producers.refusals} calls were not answered and made again")
 
     # -- after -------------------------------------------------------------------------------------------------------
 
@@ -353,7 +355,7 @@ class _Scene:
             findings=self._findings,
             faults=dict(self._operator.done),
             skipped=dict(self._operator.skipped),
-            jobs=len(self._producers.added),
+            jobs=sum(added.answered is not None for added in self._producers.added),
             runs=len(runs),
             seconds=0.0,
             folder=None,

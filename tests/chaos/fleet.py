@@ -173,10 +173,11 @@ class Fleet:
     def close(self) -> None:
         """End whatever is left."""
         for worker in self.workers:
-            for pid in worker.workers():
-                send(pid, signal.SIGCONT)
+            children = worker.workers() - {worker.pid}
             if worker.process.poll() is None:
                 self.kill(worker)
+            for pid in children:
+                send(pid, signal.SIGKILL)
 
 
 def send(pid: int, number: signal.Signals) -> None:

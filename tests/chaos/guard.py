@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 
@@ -60,10 +61,22 @@ def watch(folder: str) -> None:
     for pid in pids:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
+    for pid in _processes_in(folder):
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
     for name in namespaces:
         subprocess.run(["ip", "netns", "delete", name], check=False)
     time.sleep(1)  # the children of a killed server end by themselves
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _processes_in(folder: str) -> Iterator[int]:
+    """The processes that work in the folder, of which some were started by those that are named."""
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        with suppress(OSError):
+            place = os.readlink(f"/proc/{name}/cwd") if name.isdecimal() else ""
+            if f"{place}/".startswith(f"{folder}/") and int(name) != os.getpid():
+                yield int(name)
 
 
 if __name__ == "__main__":
