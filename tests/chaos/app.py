@@ -32,7 +32,7 @@ from .patroni import PatroniCluster, missing
 from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
 from .producers import Added, Producers
 from .roads import OUTSIDE, Namespace, Road, can_make_namespaces
-from .servers import DATABASE, Cluster
+from .servers import DATABASE, Cluster, ServerTroubleError
 
 DRAIN: Final = 90.0
 """Seconds within which everything must have run when the faults are over."""
@@ -117,7 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     say(
         f"seed {options.seed}: {options.jobs} jobs, {options.seconds:g} s of chaos; run it again with {_again(options)}"
     )
-    verdict = run(options, say=say)
+    try:
+        verdict = run(options, say=say)
+    except (ServerTroubleError, TimeoutError, psycopg.Error) as error:
+        say(f"nothing was proved: {error}")
+        return 2
     print(json.dumps(verdict.as_json(), indent=2) if given.json else _report(verdict))
     return 0 if verdict.ok else 1
 

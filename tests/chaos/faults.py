@@ -212,10 +212,10 @@ class Operator:
 
     def _kill(self, rng: random.Random) -> None:
         with self._someone(rng) as (slot, worker):
-            if worker.family and rng.random() < 0.5:
-                self._kill_child(rng, worker)
-                return
             children = worker.workers() - {worker.pid}
+            if children and rng.random() < 0.5:
+                self._kill_child(rng.choice(sorted(children)), slot)
+                return
             with self._noting("kill", worker.pid, slot.name):
                 self._fleet.kill(worker)
             self._expect_orphans_to_end(worker, children)
@@ -223,12 +223,10 @@ class Operator:
             slot.after_kill()
             self._restart_slot(slot)
 
-    def _kill_child(self, rng: random.Random, worker: Worker) -> None:
+    def _kill_child(self, victim: int, slot: Slot) -> None:
         """Kill one of a supervisor's processes, which starts another."""
-        if children := sorted(worker.workers()):
-            victim = rng.choice(children)
-            with self._noting("kill", victim, f"a child of {worker.slot.name}"):
-                send(victim, signal.SIGKILL)
+        with self._noting("kill", victim, f"a child of {slot.name}"):
+            send(victim, signal.SIGKILL)
 
     def _expect_orphans_to_end(self, worker: Worker, children: set[int]) -> None:
         """Those whose supervisor was killed end in order by themselves."""
