@@ -15,6 +15,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Static
 
 from gw_core import FoundJob, Glance, JobFilter, JobPage, JobState, NameKind, PageMark
@@ -132,6 +133,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         self._gathering: Gathering | None = None
         self._is_unmasked = False
         self._trouble = ""
+        self._again: Timer | None = None
 
     def body(self) -> ComposeResult:
         """Lay out the filter, what was searched, and the jobs."""
@@ -215,7 +217,9 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         if self._search.is_midway:
             self.ask()
         elif not self._search.is_live:
-            self.set_timer(AGAIN, self._make_anew)
+            if self._again is not None:
+                self._again.stop()
+            self._again = self.set_timer(AGAIN, self._make_anew)
         elif question.what != self._search.ask:
             self.ask()
 

@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from gw_core import JobFilter, JobPage, JobState, PageMark, StatementTimeoutError
 from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.screens import jobs
 from gw_tui.screens.jobs import JobsScreen
 from gw_tui.widgets.filter_bar import FilterBar
 
@@ -25,6 +26,13 @@ class Endless(DemoSource):
         self._cancelled.wait(0.05)
         place = 0 if after is None else int(after.place[0])
         return JobPage(after=PageMark.after_id(place + 10_000), looked_at=10_000)
+
+
+class Piecemeal(DemoSource):
+    """A queue that looks at few jobs at a time."""
+
+    def page(self, wanted: JobFilter, *, limit: int = 100, **more: Any) -> JobPage:
+        return super().page(wanted, limit=min(limit, 60), **more)
 
 
 async def ready(console: Console) -> JobsScreen:
@@ -55,8 +63,8 @@ def test_a_filter_is_typed_with_suggestions_and_shows_what_matches() -> None:
         await console.press(*"send", "tab", "enter")
         await console.shows("task:send_email")
         await console.until(lambda: console.table().keys)
-        jobs = console.source.queue.jobs
-        assert {jobs[int(key)].task_identifier for key in console.table().keys} == {"send_email"}
+        held = console.source.queue.jobs
+        assert {held[int(key)].task_identifier for key in console.table().keys} == {"send_email"}
 
     run(scenario)
 
@@ -190,6 +198,25 @@ def test_escape_stops_a_search_that_finds_nothing_and_keeps_how_far_it_came() ->
         assert screen._pages.number == 2
 
     run(scenario, source=Endless(), filter="prio:9")
+
+
+def test_a_page_that_takes_several_answers_is_made_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "AGAIN", 0.05)
+    source = Piecemeal()
+    failed = [each.job.id for each in source.queue.states() if each.state in (JobState.FAILED, JobState.BACKOFF)]
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: set(console.table().keys) == set(map(str, failed)))
+        assert console.screen(JobsScreen)._search.asks > 1
+        await console.press("G")
+        del source.queue.jobs[failed[0]]
+        added = source.queue.insert(task_identifier="t", attempts=25)
+        await console.press("full_stop")
+        console.table()._moved_at = None
+        await console.until(lambda: str(added.id) in console.table().keys)
+        assert str(failed[0]) not in console.table().keys
+
+    run(scenario, source=source, filter="state:failed,backoff")
 
 
 def test_typing_a_filter_stops_a_search_for_the_while() -> None:
