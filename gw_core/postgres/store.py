@@ -43,7 +43,7 @@ CLAIM_PLAN: Final = {
     "jit": "off",
     # So that silence for longer than this means that nobody is there, and no claim is carried out that nobody awaits.
     "statement_timeout": "15s",
-    # A claim that is lost in a crash only means that the job is claimed again.
+    # A claim that is lost in a crash only means that the job is claimed again. One that holds a queue turns it on.
     "synchronous_commit": "off",
 }
 """Settings of the session that claims."""
