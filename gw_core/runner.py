@@ -161,6 +161,8 @@ class Runner:
         self._pool: Pool | None = None
         self._probe = None if probe is None else self._attended(probe)
         self._ending = threading.Event()
+        self._is_up = threading.Event()
+        """Set when the start is over, well or not."""
         self._end_lock = threading.Lock()  # guards _end: the first reason counts
         self._end: _End | None = None
         self._has_heard_signal = False
@@ -214,7 +216,12 @@ class Runner:
 
     def _run(self, *, once: bool, catch_up: bool = False) -> RunResult:
         with Signals(self._on_signal, enabled=self._handle_signals):
-            self._start(once=once, catch_up=catch_up)
+            try:
+                self._start(once=once, catch_up=catch_up)
+            except GraphileWorkerError:
+                if self._end is None:
+                    raise
+                return self._result(self._end)  # broken off, because a signal came
             return self.wait()
 
     def _start(self, *, once: bool, catch_up: bool = False) -> None:
@@ -225,6 +232,8 @@ class Runner:
         except BaseException:
             self._close()
             raise
+        finally:
+            self._is_up.set()
 
     def _start_all(self, *, once: bool, catch_up: bool) -> None:
         loaded = self._load_tasks()
@@ -458,10 +467,12 @@ class Runner:
         self._end_heartbeat(pool)
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))
-        exit_code = end.exit_code or int(self.settings.strict and pool.failed > 0)
-        return RunResult(
-            completed=pool.completed, failed=pool.failed, reason=end.reason, exit_code=exit_code, signal=end.signal
-        )
+        return self._result(end)
+
+    def _result(self, end: _End) -> RunResult:
+        completed, failed = (0, 0) if self._pool is None else (self._pool.completed, self._pool.failed)
+        exit_code = end.exit_code or int(self.settings.strict and failed > 0)
+        return RunResult(completed=completed, failed=failed, reason=end.reason, exit_code=exit_code, signal=end.signal)
 
     def _end_heartbeat(self, pool: Pool) -> None:
         """Beat no more, now that nothing runs; what could not be written keeps the row, for a sweep to find."""
@@ -486,6 +497,13 @@ class Runner:
         if forced:
             self.force()
         self._ask_to_end(_End(f"received {name}", signal=name))
+        if not self._is_up.is_set():
+            threading.Thread(target=self._break_off_start, name="gw-break-off", daemon=True).start()
+
+    def _break_off_start(self) -> None:
+        """Let no start that waits for the database keep the process from ending."""
+        while not self._is_up.wait(A_MOMENT.total_seconds()):
+            self._maintenance.abort()
 
     def _on_breaking_migration(self, revision: int) -> None:
         self._ask_to_end(_End(f"schema revision {revision} is breaking", exit_code=BREAKING_MIGRATION_EXIT_CODE))

@@ -43,7 +43,10 @@ def cancel(
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Let them be tried again, as after any failure.")] = False,
     wait: Annotated[
-        str, typer.Option("--wait", metavar="SPAN", help="How long to wait for them to end.", show_default=False)
+        str,
+        typer.Option(
+            "--wait", metavar="SPAN", help="How long to wait for them to end. [default: 10s]", show_default=False
+        ),
     ] = "10s",
     as_json: options.Json = False,
     connection: options.Connection = None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -118,6 +120,13 @@ class OneConnection:
         """Cancel what somebody is running at this moment; True when there was anything."""
         lent = self._lent
         return lent is not None and cancel(lent)
+
+    def abort(self) -> None:
+        """Break off what somebody is running at this moment, which fails then as by a lost connection."""
+        lent = self._lent
+        if lent is not None:
+            with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(lent.fileno())) as end:
+                end.shutdown(socket.SHUT_RDWR)
 
     def close(self, *, patience: timedelta | None = None) -> None:
         """Close the connection when nobody uses it, waiting at most `patience`; a later use opens it again."""

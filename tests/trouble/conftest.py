@@ -28,7 +28,10 @@ def trouble_url(databases: Any, template: str) -> Iterator[str]:
 def site(trouble_url: str) -> Iterator[Site]:
     """A database with the newest schema and nothing in it."""
     site = Site(trouble_url)
-    site.run("truncate _private_jobs, _private_job_queues, _private_tasks, _private_gw_cancellations")
+    site.run(
+        "truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs"
+        ", _private_gw_cancellations, _private_gw_workers"
+    )
     yield site
     site.close()
 

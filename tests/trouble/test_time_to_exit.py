@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from black_hole import BlackHole
 from core_support import Site
@@ -43,7 +44,10 @@ class Process:
                 cwd=folder,
                 stderr=log,
             )
+
+    def wait_until_it_listens(self) -> Process:
         self.wait_for("Listening for new jobs")
+        return self
 
     def wait_for(self, words: str) -> None:
         wait_until(lambda: words in self._log.read_text(), what=words, deadline_seconds=20)
@@ -76,7 +80,7 @@ SLACK = 0.35
 
 @pytest.mark.parametrize("task", ["stubborn", "native", "hogging", "deaf"])
 def test_whatever_runs(site: Site, tmp_path: Path, task: str) -> None:
-    worker = Process(site.url, tmp_path)
+    worker = Process(site.url, tmp_path).wait_until_it_listens()
     site.fill(1, task=task)
     site.fill(1, task=task, queue="'q'")
     wait_until(lambda: len(site.held()) == 3)
@@ -93,6 +97,7 @@ def test_in_a_network_that_swallows_everything(
 ) -> None:
     (tmp_path / "crontab").write_text("* * * * * nap ?fill=1h\n")
     worker = Process(hole.url, tmp_path, "--recover", "--sweep-threshold", "400ms", "--poll-interval", "100ms")
+    worker.wait_until_it_listens()
     if task is not None:
         site.fill(1, task=task)
         wait_until(lambda: site.run("select 1 from _private_jobs where locked_by is not null"))
@@ -103,7 +108,7 @@ def test_in_a_network_that_swallows_everything(
 
 def test_while_the_server_is_away(site: Site, tmp_path: Path) -> None:
     proxy = Proxy(site.url)
-    worker = Process(proxy.url, tmp_path, "--recover")
+    worker = Process(proxy.url, tmp_path, "--recover").wait_until_it_listens()
     site.fill(1, task="stubborn")
     wait_until(lambda: site.held())
     proxy.cut()
@@ -111,3 +116,27 @@ def test_while_the_server_is_away(site: Site, tmp_path: Path) -> None:
 
     assert worker.seconds_to_end() < GRACE + 1 + SLACK
     proxy.close()
+
+
+def test_while_a_backfill_and_a_claim_wait_for_somebodys_lock(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "crontab").write_text("* * * * * nap ?fill=1h\n")
+    with site.hands.transaction():
+        # Tells the scheduler that it has been away for an hour, and does not let it catch up.
+        site.run(
+            "insert into _private_known_crontabs (identifier, known_since, last_execution)"
+            " values ('nap', now() - interval '2 hours', now() - interval '1 hour')"
+        )
+        site.run("lock table _private_known_crontabs, _private_jobs in access exclusive mode")
+        worker = Process(site.url, tmp_path)
+        wait_until(lambda: _is_somebody_waiting(site), what="the worker to wait for the lock")
+
+        assert worker.seconds_to_end() < GRACE + 1 + SLACK
+
+
+def _is_somebody_waiting(site: Site) -> bool:
+    with psycopg.connect(site.url, autocommit=True) as other:
+        found = other.execute(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+            " and application_name like 'gw:%'"
+        )
+        return found.fetchone() is not None
