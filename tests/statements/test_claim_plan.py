@@ -11,12 +11,14 @@ import pytest
 from gw_core.postgres.statements import numbered_query
 from statements.statement_support import Queue
 
-ROWS = 200_000
+ROWS = 1_000_000
+
+pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
 def backlog(databases: Any, template: str) -> Iterator[Queue]:
-    """200,000 jobs: half without a queue, half in 1,000 queues."""
+    """A million jobs: half without a queue, half in 1,000 queues."""
     name = f"{databases.run.prefix}{databases.worker}_backlog"
     databases.create(name, template=template)
     queue = Queue(databases.url(name))
@@ -56,7 +58,7 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
 
 @pytest.mark.parametrize("statistics", ["missing", "fresh"])
 @pytest.mark.parametrize("limit", [1, 500])
-@pytest.mark.parametrize("name", ["claim_jobs", "claim_unqueued_jobs"])
+@pytest.mark.parametrize("name", ["claim_jobs", "claim_unqueued_jobs", "is_anything_runnable"])
 def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int, name: str) -> None:
     if statistics == "fresh":
         backlog.run("analyze _private_jobs, _private_job_queues, _private_tasks")
