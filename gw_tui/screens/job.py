@@ -59,10 +59,10 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
     AUTO_FOCUS = "#payload"
 
     CSS = """
-    JobScreen #head, JobScreen #why, JobScreen #timeline {
+    JobScreen #which, JobScreen #why, JobScreen #timeline {
         height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis;
     }
-    JobScreen #head { max-height: 2; text-wrap: wrap; }
+    JobScreen #which { max-height: 2; text-wrap: wrap; }
     JobScreen #why { max-height: 3; text-wrap: wrap; }
     JobScreen #panels { layout: horizontal; height: 1fr; }
     JobScreen #data { width: 1fr; height: 1fr; }
@@ -86,7 +86,7 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
 
     def body(self) -> ComposeResult:
         """Lay out the lines about the job, and the panels."""
-        yield Static("", id="head", markup=False)
+        yield Static("", id="which", markup=False)
         yield Static("", id="why", markup=False)
         yield Static("", id="timeline", markup=False)
         with Container(id="panels"):
@@ -97,7 +97,7 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
 
     def on_mount(self) -> None:
         """Say which job is looked for."""
-        self.query_one("#head", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · looking…"))
+        self.query_one("#which", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · looking…"))
 
     # -- for others ------------------------------------------------------------------------------------------------
 
@@ -169,17 +169,17 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
     def _draw_lines(self) -> None:
         if not self.stands:
             return
-        head, why, timeline = (self.query_one(f"#{name}", Static) for name in ("head", "why", "timeline"))
+        which, why, timeline = (self.query_one(f"#{name}", Static) for name in ("which", "why", "timeline"))
         if (report := self._report) is None:
             missing = "there is no such job; one that was completed is gone" if self._gone_at else "looking…"
-            head.update(Content.assemble((f"job {self._job_id}", "bold"), f" · {self._trouble or missing}"))
+            which.update(Content.assemble((f"job {self._job_id}", "bold"), f" · {self._trouble or missing}"))
             return
         now = self.console.now
-        head.update(self._head(report, now))
+        which.update(self._which(report, now))
         why.update(self._why(report))
         timeline.update(_timeline(report, now))
 
-    def _head(self, report: JobReport, now: datetime) -> Content:
+    def _which(self, report: JobReport, now: datetime) -> Content:
         job = report.job
         cell = state_cell(FoundJob(job, report.state), now, Around.of(self.console.glance))
         parts = [
