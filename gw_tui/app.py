@@ -19,12 +19,13 @@ from textual.screen import Screen
 
 from gw_core import FlowMeter, Glance
 from gw_tui import clean, figures
+from gw_tui.action_log import ActionLog
 from gw_tui.acts import Act
 from gw_tui.connection_state import ConnectionState, Phase, Trouble
 from gw_tui.deeds import Deeds
 from gw_tui.filters import NoControls, OnlyAscii
 from gw_tui.journal import Journal, Kind
-from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying
+from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying, Unwritten
 from gw_tui.options import PERIODS, Options
 from gw_tui.palette import ConsoleCommands
 from gw_tui.poller import BLURRED, SHARE, Poller
@@ -100,7 +101,7 @@ class ConsoleApp(App[None]):
         self.last_act: Acted | None = None
         self.deeds = Deeds(self)
         self.flow_meter = FlowMeter()
-        self._poller = Poller(source, self.post_message, period=self.period)
+        self._poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
         self._asked = _Asked()
         self._answer: Answered | None = None
         self._phase = Phase.CONNECTING
@@ -144,6 +145,10 @@ class ConsoleApp(App[None]):
     def fault(self) -> Exception | None:
         """The error of ours that ended the console, if one did."""
         return self._exception
+
+    def _action_log(self) -> ActionLog | None:
+        path = self.options.action_log
+        return None if path is None else ActionLog(path)
 
     # -- what the threads tell -------------------------------------------------------------------------------------
 
@@ -208,6 +213,11 @@ class ConsoleApp(App[None]):
         self._poller.reader.hurry()
         if self.front is not None:
             self.front.show_acted(message)
+
+    @on(Unwritten)
+    def _unwritten(self, message: Unwritten) -> None:
+        self.note(Kind.TROUBLE, message.sentence, is_bad=True)
+        self.notify(clean.line(message.sentence, 200), severity="warning", markup=False)
 
     # -- what the screens ask and do -------------------------------------------------------------------------------
 

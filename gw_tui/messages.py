@@ -93,3 +93,11 @@ class Acted(Message):
         self.result = result
         self.trouble = trouble
         self.sentence = sentence
+
+
+class Unwritten(Message):
+    """An act was done and could not be written down."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__()
+        self.sentence = sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 PERIODS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -27,6 +28,8 @@ class Options:
     show_payload: bool = True
     pause_unfocused: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
+    action_log: Path | None = None
+    """Where acts are written down; None writes nothing."""
 
     @property
     def is_production(self) -> bool:

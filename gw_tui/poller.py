@@ -10,15 +10,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
 from gw_core import GraphileWorkerError
-from gw_tui.acts import Act
+from gw_tui.acts import Act, Result
 from gw_tui.connection_state import Trouble, wait_before
-from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying
+from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying, Unwritten
 from gw_tui.source import Ear, Question, Source, judged
+
+if TYPE_CHECKING:
+    from gw_tui.action_log import ActionLog
 
 Post = Callable[[Message], object]
 
@@ -323,9 +326,10 @@ class Listener:
 class Actor:
     """Has acts done in a thread of its own, one after the other, and tells what became of each."""
 
-    def __init__(self, source: Source, post: Post) -> None:
+    def __init__(self, source: Source, post: Post, log: ActionLog | None = None) -> None:
         self._source = source
         self._post = post
+        self._log = log
         self._acts: queue.SimpleQueue[Act | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="gw-tui-actor", daemon=True)
 
@@ -351,20 +355,33 @@ class Actor:
     def turn(self, act: Act) -> None:
         """Have one act done and tell what became of it."""
         try:
-            self._post(Acted(act, result=self._source.act(act)))
+            result = self._source.act(act)
         except Exception as error:  # noqa: BLE001 - a thread has nobody above it; the operator is told
             trouble, sentence = judged(error)
+            self._write_down(act, None, sentence)
             self._post(Acted(act, trouble=trouble, sentence=sentence))
+        else:
+            self._write_down(act, result)
+            self._post(Acted(act, result=result))
+
+    def _write_down(self, act: Act, result: Result | None, failure: str = "") -> None:
+        """Note an act before anybody is told of it: what was removed must be found again whatever happens next."""
+        if self._log is None:
+            return
+        try:
+            self._log.note(self._source.target, act, result, failure)
+        except OSError as error:
+            self._post(Unwritten(f"{self._log.path} cannot be written: {error.strerror}"))
 
 
 class Poller:
     """The three threads as one."""
 
-    def __init__(self, source: Source, post: Post, *, period: float = 1.0) -> None:
+    def __init__(self, source: Source, post: Post, *, period: float = 1.0, log: ActionLog | None = None) -> None:
         self._source = source
         self.reader = Reader(source, self._quietly(post), period=period)
         self.listener = Listener(source, self._quietly(post), self.reader.nudge)
-        self.actor = Actor(source, self._quietly(post))
+        self.actor = Actor(source, self._quietly(post), log)
 
     def start(self) -> None:
         """Begin; returns at once."""

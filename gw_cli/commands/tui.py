@@ -6,6 +6,7 @@ import locale
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -90,7 +91,7 @@ def tui(
         return _once(source, as_json=as_json)
     from gw_tui.start import run  # late: it loads Textual, which takes longer than everything else
 
-    return run(source, chosen)
+    return run(source, chosen if demo else _writing_down(chosen))
 
 
 def _once(source: Source, *, as_json: bool) -> int:
@@ -145,6 +146,13 @@ def _options(configuration: c.Configuration, screen: str | None, wanted: str | N
         show_payload=configuration[c.TUI_PAYLOAD],
         keys=configuration[c.TUI_KEYS],
     )
+
+
+def _writing_down(options: Options) -> Options:
+    """Return the options with acts written down; those on a made-up queue are not worth it."""
+    from gw_tui.action_log import usual_path
+
+    return replace(options, action_log=usual_path())
 
 
 def _knows_ascii_alone() -> bool:

@@ -1,0 +1,134 @@
+"""What was done from the console is written down, and what was removed can be found again."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from screens_support import Console, run
+
+from gw_cli import job_files
+from gw_core import JobFilter, JobSpec, JobState, Seen
+from gw_tui import acts
+from gw_tui.action_log import ActionLog, usual_path
+from gw_tui.demo import DemoSource
+from gw_tui.poller import Actor
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ActionLog:
+    return ActionLog(tmp_path / "state" / "gw" / "actions.jsonl")
+
+
+def lines(log: ActionLog) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.path.read_text("utf-8").splitlines()]
+
+
+def seen(source: DemoSource, state: JobState, count: int = 1) -> list[Seen]:
+    return [Seen.of(each.job) for each in source.page(JobFilter(state=state), limit=count).jobs]
+
+
+def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: ActionLog) -> None:
+    source = DemoSource()
+    first, second = seen(source, JobState.FAILED, 2)
+    source.queue.jobs.pop(second.id)
+
+    Actor(source, lambda _: None, log).turn(acts.Retry(jobs=[first, second]))
+
+    (line,) = lines(log)
+    assert line["act"] == "retry"
+    assert line["ids"] == [first.id, second.id]
+    assert line["done"] == [str(first.id)]
+    assert list(line["left_alone"]) == [str(second.id)]
+    assert (line["target"], line["schema"]) == (source.target.where, "graphile_worker")
+    assert line["who"]
+    assert line["at"].endswith("Z")
+
+
+def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: ActionLog) -> None:
+    source = DemoSource()
+    (job,) = seen(source, JobState.SCHEDULED)
+    payload = source.queue.jobs[job.id].payload
+
+    Actor(source, lambda _: None, log).turn(acts.Remove(jobs=[job]))
+
+    (removed,) = lines(log)[0]["removed"]
+    assert removed["id"] == job.id
+    assert removed["job"]["payload"] == json.loads(payload)
+    text = io.BytesIO(json.dumps(removed["job"]).encode())
+    ((_, spec),) = job_files.read(text, as_csv=False, defaults={})
+    assert isinstance(spec, JobSpec)
+    assert spec.task == removed["job"]["task"]
+
+
+def test_a_payload_of_several_lines_keeps_its_numbers_and_takes_one_line(log: ActionLog) -> None:
+    payload = '{\n  "id": 90071992547409931,\n  "amount": 1.10\n}'
+
+    log.note(DemoSource().target, acts.Add(spec=JobSpec(task="mail"), payload=payload), acts.Result(done=("1",)))
+
+    assert '{"id":90071992547409931,"amount":1.10}' in log.path.read_text("utf-8")
+    assert len(lines(log)) == 1
+
+
+def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
+    source = DemoSource()
+    (job,) = seen(source, JobState.FAILED)
+    source.go_down(OSError("nobody there"))
+
+    Actor(source, lambda _: None, log).turn(acts.Retry(jobs=[job]))
+
+    assert "nobody there" in lines(log)[0]["failure"]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        acts.Reschedule(jobs=(), run_at=timedelta(hours=1), priority=3),
+        acts.Fail(jobs=(), reason="enough"),
+        acts.Unlock(workers=("w",)),
+        acts.Sweep(),
+        acts.Restore(jobs=()),
+    ],
+    ids=lambda act: type(act).__name__,
+)
+def test_every_kind_of_act_can_be_written_down(log: ActionLog, act: acts.Act) -> None:
+    log.note(DemoSource().target, act, acts.Result())
+
+    assert lines(log)[0]["act"] == type(act).__name__.lower()
+
+
+def test_what_only_looks_is_not_written_down(log: ActionLog) -> None:
+    for act in (acts.Sweep(dry_run=True), acts.CountExactly()):
+        log.note(DemoSource().target, act, acts.Result())
+
+    assert not log.path.exists()
+
+
+def test_only_its_owner_may_read_the_file(log: ActionLog) -> None:
+    log.note(DemoSource().target, acts.Sweep(), acts.Result())
+
+    assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
+
+
+def test_the_file_is_where_state_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert usual_path() == tmp_path / "gw" / "actions.jsonl"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    assert usual_path() == Path("~/.local/state/gw/actions.jsonl").expanduser()
+
+
+def test_an_act_is_done_and_the_operator_told_when_it_cannot_be_written_down(tmp_path: Path) -> None:
+    blocked = tmp_path / "actions.jsonl"
+    blocked.mkdir()
+
+    async def scenario(console: Console) -> None:
+        await console.press("r")
+        await console.until(lambda: any("cannot be written" in entry.words for entry in console.app.journal))
+        assert isinstance(console.source.acts[0], acts.Retry)
+
+    run(scenario, filter="state:failed", action_log=blocked)
