@@ -29,6 +29,18 @@ TASKS = {
 }
 
 
+STARTED: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.fixture(autouse=True)
+def _leave_nothing_behind() -> Iterator[None]:
+    yield
+    for process in STARTED:
+        process.kill()
+        process.wait()
+    STARTED.clear()
+
+
 class Process:
     """The installed program, and how long it takes to end."""
 
@@ -44,6 +56,7 @@ class Process:
                 cwd=folder,
                 stderr=log,
             )
+        STARTED.append(self.process)
 
     def wait_until_it_listens(self) -> Process:
         self.wait_for("Listening for new jobs")
@@ -60,10 +73,6 @@ class Process:
             self.process.send_signal(signal.SIGTERM)
         self.process.wait(20)
         return time.monotonic() - began
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture
