@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -40,6 +41,11 @@ DRAIN: Final = 90.0
 CALL: Final = 20.0
 """Seconds within which every worker must run something after the last fault."""
 
+
+LOST_TOUCH: Final = re.compile(r"(\[core[^]]*\]) WARNING: Cannot (look for jobs|write down results): ")
+FOUND_TOUCH: Final = re.compile(
+    r"(\[core[^]]*\]) INFO: The database is back: can (look for jobs|write down results) again"
+)
 
 EDGE: Final = timedelta(seconds=10)
 """How long after the workers' start and before their end a minute may be missed."""
@@ -480,6 +486,21 @@ def _complaints(words: str) -> Iterator[str]:
     for line in words.splitlines():
         if "Traceback" in line or "Thread gw-" in line or "A listener for" in line:
             yield line
+    yield from repetitions(words)
+
+
+def repetitions(words: str) -> Iterator[str]:
+    """Troubles a worker told of again before it had told that they were over."""
+    told: set[tuple[str, str]] = set()
+    for line in words.splitlines():
+        if lost := LOST_TOUCH.match(line):
+            if lost.groups() in told:
+                yield f"{line[:120]}… again"
+            told.add((lost[1], lost[2]))
+        elif found := FOUND_TOUCH.match(line):
+            told.discard((found[1], found[2]))
+        elif "is ready (pid" in line:  # another process speaks under that name
+            told.clear()
 
 
 # -- the command line ------------------------------------------------------------------------------------------------

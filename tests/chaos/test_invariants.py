@@ -10,6 +10,7 @@ import pytest
 
 from gw_core import JobSpec
 
+from .app import repetitions
 from .faults import Fault
 from .invariants import SECOND, Evidence, Row, judge
 from .ledger import Run, Tick
@@ -202,3 +203,19 @@ def test_a_kept_promise_is_not_complained_about(kept: Evidence) -> None:
 @pytest.mark.parametrize(("broken", "words"), BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_promise_is_named(broken: Evidence, words: str) -> None:
     assert any(words in each for each in judge(broken).broken)
+
+
+LOST = "[core] WARNING: Cannot look for jobs: the server is away; trying again, first in 0.05 s"
+FOUND = "[core] INFO: The database is back: can look for jobs again after 2 tries"
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        pytest.param([LOST, FOUND, LOST, FOUND], 0, id="told once each time"),
+        pytest.param([LOST, LOST.replace("look for jobs", "write down results")], 0, id="two troubles"),
+        pytest.param([LOST, LOST, FOUND], 1, id="told twice"),
+    ],
+)
+def test_a_trouble_that_is_told_twice_is_noticed(lines: list[str], count: int) -> None:
+    assert len(list(repetitions("\n".join(lines)))) == count
