@@ -309,7 +309,7 @@ def known_on(screen: str) -> tuple[Command, ...]:
 
 # -- keys ------------------------------------------------------------------------------------------------------------
 
-_WRITTEN: Final = {"escape": "esc", "space": "space", "enter": "enter", "f1": "F1"}
+_WRITTEN: Final = {"escape": "esc", "space": "space", "enter": "enter", "f1": "F1", "plus": "+", "minus": "-"}
 
 
 def written(key: str) -> str:

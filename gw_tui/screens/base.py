@@ -46,6 +46,7 @@ class ConsoleScreen(Screen[None]):
     """The tab shown as active, where that is not the screen's own."""
 
     AUTO_FOCUS = "KeyedTable"
+    ALLOW_IN_MAXIMIZED_VIEW = "#frame-head, KeyBar"
 
     def __init_subclass__(cls) -> None:
         own = [command for command in known_on(cls.PLACE) if not command.is_everywhere]
@@ -54,9 +55,10 @@ class ConsoleScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the frame."""
-        yield TabBar(self.TAB or self.PLACE)
-        yield ConnectionLine()
-        yield Banner()
+        with Vertical(id="frame-head"):
+            yield TabBar(self.TAB or self.PLACE)
+            yield ConnectionLine()
+            yield Banner()
         with Vertical(id="body"):
             yield from self.body()
         yield Static("", id="too-small", markup=False)

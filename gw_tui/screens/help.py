@@ -71,7 +71,8 @@ class HelpScreen(ModalScreen[None]):
         for name, command in BY_ID.items():
             if name in keys:
                 style = "$warning" if command.danger is Danger.DESTROYS else "$foreground"
-                yield command, _line(" ".join(keys[name]), command.help, style)
+                words = f"{command.label}: {command.help}" if name.startswith("go_") else command.help
+                yield command, _line(" ".join(keys[name]), words, style)
 
 
 def _block(title: str, lines: list[Content]) -> list[Content]:

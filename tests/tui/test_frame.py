@@ -121,6 +121,22 @@ def test_keys_can_be_chosen_and_are_named() -> None:
     run(scenario, screen="overview", keys={"pause": "P"})
 
 
+def test_a_panel_takes_the_whole_screen_and_gives_it_back() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#attention").highlighted)
+        await console.press("z")
+        await console.until(lambda: "Queue heads" not in console.text)
+        lines = console.text.splitlines()
+        assert "1 Overview" in lines[0]
+        assert "LIVE" in lines[1]
+        assert "Needs attention" in lines[2]
+        assert "Quit" in lines[-1]
+        await console.press("z")
+        await console.shows("Queue heads")
+
+    run(scenario, screen="overview")
+
+
 def test_a_filter_from_elsewhere_reaches_the_screen() -> None:
     async def scenario(console: Console) -> None:
         taken: list[str] = []
