@@ -796,7 +796,7 @@ def _on_job(queue: DemoQueue, act: _JobAct) -> Callable[[Job], str | None]:
         match act:
             case acts.Retry():
                 if not job.attempts:
-                    return "it has not failed"
+                    return "it has not failed; t changes when it runs"
                 tries = 0 if job.attempts >= job.max_attempts else job.attempts
                 queue.change(job, run_at_epoch=now, attempts=tries)
             case acts.Reschedule():

@@ -362,7 +362,7 @@ def _why(skipped: Skipped) -> str:
         case "busy":
             return "somebody else is changing it"
         case _:
-            return "it has not failed"
+            return "it has not failed; t changes when it runs"
 
 
 def _restored(client: Client, jobs: Iterable[Job]) -> Result:
