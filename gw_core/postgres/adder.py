@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Final, TypeVar
 
 from gw_core.domain.errors import DeadlockError
@@ -21,6 +22,9 @@ from gw_core.postgres.store import JobStore
 BULK: Final = 5_000
 """Jobs in one statement of a bulk: past this a statement gains nothing and only grows in memory."""
 
+FIRST_OF_BULK: Final = 1_000
+"""Jobs in the first statement of a longer bulk: until it is encoded the server has nothing to do."""
+
 MOST_TRIES: Final = 10
 """How often an add is tried that the server undoes because of a deadlock."""
 
@@ -29,7 +33,8 @@ T = TypeVar("T")
 
 def _in_parts(store: JobStore, specs: Sequence[JobSpec]) -> Iterator[list[int]]:
     """Add jobs part by part; while the server works on one, the next is encoded."""
-    parts = (specs[start : start + BULK] for start in range(0, len(specs), BULK))
+    ends = [*range(FIRST_OF_BULK, len(specs), BULK), len(specs)]
+    parts = (specs[start:end] for start, end in pairwise([0, *ends]))
     calls = (call for part in parts for call in store.bulk_calls(part))
     return overlapped(calls, store.add_bulk, cancel=store.connection.cancel)
 
