@@ -14,7 +14,7 @@ SLOW_ONES: Final = 3
 
 WIDEST_MARGIN: Final = 5.0
 """Seconds before the first job found last time at which a claim begins: there are the jobs of transactions that took
-their time. Where even so little holds very many dead rows, as after a bulk, the margin shrinks until claims are quick."""
+their time. Where even that holds very many dead rows, as after a bulk, the margin shrinks until claims are quick."""
 
 SHARE: Final = 20
 """Claims from the very beginning take at most one part in so many of the time, …"""
