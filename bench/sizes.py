@@ -25,6 +25,8 @@ class Sizes:
     starts: int
     looked_at: int
     looks: int
+    console_seconds: float
+    """How long the console is watched."""
     glances: int
     peers: int
     procrastinate: int
@@ -57,6 +59,7 @@ TINY: Final = Sizes(
     starts=1,
     looked_at=20_000,
     looks=0,
+    console_seconds=3,
     glances=3,
     peers=100,
     procrastinate=20,
@@ -88,6 +91,7 @@ SMALL: Final = Sizes(
     starts=3,
     looked_at=1_000_000,
     looks=10,
+    console_seconds=120,
     glances=50,
     peers=50_000,
     procrastinate=1_000,
@@ -118,6 +122,7 @@ FULL: Final = Sizes(
     starts=5,
     looked_at=10_000_000,
     looks=20,
+    console_seconds=600,
     glances=200,
     peers=100_000,
     procrastinate=5_000,

@@ -10,6 +10,7 @@ from bench.measure import Bench
 from bench.rows import (
     add_from,
     bulk_add,
+    console,
     drain,
     footprint,
     hard,
@@ -39,6 +40,7 @@ MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     start.rows,
     processes.rows,
     looking.rows,
+    console.rows,
     index_cost.rows,
     peers.rows,
 )

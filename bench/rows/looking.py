@@ -139,20 +139,20 @@ def rows(bench: Bench) -> Sequence[Row]:
 def look(bench: Bench, indexes: Sequence[str]) -> Measured:
     """Fill a queue, then run every command some times, warm, and glance while workers work."""
     with bench.place() as (url, folder):
-        _fill(bench, url, indexes)
+        fill(bench, url, indexes)
         marks = _marks(url, bench.sizes.looked_at)
         before = _scans(url)
         reading = _spans(bench, url, folder, READING if indexes else WITHOUT_INDEXES, marks)
         figures = {**reading, **_spans(bench, url, folder, OTHERS if indexes else (), marks)}
         figures[SLOWEST] = max(span for name, span in reading.items() if name.endswith("p95 ms"))
         # A worker would install what is missing before anything else.
-        with _workers(url, folder) if indexes else nullcontext():
+        with workers(url, folder) if indexes else nullcontext():
             figures |= _glances(url, bench.sizes.glances)
         figures[SCANS] = _scans(url) - before
     return Measured(figures)
 
 
-def _fill(bench: Bench, url: str, indexes: Sequence[str]) -> None:
+def fill(bench: Bench, url: str, indexes: Sequence[str]) -> None:
     """Make all jobs by one statement; indexes of ours are built afterwards, which takes less time."""
     Gw().install(url)
     with psycopg.connect(url, autocommit=True) as connection:
@@ -224,7 +224,7 @@ def _glances(url: str, count: int) -> dict[str, float]:
 
 
 @contextmanager
-def _workers(url: str, folder: Path) -> Iterator[None]:
+def workers(url: str, folder: Path) -> Iterator[None]:
     """Keep workers working on the ready jobs, at some hundred jobs a second each."""
     tasks = folder / "tasks"
     tasks.mkdir()

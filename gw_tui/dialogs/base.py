@@ -60,6 +60,7 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         """Lay out the question."""
         with Vertical(id="dialog") as panel:
             panel.border_title = Content(clean.line(self._title, 60))
+            panel.border_subtitle = "tab moves, enter chooses, esc cancels"
             with VerticalScroll(id="words", can_focus=False):
                 yield Static(Content(clean.block(self._words)), markup=False)
             yield from self.fields()

@@ -175,7 +175,9 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         counts = [f"{found.count(each)} {each}" for each in Health if each in found]
         jobs = sum(each.jobs for each in workers)
         dead_after = f"dead after {figures.span(self._recovery.threshold)} of silence"
-        return " · ".join([figures.counted(len(workers), "worker"), *counts, f"{jobs:,} jobs held", dead_after])
+        return " · ".join(
+            [figures.counted(len(workers), "worker"), *counts, f"{figures.counted(jobs, 'job')} held", dead_after]
+        )
 
     def _draw_held(self) -> None:
         if not self.stands or self._held is None:
