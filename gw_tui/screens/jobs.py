@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -19,11 +17,11 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from gw_core import FoundJob, Glance, JobFilter, JobPage, JobState, NameKind, PageMark
-from gw_tui import clean, figures
+from gw_tui import clean, export, figures
 from gw_tui.connection_state import Trouble
+from gw_tui.dialogs.choose import Choose
 from gw_tui.filter_language import EVERYTHING, Filter, FilterError, parse
 from gw_tui.job_rows import ORDERS, Around, columns_for, row_of
-from gw_tui.masking import masked
 from gw_tui.screens.acting import ActsOnJobs, AddsJobs
 from gw_tui.screens.tending import ActsOnWorkers
 from gw_tui.search import Ask, Pages, Search, Stage
@@ -498,17 +496,20 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         self.app.copy_to_clipboard(ids)
         self.notify(f"Copied {clean.line(ids, 60)}", markup=False)
 
+    @work
     async def action_export(self) -> None:
-        """Write what is marked, or else the page, to a file: one JSON object a line."""
+        """Write what is marked, or else the page, to a file."""
         jobs = self.targets() if self._table.marks else self._search.jobs
-        lines = [_as_json(each, unmask=self._is_unmasked) for each in jobs]
-        path = Path(f"gw-jobs-{self.console.now:%Y%m%dT%H%M%SZ}.jsonl")
+        title = f"Write {figures.counted(len(jobs), 'job')} to a file"
+        if (kind := await self.app.push_screen_wait(Choose(title, export.KINDS))) is None:
+            return
+        path = Path(f"gw-jobs-{self.console.now:%Y%m%dT%H%M%SZ}.{kind}")
         try:
-            await asyncio.to_thread(_write, path, lines)
+            await asyncio.to_thread(export.write, path, jobs, unmask=self._is_unmasked)
         except OSError as error:
             self.notify(f"{path} cannot be written: {error.strerror}", severity="error", markup=False)
         else:
-            self.notify(f"{figures.counted(len(lines), 'job')} written to {path}", markup=False)
+            self.notify(f"{figures.counted(len(jobs), 'job')} written to {path}", markup=False)
 
 
 async def show_jobs(console: ConsoleApp, text: str) -> None:
@@ -517,30 +518,3 @@ async def show_jobs(console: ConsoleApp, text: str) -> None:
     screen = console.screen
     if isinstance(screen, JobsScreen):
         screen.look_for(parse(text))
-
-
-def _as_json(found: FoundJob, *, unmask: bool) -> str:
-    job = found.job
-    error = job.last_error or ""
-    record = {
-        "id": job.id,
-        "state": found.state.value,
-        "task": job.task_identifier,
-        "queue": job.queue_name,
-        "priority": job.priority,
-        "run_at": job.run_at.isoformat(),
-        "attempts": job.attempts,
-        "max_attempts": job.max_attempts,
-        "key": job.key,
-        "flags": list(job.flag_names),
-        "last_error": (error if unmask else masked(error)) or None,
-        "locked_at": None if job.locked_at is None else job.locked_at.isoformat(),
-        "locked_by": job.locked_by,
-        "created_at": job.created_at.isoformat(),
-    }
-    return json.dumps(record)
-
-
-def _write(path: Path, lines: Sequence[str]) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)

@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from gw_core import JobFilter, JobPage, JobState, PageMark, StatementTimeoutError
 from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.dialogs.choose import Choose
 from gw_tui.screens import jobs
 from gw_tui.screens.jobs import JobsScreen
 from gw_tui.widgets.filter_bar import FilterBar
@@ -357,6 +358,9 @@ def test_jobs_are_exported_with_secrets_masked(tmp_path: Path, monkeypatch: pyte
     async def scenario(console: Console) -> None:
         await ready(console)
         await console.press("m", "e")
+        await console.until(lambda: isinstance(console.app.screen, Choose))
+        await console.pilot.pause()
+        await console.press("enter")
         await console.until(lambda: list(tmp_path.iterdir()))
         await console.shows("1 job written to")
 
