@@ -583,6 +583,13 @@ TUI_PAYLOAD: Final = Setting[bool](
     default=True,
     write=_written_switch,
 )
+TUI_BULK_CAP: Final = Setting[int](
+    name="tui.bulk-cap",
+    metavar="N",
+    help="How many jobs can be marked at once.",
+    read=_count(1, 1_000_000),
+    default=10_000,
+)
 TUI_KEYS: Final = Setting[Mapping[str, str]](
     name="tui.keys",
     metavar="COMMAND=KEY",
@@ -635,6 +642,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     TUI_ASCII,
     TUI_MOUSE,
     TUI_PAYLOAD,
+    TUI_BULK_CAP,
     TUI_KEYS,
 )
 """Every setting, in the order the manual and `gw config show` list them."""

@@ -27,6 +27,8 @@ class Options:
     mouse: bool = True
     show_payload: bool = True
     pause_unfocused: bool = True
+    bulk_cap: int = 10_000
+    """How many jobs can be marked at once."""
     keys: Mapping[str, str] = field(default_factory=dict)
     action_log: Path | None = None
     """Where acts are written down; None writes nothing."""

@@ -53,6 +53,7 @@ def tui(
     ascii_: options.TuiAscii = None,
     mouse: options.TuiMouse = None,
     payload: options.TuiPayload = None,
+    bulk_cap: options.TuiBulkCap = None,
     once: Annotated[bool, typer.Option("--once", help="Print what the first screen shows, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: write JSON with stable keys.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Show a made-up queue; no database is needed.")] = False,
@@ -80,6 +81,7 @@ def tui(
         "tui.ascii": ascii_,
         "tui.mouse": mouse,
         "tui.payload": payload,
+        "tui.bulk-cap": bulk_cap,
     }
     configuration = c.resolve(sources(config, flags))
     chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
@@ -144,6 +146,7 @@ def _options(configuration: c.Configuration, screen: str | None, wanted: str | N
         colour=not os.environ.get("NO_COLOR"),
         mouse=configuration[c.TUI_MOUSE],
         show_payload=configuration[c.TUI_PAYLOAD],
+        bulk_cap=configuration[c.TUI_BULK_CAP],
         keys=configuration[c.TUI_KEYS],
     )
 

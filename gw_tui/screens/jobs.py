@@ -37,7 +37,6 @@ PATIENCE: Final = timedelta(milliseconds=200)
 AGAIN: Final = 5.0
 """A page that takes several answers is made anew after so many seconds."""
 
-MOST_MARKED: Final = 10_000
 FOUND_ORDERS: Final = {
     "id": "in order of id",
     "turn": "in order of turn",
@@ -90,18 +89,19 @@ class Gathering:
     """All jobs that match, being gathered to be marked."""
 
     search: Search
+    most: int
     found: tuple[FoundJob, ...] = ()
     is_over: bool = False
 
     def answered(self, search: Search) -> Gathering:
         """Take over what a step of the search brought."""
         if search.is_searching:
-            return Gathering(search, self.found)
+            return Gathering(search, self.most, self.found)
         found = (*self.found, *search.jobs)
-        if search.follows is None or len(found) >= MOST_MARKED:
-            return Gathering(search, found[:MOST_MARKED], is_over=True)
+        if search.follows is None or len(found) >= self.most:
+            return Gathering(search, self.most, found[: self.most], is_over=True)
         following = Search(wanted=search.wanted, begin=search.follows, limit=search.limit)
-        return Gathering(following, found)
+        return Gathering(following, self.most, found)
 
 
 # -- the screen ------------------------------------------------------------------------------------------------------
@@ -454,9 +454,9 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
 
     def action_mark_all(self) -> None:
         """Mark every job that matches the filter, up to a bound."""
-        self._gathering = Gathering(
-            Search(wanted=self._search.wanted, limit=GATHERED_AT_ONCE, page=GATHERED_AT_ONCE, most=MOST_MARKED)
-        )
+        most = self.console.options.bulk_cap
+        search = Search(wanted=self._search.wanted, limit=GATHERED_AT_ONCE, page=GATHERED_AT_ONCE, most=most)
+        self._gathering = Gathering(search, most)
         self.ask()
         self._draw()
 
@@ -473,7 +473,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     def _mark_gathered(self, gathering: Gathering) -> None:
         self._seen.update({str(each.job.id): each for each in gathering.found})
         self._table.marks |= {str(each.job.id) for each in gathering.found}
-        more = "; more match, but no more are marked at once" if len(gathering.found) == MOST_MARKED else ""
+        more = "; more match, but no more are marked at once" if len(gathering.found) == gathering.most else ""
         self.notify(f"{figures.counted(len(gathering.found), 'job')} marked{more}.")
 
     # -- other commands --------------------------------------------------------------------------------------------

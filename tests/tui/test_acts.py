@@ -534,3 +534,13 @@ def test_records_of_events_are_json() -> None:
         assert json.loads(list(console.app.journal)[-1].as_json())["kind"] in ("act", "jobs")
 
     run(scenario, filter=FAILED)
+
+
+def test_no_more_jobs_are_marked_at_once_than_was_said() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("ctrl+a")
+        await console.until(lambda: len(console.table("#jobs").marks) == 7)
+        assert any("more match" in each.message for each in console.app._notifications)
+
+    run(scenario, filter="state:scheduled", bulk_cap=7)
