@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -22,6 +24,8 @@ ASKED_TO_END = tuple(
     if hasattr(signal, name)
 )
 """Ends by these are passed on as they came; a crash that a supervisor tells of is not repeated."""
+LONGEST_FAREWELL = 0.9
+"""Seconds for what wants to be called at the end; a stop takes no more than a second beyond its grace period."""
 
 
 def main_program() -> NoReturn:
@@ -114,8 +118,23 @@ def _end(code: int) -> NoReturn:
     """End the process; for an end by a signal by that very signal, so that the caller sees what happened."""
     output.let_go()
     if code in ASKED_TO_END:
+        _let_others_end(code)
         sys.stderr.flush()
         signal.signal(code - ENDED_BY_SIGNAL, signal.SIG_DFL)
         # As process 1 of a container nothing happens here, and the code below says the same.
         os.kill(os.getpid(), code - ENDED_BY_SIGNAL)
     sys.exit(int(code))
+
+
+def _let_others_end(code: int) -> None:
+    """Call what tasks and their libraries registered for the end of the process, which an end by a signal would skip.
+
+    An error reporter sends its last reports there. One that hangs must not hold up the end, nor does any thread.
+    """
+    if not atexit._ncallbacks():
+        return
+    last_moment = threading.Timer(LONGEST_FAREWELL, os._exit, (int(code),))
+    last_moment.daemon = True
+    last_moment.start()
+    atexit._run_exitfuncs()  # the interpreter's own way there first joins every thread
+    last_moment.cancel()

@@ -28,6 +28,17 @@ tasks = TaskRegistry()
 def pay(payload):
     pass
 """
+LAST_WORDS = """
+import atexit, pathlib, threading
+
+atexit.register(threading.Event().wait)
+atexit.register(pathlib.Path("farewell").write_text, "all sent")
+pathlib.Path("began").touch()
+
+def last(payload):
+    pass
+"""
+
 WAITING = """
 import pathlib
 import threading
@@ -409,6 +420,18 @@ def test_a_signal_ends_a_run_in_order_and_by_that_signal(
     assert (ended.code, ended.out) == (-number, "")
     assert "Completed task" in ended.err
     assert jobs(database_url) == []
+
+
+def test_what_a_task_registered_for_the_end_of_the_process_is_called_and_cannot_hold_it_up(shell: Shell) -> None:
+    shell.write("tasks/last.py", LAST_WORDS)
+    with shell.started("run") as running:
+        wait_until((shell.folder / "began").exists, what="the tasks to be loaded", deadline_seconds=30)
+        running.says("Looking for jobs")
+        running.send(signal.SIGTERM)
+        ended = running.end()
+
+    assert (shell.folder / "farewell").read_text() == "all sent"
+    assert ended.code in (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 def test_a_task_that_never_ends_is_given_back_when_the_grace_period_ends(shell: Shell, database_url: str) -> None:
