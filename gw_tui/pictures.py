@@ -35,6 +35,7 @@ PICTURES: Final = (
     Picture("overview", "overview"),
     Picture("jobs", "jobs", ("down", "down"), {"filter": "state:failed"}),
     Picture("job", "jobs", ("enter",), {"filter": "state:failed"}),
+    Picture("question", "jobs", ("m", "m", "m", "x"), {"filter": "state:failed"}),
     Picture("workers", "workers"),
     Picture("locks", "locks"),
     Picture("overview-light", "overview", (), {"theme": "gw-light"}),

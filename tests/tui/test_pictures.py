@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import html
 import re
 from pathlib import Path
 
-from gw_tui.pictures import PICTURES
+import pytest
+
+from gw_tui.pictures import PICTURES, Picture, taken
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = {f"{picture.name}.svg" for picture in PICTURES}
@@ -22,3 +26,16 @@ def test_every_picture_is_shown_with_words_for_those_who_cannot_see_it() -> None
 
     assert set(shown.values()) == NAMES
     assert all(len(words) > 10 for words in shown)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_a_picture_says_what_the_console_says_today(picture: Picture) -> None:
+    kept = (DOCS / "pictures" / f"{picture.name}.svg").read_text("utf-8")
+
+    # When this fails, make them anew and look at them: python -m gw_tui.pictures docs/pictures
+    assert words(asyncio.run(taken(picture))) == words(kept)
+
+
+def words(svg: str) -> list[str]:
+    return [html.unescape(each) for each in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
