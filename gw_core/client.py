@@ -268,8 +268,7 @@ class Client:
 
     def unlock(self, worker_ids: Sequence[str]) -> None:
         """Take every lock from the named pools; what they still run may then run twice. For pools known to be dead."""
-        with self._store() as store:
-            store.force_unlock(worker_ids)
+        self.care.unlock(worker_ids)
 
     def restore(self, job: Job) -> int | None:
         """Add a deleted job again as it was, and return its new id; None when another job has its key by now.

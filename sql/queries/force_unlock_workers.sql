@@ -1,2 +1,29 @@
 -- Take every lock from the named pools; whatever they run may then run a second time elsewhere.
-select :GRAPHILE_WORKER_SCHEMA.force_unlock_workers(%(worker_ids)s::text[])
+-- Jobs and queues are found by one look, where the schema's function takes two: a claim of a dead worker that is written
+-- down between the two, such as one that waited for a standby, would have its queue freed and its job left locked, and
+-- later jobs of the queue would overtake it.
+-- Our index of locked jobs is chosen for its order, whatever the statistics say.
+with locked as materialized (
+  select jobs.id, jobs.locked_by
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit 100000
+),
+unlocked as (
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set locked_at = null,
+         locked_by = null
+   where jobs.id = any(array(select locked.id from locked where locked.locked_by = any(%(worker_ids)s::text[])))
+     and jobs.locked_by = any(%(worker_ids)s::text[])
+  returning jobs.id
+),
+freed as (
+  update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+     set locked_at = null,
+         locked_by = null
+   where queues.locked_by = any(%(worker_ids)s::text[])
+     and (select count(*) from unlocked) >= 0
+  returning queues.id
+)
+select (select count(*) from unlocked), (select count(*) from freed)

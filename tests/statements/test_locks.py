@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
+import psycopg
 import pytest
+from support import wait_until
 
 from statements.statement_support import OURS, THEIRS, Queue
 
@@ -84,3 +87,27 @@ def test_only_the_named_pools_lose_their_locks(queue: Queue) -> None:
 
     assert [queue.holder(job_id) for job_id in queue.ids()] == [None, "alive"]
     assert (queue.queue_holder("a"), queue.queue_holder("b")) == (None, "alive")
+
+
+def test_a_dead_workers_claim_that_is_written_down_meanwhile_is_unlocked_whole_or_not_at_all(queue: Queue) -> None:
+    held = queue.claimed()
+    queue.change(held.id, locked_by="dead")
+    late = queue.add(queue_name="a")
+    claim = """with claimed as (update _private_jobs set locked_at = now(), locked_by = 'dead' where id = %s)
+               update _private_job_queues set locked_at = now(), locked_by = 'dead' where queue_name = 'a'"""
+    waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+
+    with (
+        queue.locking("select from _private_jobs where id = %s for update", held.id),
+        psycopg.connect(queue.url, options="-c search_path=graphile_worker") as dead,
+        psycopg.connect(queue.url, autocommit=True) as watch,
+    ):
+        dead.execute(claim, [late])
+        unlocking = threading.Thread(target=queue.store.force_unlock, args=(["dead"],))
+        unlocking.start()
+        wait_until(lambda: watch.execute(waiting).rowcount > 0, what="the unlock to wait", deadline_seconds=10)
+        dead.commit()
+    unlocking.join(10)
+
+    assert queue.holder(held.id) is None
+    assert (queue.holder(late), queue.queue_holder("a")) == ("dead", "dead")
