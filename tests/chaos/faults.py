@@ -103,7 +103,11 @@ class Operator:
         """End the worker of a slot for good."""
         with slot.lock:
             if slot.worker is not None and slot.worker.exit_code is None:
+                began = time.monotonic_ns()
                 self.stop_in_order(slot.worker)
+                if not slot.worker.is_ours:
+                    # Node's worker may end before the result of its last job is written; ours may not.
+                    self.faults.append(Fault("retire", slot.worker.pid, began, time.monotonic_ns()))
             slot.worker = None
 
     def retire_all(self) -> None:
