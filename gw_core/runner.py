@@ -477,7 +477,8 @@ class Runner:
     def _end_heartbeat(self, pool: Pool) -> None:
         """Beat no more, now that nothing runs; what could not be written keeps the row, for a sweep to find."""
         if self._heartbeat is not None:
-            self._heartbeat.end(in_order=pool.unsettled == 0, within=max(A_MOMENT, pool.time_left(END_OF_HEARTBEAT)))
+            # Asked again and again, for somebody may insist meanwhile.
+            self._heartbeat.end(in_order=pool.unsettled == 0, time_left=lambda: pool.time_left(END_OF_HEARTBEAT))
 
     def _close(self) -> None:
         if self._probe is not None:

@@ -19,9 +19,6 @@ from gw_core.version import __version__
 TRY_AGAIN_AFTER: Final = timedelta(seconds=2)
 """How soon a failed heartbeat is repeated: others count from the last one that was heard."""
 
-LAST_WORDS: Final = timedelta(seconds=1)
-"""How long taking the heartbeat away may take at the end."""
-
 
 class Heartbeat(Service):
     """Writes a heartbeat at once and then every so often; tells when it was silent for longer than others tolerate.
@@ -82,10 +79,11 @@ class Heartbeat(Service):
             return min(self._every, TRY_AGAIN_AFTER)
         return self._every
 
-    def end(self, *, in_order: bool, within: timedelta = LAST_WORDS) -> None:
-        """Beat no more, and after an orderly end take the heartbeat away, as far as that is done in time."""
+    def end(self, *, in_order: bool, time_left: Callable[[], timedelta]) -> None:
+        """Beat no more, and after an orderly end take the heartbeat away, as long as there is time left for it."""
         self._is_orderly_end = in_order
-        self.stop(within)
+        self.ask_to_stop()
+        self.join_until(time_left)
 
     def leave(self) -> None:
         """Take the heartbeat away; a database that cannot be reached keeps it, and a sweep will find it."""

