@@ -17,6 +17,7 @@ ANCESTORS_STALE_LOCK: Final = timedelta(hours=4)
 
 USUAL_HEARTBEAT: Final = timedelta(seconds=30)
 USUAL_SWEEP: Final = timedelta(seconds=60)
+USUAL_DELAY: Final = timedelta(seconds=30)
 
 
 class Pooling(StrEnum):
@@ -81,8 +82,8 @@ class WorkerSettings:
     sweep_threshold: timedelta = timedelta(minutes=5)
     """How long a worker with a heartbeat may be silent."""
 
-    recovery_delay: timedelta = timedelta(seconds=30)
-    """How long a recovered job waits before it may run again."""
+    recovery_delay: timedelta = USUAL_DELAY
+    """How long a recovered job waits before it may run again; the usual delay shrinks with the threshold."""
 
     orphans_after: timedelta = ANCESTORS_STALE_LOCK
     """How old the latest lock of a worker without a heartbeat, such as one of Node.js, must be to be swept."""
@@ -147,6 +148,8 @@ class WorkerSettings:
         for name, usual in (("heartbeat_interval", USUAL_HEARTBEAT), ("sweep_interval", USUAL_SWEEP)):
             if getattr(self, name) == usual and quarter < usual:
                 object.__setattr__(self, name, quarter)
+        if self.recovery_delay == USUAL_DELAY:
+            object.__setattr__(self, "recovery_delay", min(USUAL_DELAY, self.sweep_threshold / 10))
 
     def _check_recovery(self) -> None:
         for name in ("heartbeat_interval", "sweep_interval"):

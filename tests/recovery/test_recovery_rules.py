@@ -133,16 +133,17 @@ def test_the_threshold_matters_only_to_those_who_sweep() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "heartbeat", "sweep"),
+    ("threshold", "heartbeat", "sweep", "delay"),
     [
-        pytest.param(minutes(5), seconds(30), seconds(60), id="usual"),
-        pytest.param(minutes(2), seconds(30), seconds(30), id="shorter"),
-        pytest.param(seconds(5), seconds(1.25), seconds(1.25), id="seconds"),
+        pytest.param(minutes(5), seconds(30), seconds(60), seconds(30), id="usual"),
+        pytest.param(minutes(10), seconds(30), seconds(60), seconds(30), id="longer"),
+        pytest.param(minutes(2), seconds(30), seconds(30), seconds(12), id="shorter"),
+        pytest.param(seconds(5), seconds(1.25), seconds(1.25), seconds(0.5), id="seconds"),
     ],
 )
-def test_the_usual_intervals_shrink_with_the_threshold(
-    threshold: timedelta, heartbeat: timedelta, sweep: timedelta
+def test_the_usual_spans_shrink_with_the_threshold(
+    threshold: timedelta, heartbeat: timedelta, sweep: timedelta, delay: timedelta
 ) -> None:
     settings = WorkerSettings(sweep_threshold=threshold)
 
-    assert (settings.heartbeat_interval, settings.sweep_interval) == (heartbeat, sweep)
+    assert (settings.heartbeat_interval, settings.sweep_interval, settings.recovery_delay) == (heartbeat, sweep, delay)
