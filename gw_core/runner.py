@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -56,6 +57,7 @@ END_OF_SERVICES: Final = timedelta(seconds=0.8)
 END_OF_HEARTBEAT: Final = timedelta(seconds=0.9)
 """How long after the grace period these may still wait for the database: the process ends within a second of it."""
 
+LONGEST_FAREWELL: Final = timedelta(seconds=3)
 A_MOMENT: Final = timedelta(seconds=0.05)
 
 LONGEST_SILENCE: Final = timedelta(seconds=60)
@@ -462,9 +464,17 @@ class Runner:
         for service in self._services:
             service.ask_to_stop()
         pool.stop(end.reason)
+        # Nothing runs any more: what a silent server keeps from ending need not use up the grace period.
+        until = time.monotonic() + LONGEST_FAREWELL.total_seconds()
+
+        def time_left(beyond: timedelta) -> timedelta:
+            return min(pool.time_left(beyond), timedelta(seconds=max(0.0, until - time.monotonic())))
+
         for service in self._services:
-            service.join_until(lambda: pool.time_left(END_OF_SERVICES))
-        self._end_heartbeat(pool)
+            service.join_until(lambda: time_left(END_OF_SERVICES))
+        if self._heartbeat is not None:
+            # What could not be written keeps the row, for a sweep to find.
+            self._heartbeat.end(in_order=pool.unsettled == 0, time_left=lambda: time_left(END_OF_HEARTBEAT))
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))
         return self._result(end)
@@ -473,12 +483,6 @@ class Runner:
         completed, failed = (0, 0) if self._pool is None else (self._pool.completed, self._pool.failed)
         exit_code = end.exit_code or int(self.settings.strict and failed > 0)
         return RunResult(completed=completed, failed=failed, reason=end.reason, exit_code=exit_code, signal=end.signal)
-
-    def _end_heartbeat(self, pool: Pool) -> None:
-        """Beat no more, now that nothing runs; what could not be written keeps the row, for a sweep to find."""
-        if self._heartbeat is not None:
-            # Asked again and again, for somebody may insist meanwhile.
-            self._heartbeat.end(in_order=pool.unsettled == 0, time_left=lambda: pool.time_left(END_OF_HEARTBEAT))
 
     def _close(self) -> None:
         if self._probe is not None:
