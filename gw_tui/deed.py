@@ -51,6 +51,11 @@ class Deed:
         """True when one line says all that is to be said of it."""
         return self.is_whole and not self.failure and not self.result.omitted
 
+    @property
+    def can_be_undone(self) -> bool:
+        """True when it removed jobs, which can be added again."""
+        return bool(self.result.removed) and isinstance(self.parts[0], Remove)
+
     def absorbed(self, result: Result | None, failure: str = "") -> Deed:
         """Return the deed after its next part was done, or failed."""
         if result is None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gw_tui import clean, deed as deed_of
-from gw_tui.acts import Remove
 from gw_tui.deed import Deed
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
 from gw_tui.journal import Kind
@@ -99,7 +98,7 @@ class Deeds:
 
     def _keep(self, deed: Deed) -> None:
         """Note a deed in the journal, and what was removed for `undo`."""
-        if deed.result.removed and isinstance(deed.parts[0], Remove):
+        if deed.can_be_undone:
             self._removed.append(tuple(deed.result.removed))
         words = clean.line(deed.failure) if deed.failure else deed.headline
         self._console.note(Kind.ACT, words, is_bad=bool(deed.failure))
@@ -110,4 +109,4 @@ class Deeds:
         return f"{clean.line(words, 120)}{self._hint(deed)}"
 
     def _hint(self, deed: Deed) -> str:
-        return " · U brings it back" if deed.result.removed and isinstance(deed.parts[0], Remove) else ""
+        return " · U brings it back" if deed.can_be_undone else ""

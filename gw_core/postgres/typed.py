@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gw_core.postgres.database import DEFAULT_SCHEMA
+from gw_core.postgres.statements import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class AsTyped:
 
     def show(self, job_id: int) -> Typed:
         """Show everything about one job."""
-        sql = f"select * from {_name(self.schema)}._private_jobs where id = {job_id};"  # noqa: S608 - see above
+        sql = f"select * from {quoted(self.schema)}._private_jobs where id = {job_id};"  # noqa: S608 - see above
         return Typed(self._gw("show", str(job_id)), sql)
 
     def retry(self, ids: Sequence[int]) -> Typed:
@@ -60,7 +61,7 @@ class AsTyped:
         return shlex.join(["gw", verb, *where, *_unmistaken(arguments)])
 
     def _call(self, function: str, values: str) -> str:
-        return f"select * from {_name(self.schema)}.{function}({values});"  # noqa: S608 - see above
+        return f"select * from {quoted(self.schema)}.{function}({values});"  # noqa: S608 - see above
 
 
 def _unmistaken(arguments: Sequence[str]) -> Sequence[str]:
@@ -72,11 +73,7 @@ def _ids(ids: Iterable[int]) -> str:
     return f"array[{', '.join(map(str, ids))}]::bigint[]"
 
 
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _text(text: str) -> str:
     """Return a literal; one with a backslash says so, for the server's settings may differ."""
-    quoted = "'" + text.replace("'", "''") + "'"
-    return "E" + quoted.replace("\\", "\\\\") if "\\" in quoted else quoted
+    literal = "'" + text.replace("'", "''") + "'"
+    return "E" + literal.replace("\\", "\\\\") if "\\" in literal else literal
