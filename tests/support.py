@@ -10,7 +10,7 @@ Seen = TypeVar("Seen")
 
 
 def wait_until(
-    condition: Callable[[], Seen], *, deadline_seconds: float = 10.0, what: str = "the condition", every: float = 0.01
+    condition: Callable[[], Seen], *, deadline_seconds: float = 60.0, what: str = "the condition", every: float = 0.01
 ) -> Seen:
     """Ask `condition` until its answer is true and return that answer; fail with `what` when the deadline passes."""
     deadline = time.monotonic() + deadline_seconds
