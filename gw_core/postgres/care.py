@@ -21,6 +21,7 @@ from gw_core.postgres.database import Connection
 from gw_core.postgres.names import MOST_NAMES, NameKind, find_names
 from gw_core.postgres.schema_state import WORKERS_STEP, check
 from gw_core.postgres.statements import query
+from gw_core.postgres.store import RemovedJob
 from gw_core.postgres.translation import translated
 
 BATCH: Final = 1_000
@@ -206,6 +207,23 @@ class Care:
             restored = rows(connection, query("restore_job", self.schema), values)
             self._announce(connection, len(restored))
         return restored[0][0] if restored else None
+
+    def remove(self, key: str, *, seen: Seen) -> RemovedJob | Skipped:
+        """Remove the job with a key as it was seen; one that is running is only kept from running again.
+
+        A job that has changed since, or has the key no longer, is left alone, and the answer says why.
+        """
+        with self._transaction() as connection:
+            values = {"ids": [seen.id], "with_payload": False}
+            found = rows(connection, query("hold_seen_jobs", self.schema), values)
+            if not found:
+                return self._passed(connection, [seen.id])[0]
+            job = Job(*found[0][:-1])
+            changes = seen.changes(job) or ("has another key" if job.key != key else None)
+            if changes is not None:
+                return Skipped(job.id, job.task_identifier, SkipReason.CHANGED, job.locked_by, changes)
+            ((*row,),) = rows(connection, query("remove_job", self.schema), {"job_key": key})
+            return RemovedJob(Job(*row))
 
     # -- locks -----------------------------------------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ PATIENCE: Final = timedelta(milliseconds=120)
 
 STATEMENT_TIMEOUT: Final = timedelta(seconds=5)
 EXACT_TIMEOUT: Final = timedelta(minutes=5)
+COUNTING_TIMEOUT: Final = timedelta(seconds=2)
 LOCK_TIMEOUT: Final = timedelta(seconds=1)
 
 FIRST_REACH: Final = 1_000
@@ -298,13 +299,18 @@ class Reports:
 
     # -- one job ---------------------------------------------------------------------------------------------------
 
-    def job(self, job_id: int | None = None, *, job_key: str | None = None) -> JobReport | None:
-        """Return everything about one job, by its id or its key; None when there is none."""
+    def job(
+        self, job_id: int | None = None, *, job_key: str | None = None, with_payload: bool = True
+    ) -> JobReport | None:
+        """Return everything about one job, by its id or its key; None when there is none.
+
+        Without `with_payload` the payload is not even read, and is an empty text in the answer.
+        """
         if (job_id is None) == (job_key is None):
             raise InvalidInputError("name one job: give either its id or its key")
         if job_id is not None:
             check_ids([job_id])
-        found = self._jobs([] if job_id is None else [job_id], job_key, with_payload=True)
+        found = self._jobs([] if job_id is None else [job_id], job_key, with_payload=with_payload)
         if not found:
             return None
         job, state = found[0].job, found[0].state
@@ -369,6 +375,14 @@ class Reports:
             rows = self._rows("report_queues_in_backlog", {**values, "reach": BACKLOG_REACH})
         return [_queue_report(*row) for row in rows]
 
+    def count_queue(self, name: str) -> tuple[Count, Count]:
+        """Count the jobs that wait in a named queue, and those of them that are due: all of them, which may last.
+
+        Where our own index of queues is missing, the whole backlog is walked.
+        """
+        ((waiting, due),) = self._rows("report_queue_count", {"name": name}, timeout=COUNTING_TIMEOUT)
+        return Count(waiting), Count(due)
+
     def tasks(self, *, exact: bool = False) -> list[TaskReport]:
         """Return every task the database knows, by name, with its jobs and the live workers that know it."""
         pages = self._rows("stats_table", self._tables)[0][1]
@@ -424,14 +438,16 @@ class Reports:
         manners = {
             "statement_timeout": milliseconds(own.within_statement(timeout)),
             "lock_timeout": milliseconds(own.within_lock(LOCK_TIMEOUT)),
+            "plans": "force_custom_plan",
         }
         with self._lender.connection() as connection:
             try:
                 # One trip there and back for the whole transaction: its settings go with it, and poolers see one unit.
                 with connection.pipeline(), connection.transaction():
                     connection.execute(query("report_manners", self._schema), manners)
-                    with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
-                        return cursor.execute(query(name, self._schema), values or {}).fetchall()
+                    cursor = connection.cursor(binary=True, row_factory=tuple_row)
+                    cursor.execute(query(name, self._schema), values or {})
+                return cursor.fetchall()
             except psycopg.Error as error:
                 raise translate(error, schema=self._schema) from error
 
