@@ -12,7 +12,7 @@ from gw_core import Client, JobSpec
 from gw_core.postgres.adder import BULK
 from gw_core.postgres.overlap import overlapped
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def not_cancelled() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from core_support import NEVER, Ledger, Site, a_registry, in_time, ms
+from core_support import DEADLINE, NEVER, Ledger, Site, a_registry, in_time, ms
 from proxy import Proxy
 from support import wait_until
 
@@ -97,6 +97,7 @@ def test_a_killed_task_connection_fails_that_attempt_alone(site: Site) -> None:
             connection.execute("select 1")
 
     site.fill(1)
+    site.let_retries_wait()
     result = site.run_once({"work": work})
     assert (result.completed, result.failed) == (0, 1)
     site.add(payload={"n": 2})
@@ -300,7 +301,7 @@ def test_a_claim_that_is_refused_again_and_again_is_told_once(own_site: Site) ->
 
         running.runner._pool._claimer._claim = counted  # type: ignore[union-attr, method-assign]
         for _ in range(5):
-            assert refusals.acquire(timeout=10)
+            assert refusals.acquire(timeout=DEADLINE)
         assert len(running.heard.of(PoolConnectionLost)) == 1
         assert running.heard.of(PoolConnectionRestored) == []
         own_site.run("drop trigger refuse on _private_jobs")

@@ -20,12 +20,12 @@ def test_bulks_that_add_the_same_keys_in_opposite_orders_all_succeed(database_ur
     def add_rounds(keys: list[str]) -> None:
         with Client(database_url, max_connections=1) as queue:
             for turn in range(20):
-                together.wait(30)
+                together.wait(60)
                 queue.add_many(JobSpec(task="mail", payload=turn, job_key=f"{turn}/{key}") for key in keys)
 
     with ThreadPoolExecutor(2) as pool:
         for ended in [pool.submit(add_rounds, keys) for keys in (KEYS, KEYS[::-1])]:
-            ended.result(60)
+            ended.result(120)
 
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select count(*) from graphile_worker.jobs").fetchone() == (20 * len(KEYS),)
@@ -43,7 +43,7 @@ def test_in_the_callers_own_transaction_a_deadlock_is_the_callers(database_url: 
         queue.add("mail", job_key="a", conn=ours)
         queue.add("mail", job_key="b", conn=theirs)
         other = pool.submit(queue.add, "mail", job_key="a", conn=theirs)
-        errors = [error for error in (failure_of(queue, ours), other.exception(30)) if error is not None]
+        errors = [error for error in (failure_of(queue, ours), other.exception(60)) if error is not None]
 
     assert [type(error) for error in errors] == [DeadlockError]
 

@@ -208,6 +208,7 @@ def test_a_wrapper_may_skip_the_run_or_fail_it(site: Site) -> None:
         return run()
 
     site.fill(3)
+    site.let_retries_wait()
     result = site.run_once({"work": done}, plugins=[Wrapper("w", [], act)])
 
     assert (result.completed, result.failed, done.entries) == (2, 1, [3])

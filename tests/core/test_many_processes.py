@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_support import Site
+from core_support import DEADLINE, Site
 from support import wait_until
 
 from gw_core import Client
@@ -65,7 +64,7 @@ class Fleet:
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
-            process.wait(10)
+            process.wait(DEADLINE)
 
 
 @pytest.fixture
@@ -90,9 +89,9 @@ def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet:
         fleet.start()
     for kill in range(KILLS):
         victim = fleet.processes[kill]
-        wait_until(partial(pools_of, site, victim.pid), deadline_seconds=30, what="the victim to hold jobs")
+        wait_until(partial(pools_of, site, victim.pid), what="the victim to hold jobs")
         victim.send_signal(signal.SIGKILL)
-        victim.wait(10)
+        victim.wait(DEADLINE)
         site.client.unlock(pools_of(site, victim.pid))
         fleet.start()
 
@@ -103,10 +102,10 @@ def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet:
             site.client.unlock(pools_of(site, victim.pid))
         return not site.run("select 1 as one from _private_jobs limit 1")
 
-    wait_until(is_drained, deadline_seconds=60, every=0.1)
+    wait_until(is_drained, deadline_seconds=150, every=0.1)
     for process in fleet.processes[KILLS:]:
         process.send_signal(signal.SIGTERM)
-    assert all(process.wait(15) != 1 for process in fleet.processes[KILLS:])
+    assert all(process.wait(DEADLINE) != 1 for process in fleet.processes[KILLS:])
     assert set(fleet.ran()) == set(range(1, JOBS + 1))
     assert site.held() == []
 
@@ -114,9 +113,9 @@ def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet:
 def test_a_worker_told_to_stop_leaves_no_lock(site: Site, fleet: Fleet) -> None:
     site.fill(JOBS, task="ran", queue="case when mod(n, 3) = 0 then 'q' || mod(n, 7) end")
     process = fleet.start()
-    wait_until(lambda: len(fleet.ran()) > 100, deadline_seconds=20)
+    wait_until(lambda: len(fleet.ran()) > 100)
     process.send_signal(signal.SIGTERM)
-    process.wait(15)
+    process.wait(DEADLINE)
 
     assert site.held() == []
     ran, left = set(fleet.ran()), {job["payload"]["n"] for job in site.jobs()}
@@ -145,10 +144,8 @@ def test_two_thousand_keyed_adds_racing_with_claims_lose_no_last_payload(site: S
                     empty.append(job)
 
     with site.running({"work": work}, concurrency=4), ThreadPoolExecutor(threads) as pool:
-        began = time.monotonic()
         list(pool.map(add, range(threads)))
         wait_until(lambda: not [job for job in site.jobs() if job["is_available"] or job["locked_by"]])
-        assert time.monotonic() - began < 60
 
     assert empty == []
     expected = {f"k{thread}-{key}": (rounds - 1) * keys + key for thread in range(threads) for key in range(keys)}

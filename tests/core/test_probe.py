@@ -14,17 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_support import Running, Site
+from core_support import DEADLINE, Running, Site
 from proxy import Proxy
 from support import wait_until
 
 from gw_core import InvalidSettingError, ProbeSettings, Snooze
 from gw_core.domain.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
 from gw_core.domain.vitals import Vitals, why_not_ready
+from gw_core.maintenance import probe, web
 from gw_core.maintenance.web import LONGEST_HEAD, MOST_CLIENTS
 
 ANY_PORT = ProbeSettings(port=0)
-WITH_METRICS = ProbeSettings(port=0, metrics=True)
+WITH_METRICS = ProbeSettings(port=0, metrics=True, sample_every=timedelta(hours=1))
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut no client off, and answer without no sample, because the machine stood still."""
+    monkeypatch.setattr(web, "LONGEST_ANSWER", DEADLINE)
+    monkeypatch.setattr(probe, "WAIT_FOR_SAMPLE", DEADLINE)
 
 
 @pytest.fixture
@@ -37,7 +45,7 @@ def proxy(site: Site) -> Iterator[Proxy]:
 def ask(running: Running, path: str, method: str = "GET") -> tuple[int, str]:
     """Return status and text of a page."""
     assert running.runner.probe_address is not None
-    connection = HTTPConnection(*running.runner.probe_address, timeout=10)
+    connection = HTTPConnection(*running.runner.probe_address, timeout=DEADLINE)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -48,7 +56,7 @@ def ask(running: Running, path: str, method: str = "GET") -> tuple[int, str]:
 
 def connect(running: Running) -> socket.socket:
     assert running.runner.probe_address is not None
-    return socket.create_connection(running.runner.probe_address, timeout=10)
+    return socket.create_connection(running.runner.probe_address, timeout=DEADLINE)
 
 
 def is_ready(running: Running) -> bool:
@@ -131,8 +139,7 @@ def test_the_database_being_away_is_told_in_one_line_that_names_nothing(site: Si
         wait_until(lambda: is_ready(running))
         proxy.cut()
         running.heard.wait_for(PoolConnectionLost)
-
-        assert ask(running, "/ready") == (503, "cannot look for jobs: the database is away\n")
+        wait_until(lambda: ask(running, "/ready") == (503, "cannot look for jobs: the database is away\n"))
         assert ask(running, "/live") == (200, "alive\n")
 
         proxy.restore()
@@ -196,15 +203,16 @@ def test_what_became_of_jobs_is_counted_by_task(site: Site) -> None:
         raise ValueError("a secret")
 
     def snoozes(payload: object) -> None:
-        raise Snooze(60)
+        raise Snooze(3600)
 
+    site.fill(3, task="works")
+    site.add("fails", max_attempts=1)
+    site.add("fails", {"password": "hidden"})
+    site.add("snoozes")
+    site.let_retries_wait()
     with site.running(
         {"works": lambda payload: None, "fails": fails, "snoozes": snoozes}, probe=WITH_METRICS
     ) as running:
-        site.fill(3, task="works")
-        site.add("fails", max_attempts=1)
-        site.add("fails", {"password": "hidden"})
-        site.add("snoozes")
         wait_until(lambda: sum(len(event.outcomes) for event in running.heard.of(JobsSettled)) == 6)
         found = numbers(running)
         text = ask(running, "/metrics")[1]
@@ -247,6 +255,7 @@ def test_metrics_are_scraped_while_the_database_is_away(site: Site, proxy: Proxy
         wait_until(lambda: is_ready(running))
         proxy.cut()
         running.heard.wait_for(PoolConnectionLost)
+        wait_until(lambda: numbers(running)["gw_connected"] == 0)
         found = numbers(running)
         proxy.restore()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from core_support import Ledger, Site, a_registry, in_time, ms
+from core_support import DEADLINE, Ledger, Site, a_registry, in_time, ms
 from support import wait_until
 
 from gw_core import Runner, TaskRegistry
@@ -51,7 +51,7 @@ def test_jobs_that_cannot_run_now_are_left(site: Site) -> None:
 
 def test_a_job_waiting_for_its_retry_is_left(site: Site) -> None:
     def work(payload: object) -> None:
-        raise RetryAfter(60)
+        raise RetryAfter(3600)
 
     site.add()
 
@@ -70,7 +70,7 @@ def test_a_row_locked_for_a_moment_is_waited_for(site: Site) -> None:
         wait_until(lambda: len(site.jobs()) == 1)
         thread.join(0.2)
         assert thread.is_alive(), "a job is left that will be free in a moment"
-    thread.join(10)
+    thread.join(DEADLINE)
 
     assert ended[0].completed == 2
 
@@ -96,7 +96,7 @@ def test_two_runs_at_once_share_the_jobs(site: Site) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(DEADLINE)
 
     # One may end while the other holds a queue; what that one leaves is for the other, which is still running.
     assert sorted(done.entries) == list(range(1, 401))
@@ -115,7 +115,7 @@ def test_a_fresh_database_has_the_tasks_made_by_whoever_comes_first(site: Site) 
         thread.start()
         wait_until(lambda: site.run(waits))
         other.execute("select graphile_worker.add_job('work', '{\"n\": 1}')")
-    thread.join(10)
+    thread.join(DEADLINE)
 
     assert ended[0].completed == 1
 

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from core_support import NEVER, Ledger, Site, ms
+from core_support import DEADLINE, NEVER, Ledger, Site, ms
 from support import wait_until
 
 from gw_core.domain.events import JobCompleted, PoolListening
@@ -29,7 +29,7 @@ def test_jobs_run_side_by_side_as_many_as_there_are_threads(site: Site) -> None:
     together = threading.Barrier(5)
     site.fill(5)
 
-    result = site.run_once({"work": lambda payload: together.wait(10) and None}, concurrency=5)
+    result = site.run_once({"work": lambda payload: together.wait(DEADLINE) and None}, concurrency=5)
 
     assert result.failed == 0
 
@@ -103,9 +103,7 @@ def test_a_named_queue_is_serial_and_in_order_over_two_pools(
         site.running({"work": task}, concurrency=4) as theirs,
     ):
         site.fill(jobs, queue=f"'q' || mod(n, {queues})")
-        wait_until(
-            lambda: len(ours.heard.of(JobCompleted)) + len(theirs.heard.of(JobCompleted)) >= jobs, deadline_seconds=20
-        )
+        wait_until(lambda: len(ours.heard.of(JobCompleted)) + len(theirs.heard.of(JobCompleted)) >= jobs)
 
     assert task.overlaps == []
     assert {queue: ids == sorted(ids) for queue, ids in task.order.items()} == {f"q{n}": True for n in range(queues)}
@@ -133,7 +131,7 @@ def test_more_held_queues_than_a_claim_looks_at_do_not_hide_a_free_one(site: Sit
     site.run("update _private_job_queues set locked_at = now(), locked_by = 'somebody'")
     with site.running({"work": Ledger()}, poll_interval=ms(30)) as running:
         site.add(payload={"n": 0}, queue_name="free")
-        running.heard.wait_for(JobCompleted, deadline=10)
+        running.heard.wait_for(JobCompleted)
 
 
 def test_a_queue_that_somebody_else_leaves_without_a_word_is_found_before_the_poll(site: Site) -> None:

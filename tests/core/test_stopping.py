@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_support import NEVER, Gate, Ledger, Running, Site, ms
-from support import wait_until
+from core_support import DEADLINE, NEVER, Gate, Ledger, Running, Site, ms
+from support import Span, wait_until
 
 from gw_core.domain.events import (
     JobCompleted,
@@ -22,7 +22,8 @@ from gw_core.domain.events import (
 )
 from gw_core.worker.handoff import Handoff
 
-SECOND = timedelta(seconds=1)
+FAR = timedelta(minutes=10)
+"""To look ahead so far that jobs are claimed ahead even if the machine stood still in one of the quick ones."""
 
 
 def warm_up(site: Site, running: Running) -> None:
@@ -34,7 +35,7 @@ def warm_up(site: Site, running: Running) -> None:
 def test_an_idle_pool_stops_at_once(site: Site) -> None:
     with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)
-        result = running.stop(deadline=5)
+        result = running.stop(within=5)
 
     assert (result.reason, result.exit_code, result.completed) == ("the test asked", 0, 0)
     assert len(running.heard.of(WorkerStopped)) == 10
@@ -58,7 +59,7 @@ def test_a_running_job_may_end_and_counts(site: Site) -> None:
 @pytest.mark.parametrize("queue", ["null", "'q'"], ids=["unqueued", "in one queue"])
 def test_what_was_claimed_ahead_is_given_back_uncounted(site: Site, queue: str) -> None:
     gate = site.gate()
-    with site.running({"quick": Ledger(), "work": gate}, concurrency=1, look_ahead=SECOND) as running:
+    with site.running({"quick": Ledger(), "work": gate}, concurrency=1, look_ahead=FAR) as running:
         warm_up(site, running)
         site.fill(20, queue=queue)
         gate.wait_for(1)
@@ -78,12 +79,12 @@ def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(s
     job_id = site.add(queue_name="q")
     with site.running({"work": gate}, grace_period=ms(100)) as running:
         gate.wait_for(1)
-        running.stop(deadline=8)
+        with Span(site.now) as span:
+            running.stop(within=8)
 
     job = site.job(job_id)
     assert (job["attempts"], job["locked_by"], job["last_error"]) == (0, None, None)
-    (wait,) = site.run("select extract(epoch from run_at - now())::float as seconds from _private_jobs")
-    assert 20 < wait["seconds"] <= 30
+    assert job["run_at"] in span.later(seconds=30)
     assert site.held() == []
     assert [job.id for job in running.heard.of(PoolInterrupting)[0].jobs] == [job_id]
     assert running.heard.of(PoolStopped)[0].unsettled == 0
@@ -92,12 +93,12 @@ def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(s
 def test_the_rest_of_a_queue_behind_a_stubborn_job_is_given_back_too(site: Site) -> None:
     gate = site.gate()
     with site.running(
-        {"quick": Ledger(), "work": gate}, concurrency=1, look_ahead=SECOND, grace_period=ms(100)
+        {"quick": Ledger(), "work": gate}, concurrency=1, look_ahead=FAR, grace_period=ms(100)
     ) as running:
         warm_up(site, running)
         site.fill(10, queue="'q'")
         gate.wait_for(1)
-        running.stop(deadline=8)
+        running.stop(within=8)
 
     assert site.held() == []
     assert [job["attempts"] for job in site.jobs()] == [0] * 10
@@ -111,7 +112,7 @@ def test_a_second_request_ends_the_grace_period(site: Site) -> None:
         running.ask_to_stop()
         running.heard.wait_for(PoolStopping)
         running.runner.force()
-        running.end(deadline=8)
+        running.end(within=8)
 
     assert site.held() == []
     assert [job["attempts"] for job in site.jobs()] == [0, 0, 0]
@@ -123,14 +124,14 @@ def test_tasks_are_told_that_they_should_stop(site: Site) -> None:
 
     def work(payload: object, context: Any) -> None:
         began.set()
-        if context.should_stop.wait(15):
+        if context.should_stop.wait(DEADLINE):
             told.set()
 
     site.fill(1)
     with site.running({"work": work}, tell_tasks_after=ms(50)) as running:
-        assert began.wait(10)
+        assert began.wait(DEADLINE)
         assert not told.is_set()
-        result = running.stop(deadline=10)
+        result = running.stop(within=10)
 
     assert told.is_set()
     assert result.completed == 1
@@ -141,14 +142,14 @@ def test_a_job_that_ended_but_whose_listener_does_not_return_is_not_left_locked(
 
     def stand_still(event: JobSucceeded) -> None:
         reached.set()
-        release.wait(20)
+        release.wait(DEADLINE)
 
     site.fill(1)
     with site.running({"work": lambda payload: None}, grace_period=ms(50)) as running:
         running.runner.events.on(JobSucceeded, stand_still)
         site.fill(1)
-        assert reached.wait(10)
-        running.stop(deadline=8)
+        assert reached.wait(DEADLINE)
+        running.stop(within=8)
         assert site.held() == []
         release.set()
 
@@ -158,7 +159,7 @@ def test_an_outcome_after_the_job_was_given_back_changes_nothing(site: Site) -> 
     job_id = site.add()
     with site.running({"work": gate}, grace_period=ms(20)) as running:
         gate.wait_for(1)
-        running.stop(deadline=8)
+        running.stop(within=8)
         gate.open()
         running.heard.wait_for(WorkerStopped, count=10)
 
@@ -200,7 +201,7 @@ def test_closing_wakes_every_parked_thread() -> None:
     wait_until(lambda: handoff.idle == 3)
     handoff.close()
     for thread in threads:
-        thread.join(5)
+        thread.join(DEADLINE)
 
     assert ended == [None, None, None]
 
@@ -211,14 +212,14 @@ def test_closing_wakes_every_parked_thread() -> None:
 def test_jobs_behind_stuck_threads_are_given_back_for_another_pool_to_run(site: Site) -> None:
     gate: Gate = site.gate()
     done = Ledger()
-    with site.running({"quick": done, "work": gate}, concurrency=10, look_ahead=SECOND, poll_interval=NEVER) as stuck:
+    with site.running({"quick": done, "work": gate}, concurrency=10, look_ahead=FAR, poll_interval=NEVER) as stuck:
         stuck.runner._pool._claimer._overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
         warm_up(site, stuck)
         site.fill(10, task="work")
         gate.wait_for(10)
         site.fill(50, task="quick")
         with site.running({"quick": done}, poll_interval=ms(50)) as other:
-            wait_until(lambda: len(done.entries) >= 80, deadline_seconds=15, what="the quick jobs to run elsewhere")
+            wait_until(lambda: len(done.entries) >= 80, what="the quick jobs to run elsewhere")
             assert gate.arrived == 10
             other.heard.wait_for(JobCompleted, count=1)
     assert all(job.job.attempts == 1 for job in other.heard.of(JobCompleted))

@@ -95,7 +95,7 @@ def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: Ward) -> None:
             process.wait_to_say(f"began {job_id}")
         process.kill()
     with ward.running({"wait": done}, **QUICK) as one, ward.running({"wait": done}, **QUICK) as other:
-        wait_until(lambda: len(done.entries) == 2 and not ward.jobs(), deadline_seconds=20, what="both jobs to be done")
+        wait_until(lambda: len(done.entries) == 2 and not ward.jobs(), what="both jobs to be done")
 
     recovered = [*one.heard.of(WorkersRecovered), *other.heard.of(WorkersRecovered)]
     assert sum(event.jobs for event in recovered) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from gw_core import (
     RecoveryAnnounced,
 )
 
-QUICK: dict[str, Any] = {"heartbeat_interval": ms(20), "sweep_threshold": ms(400)}
+QUICK: dict[str, Any] = {"heartbeat_interval": ms(20), "sweep_threshold": ms(60_000)}
 
 
 def age(ward: Ward) -> float:
@@ -33,7 +34,7 @@ def age(ward: Ward) -> float:
 
 def seems_silent(ward: Ward) -> None:
     """Set the heartbeat back; one that is just being written may overwrite it."""
-    ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '9 seconds'")
+    ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '1 hour'")
 
 
 def known_to(ward: Ward) -> list[str]:
@@ -76,8 +77,8 @@ def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: Ward) -> None:
         gate.wait_for(1)
         running.ask_to_stop()
         running.heard.wait_for(PoolStopping)
-        ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '100 seconds'")
-        wait_until(lambda: age(ward) < 50, what="a heartbeat after the stop was asked for")
+        ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '1 hour'")
+        wait_until(lambda: age(ward) < 1800, what="a heartbeat after the stop was asked for")
         gate.open()
         running.end()
 
@@ -130,12 +131,13 @@ def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: Ward) ->
 
 
 def test_a_worker_notices_that_it_was_silent_for_longer_than_others_tolerate(ward: Ward) -> None:
+    began = time.monotonic()
     with ward.running({"work": Ledger()}, **QUICK) as running:
         wait_until(lambda: seems_silent(ward) or running.heard.of(HeartbeatLate), what="the worker to notice")
         late = running.heard.of(HeartbeatLate)[0]
 
     assert not late.presumed_dead
-    assert late.silent_for.total_seconds() == pytest.approx(9, abs=1)
+    assert 0 <= late.silent_for.total_seconds() - 3_600 <= time.monotonic() - began
     assert [each for each in running.log.of("warning") if "longer than a sweep tolerates" in each]
 
 

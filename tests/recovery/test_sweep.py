@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from recovery_support import RUST_WORKERS, Deciding, Ward, minutes, seconds
+from support import Span
 
 from gw_core import (
     Client,
@@ -30,13 +33,14 @@ def test_a_dead_workers_jobs_go_back_with_their_attempt_uncounted_after_a_delay(
     ward.dead_worker()
     job_id = ward.held_by("dead")
 
-    report = ward.sweep()
+    with Span(ward.now) as span:
+        report = ward.sweep()
 
     job = ward.job(job_id)
     assert (report.jobs, [worker.id for worker in report.workers]) == (1, ["dead"])
     assert (job["attempts"], job["locked_by"], job["locked_at"]) == (0, None, None)
     assert job["last_error"] == "Job recovered after worker interruption"
-    assert ward.wait_in_seconds(job_id) == pytest.approx(30, abs=2)
+    assert job["run_at"] in span.later(30)
     assert ward.workers() == []
 
 
@@ -44,11 +48,13 @@ def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward
     ward.dead_worker()
     soon = ward.held_by("dead")
     later = ward.held_by("dead", run_at=timedelta(hours=1))
+    before = ward.job(later)["run_at"]
 
-    ward.sweep(delay=timedelta(milliseconds=60_750))
+    with Span(ward.now) as span:
+        ward.sweep(delay=timedelta(milliseconds=60_750))
 
-    assert ward.wait_in_seconds(soon) == pytest.approx(60.75, abs=0.7)
-    assert ward.wait_in_seconds(later) == pytest.approx(3600, abs=10)
+    assert ward.job(soon)["run_at"] in span.later(60.75)
+    assert ward.job(later)["run_at"] == before
 
 
 def test_a_living_workers_jobs_are_left_alone(ward: Ward) -> None:
@@ -212,14 +218,14 @@ def test_two_sweeps_at_once_recover_each_job_once(ward: Ward) -> None:
     reports: list[Any] = []
 
     def sweep() -> None:
-        start.wait(10)
+        start.wait(60)
         reports.append(ward.sweep())
 
     threads = [threading.Thread(target=sweep) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
 
     assert sum(report.jobs for report in reports) == 50
     assert all(job["attempts"] == 0 for job in ward.jobs())
@@ -321,11 +327,12 @@ def test_a_hook_may_fail_the_attempt(ward: Ward) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
 
-    ward.sweep(Deciding(FailWithBackoff()))
+    with Span(ward.now) as span:
+        ward.sweep(Deciding(FailWithBackoff()))
 
     job = ward.job(job_id)
     assert (job["attempts"], job["last_error"], job["locked_by"]) == (1, "WorkerCrashed", None)
-    assert ward.wait_in_seconds(job_id) == pytest.approx(2.7, abs=1.5)
+    assert job["run_at"] in span.later(math.e)
 
 
 def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: Ward) -> None:
@@ -402,18 +409,20 @@ def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: Ward) -> None:
 
 def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(ward: Ward) -> None:
     ward.a_worker("alive")
+    began = time.monotonic()
     ward.dead_worker()
     ward.held_by("dead", queue_name="q")
     ward.held_by("pool-node", locked_for=minutes(1))
 
     found = {worker.id: worker for worker in ward.client.workers()}
+    passed = seconds(time.monotonic() - began)
 
     assert {name: (each.has_heartbeat, each.is_stale, each.jobs, each.queues) for name, each in found.items()} == {
         "alive": (True, False, 0, 0),
         "dead": (True, True, 1, 1),
         "pool-node": (False, False, 1, 0),
     }
-    assert found["dead"].silent_for == pytest.approx(minutes(10), abs=seconds(5))
+    assert minutes(10) <= found["dead"].silent_for <= minutes(10) + passed
     assert ward.client.workers(RecoverySettings(orphans_after=seconds(30)))[-1].is_stale
 
 

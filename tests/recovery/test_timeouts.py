@@ -59,6 +59,7 @@ def a_registry(function: Any, timeout: timedelta | float | None = SHORT) -> Task
 def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice(ward: Ward) -> None:
     stubborn = Stubborn()
     job_id = ward.add("slow")
+    ward.let_retries_wait()
     with ward.running(a_registry(stubborn), concurrency=2) as running:
         (ended,) = running.heard.wait_for(JobCompleted)
         assert not stubborn.ended.is_set()
@@ -68,7 +69,7 @@ def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice
         result = running.stop()
 
     assert isinstance(ended.error, TaskTimeoutError)
-    assert (job["attempts"], job["last_error"], job["locked_by"]) == (1, REASON, None)
+    assert (job["attempts"], job["last_error"], job["locked_by"]) == (10, REASON, None)
     assert stubborn.was_told
     assert (result.failed, result.completed) == (1, 0)
     assert len(running.heard.of(JobErrored)) == 1
@@ -78,6 +79,7 @@ def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice
 def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: Ward) -> None:
     stubborn, quick = Stubborn(), Ledger()
     ward.add("slow")
+    ward.let_retries_wait()
     registry = a_registry(stubborn)
     registry.register("quick", quick)
     with ward.running(registry, concurrency=1, poll_interval=ms(20)) as running:
@@ -112,6 +114,7 @@ def test_a_task_that_waits_for_the_signal_ends_at_once(ward: Ward) -> None:
 def test_a_queue_does_not_go_on_while_a_task_out_of_time_still_runs(ward: Ward) -> None:
     stubborn = Stubborn()
     first = ward.add("slow", queue_name="q")
+    ward.let_retries_wait()
     with ward.running(a_registry(stubborn)) as running:
         assert stubborn.began.wait(DEADLINE)
         runs = running.runner._pool._timeouts._runs  # type: ignore[union-attr]
@@ -146,7 +149,7 @@ def test_a_coroutine_is_cancelled(ward: Ward) -> None:
 def test_a_task_in_time_is_left_alone(ward: Ward) -> None:
     done = Ledger()
     ward.fill(50, task="slow")
-    with ward.running(a_registry(lambda payload, context: done(payload), timeout=60)) as running:
+    with ward.running(a_registry(lambda payload, context: done(payload), timeout=600)) as running:
         running.heard.wait_for(JobCompleted, count=50)
         assert running.runner._pool._timeouts._runs == set()  # type: ignore[union-attr]
 

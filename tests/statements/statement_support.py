@@ -111,14 +111,8 @@ class Queue:
         assert row["is_available"] == (row["locked_by"] is None)
         return cast("str | None", row["locked_by"])
 
-    def seconds_until_run(self, job_id: int) -> float:
-        (row,) = self.run(
-            "select extract(epoch from run_at - now())::float as wait from _private_jobs where id = %s", job_id
-        )
-        return cast(float, row["wait"])
-
     def now(self) -> datetime:
-        return cast(datetime, self.run("select now() as now")[0]["now"])
+        return cast(datetime, self.run("select clock_timestamp() as now")[0]["now"])
 
 
 def a_failure(job: Job, message: str = "Boom: it broke", **options: Any) -> Failed:

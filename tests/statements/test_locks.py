@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from support import wait_until
+from support import Span, wait_until
 
 from statements.statement_support import OURS, THEIRS, Queue
 
@@ -47,11 +47,12 @@ def test_locks_older_than_four_hours_are_freed_whoever_holds_them(queue: Queue) 
     queue.change_queue("stale", locked_at="=now() - interval '4 hours 1 second'", locked_by="worker-of-node")
     queue.change(fresh.id, locked_at="=now() - interval '3 hours 59 minutes'")
 
-    assert queue.store.reset_stale_locks() == (1, 1)
+    with Span(queue.now) as span:
+        assert queue.store.reset_stale_locks() == (1, 1)
     assert (queue.holder(stale.id), queue.holder(fresh.id)) == (None, OURS)
     assert (queue.queue_holder("stale"), queue.queue_holder("fresh")) == (None, OURS)
     assert queue.row(stale.id)["attempts"] == 1, "it may well have run, so the attempt counts"
-    assert queue.seconds_until_run(stale.id) == pytest.approx(0, abs=1.5)
+    assert queue.row(stale.id)["run_at"] in span.later()
 
 
 @pytest.mark.parametrize("max_attempts", [1, 25])
@@ -105,9 +106,9 @@ def test_a_dead_workers_claim_that_is_written_down_meanwhile_is_unlocked_whole_o
         dead.execute(claim, [late])
         unlocking = threading.Thread(target=queue.store.force_unlock, args=(["dead"],))
         unlocking.start()
-        wait_until(lambda: watch.execute(waiting).rowcount > 0, what="the unlock to wait", deadline_seconds=10)
+        wait_until(lambda: watch.execute(waiting).rowcount > 0, what="the unlock to wait")
         dead.commit()
-    unlocking.join(10)
+    unlocking.join(60)
 
     assert queue.holder(held.id) is None
     assert (queue.holder(late), queue.queue_holder("a")) == ("dead", "dead")

@@ -36,7 +36,7 @@ def test_a_task_somebody_else_makes_at_the_same_moment_is_answered_as_well(queue
         wait_until(lambda: queue.run(waits), what="our insert to wait for theirs")
         other.commit()
 
-        assert sorted(registered.result(10).values()) == ["mail", "other"]
+        assert sorted(registered.result(60).values()) == ["mail", "other"]
 
 
 def test_no_tasks_are_no_tasks(queue: Queue) -> None:
