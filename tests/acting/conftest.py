@@ -10,6 +10,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 
 from acting_support import Program, Queue
+from patience import let_readers_wait
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_readers_wait(monkeypatch)
 
 
 @pytest.fixture

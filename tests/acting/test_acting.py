@@ -89,7 +89,7 @@ def test_workers_are_told_of_a_job_that_may_run_now(gw: Program, queue: Queue, c
     with psycopg.connect(queue.url, autocommit=True) as listener:
         listener.execute('listen "jobs:insert"')
         gw(command, job, *(("--run-at", "now", "--attempts", "0") if command == "reschedule" else ()))
-        heard = list(listener.notifies(timeout=10, stop_after=1))
+        heard = list(listener.notifies(timeout=60, stop_after=1))
 
     assert '"count":1' in heard[0].payload
 
@@ -465,6 +465,6 @@ def test_workers_are_told_of_what_was_unlocked(gw: Program, queue: Queue) -> Non
     with psycopg.connect(queue.url, autocommit=True) as listener:
         listener.execute('listen "jobs:insert"')
         gw("unlock", "dead", "-y")
-        heard = list(listener.notifies(timeout=10, stop_after=1))
+        heard = list(listener.notifies(timeout=60, stop_after=1))
 
     assert '"count":1' in heard[0].payload

@@ -36,7 +36,7 @@ def test_a_session_that_waits_is_shown_with_the_one_it_waits_for(client: Client,
         waits.start()
         found = wait_until(lambda: (seen := client.doctor.blockages()).blocked and seen, what="a session that waits")
         culprit.rollback()
-        waits.join(10)
+        waits.join(60)
         victim.rollback()
 
     assert found
@@ -55,7 +55,7 @@ def test_a_lock_on_a_table_is_named_by_the_table(client: Client, queue: Queue) -
         waits.start()
         found = wait_until(lambda: client.doctor.blockages().blocked, what="a session that waits")
         culprit.rollback()
-        waits.join(10)
+        waits.join(60)
         victim.rollback()
 
     assert found[0].waits_for == "RowExclusiveLock on _private_tasks"

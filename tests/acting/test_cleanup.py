@@ -181,7 +181,7 @@ def test_what_a_job_took_between_looking_and_deleting_stays(queue: Queue, litter
             keyed,
         )
         blocker.rollback()
-        thread.join(30)
+        thread.join(60)
 
     assert "old" in tasks(queue)
     assert "q" in queues(queue)

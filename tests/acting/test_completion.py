@@ -84,7 +84,7 @@ def test_values_come_from_the_database(shell: Shell, queue: Queue, kind: str, na
     queue.running("mail", by="gw-7", queue_name="q-1", job_key="k:1")
 
     # A slow answer is there for the next Tab.
-    wait_until(lambda: shell.gw("--complete", kind, name[:1]).out == f"{name}\n", deadline_seconds=30, every=0.1)
+    wait_until(lambda: shell.gw("--complete", kind, name[:1]).out == f"{name}\n", deadline_seconds=60, every=0.1)
 
 
 @pytest.mark.acceptance
@@ -92,7 +92,7 @@ def test_a_name_a_shell_would_not_take_as_it_is_is_not_offered(shell: Shell, que
     for name in ("$(harm)", "two words", "tab\there", "esc\x1b[2J", "plain"):
         queue.ready("t", queue_name=name)
 
-    wait_until(lambda: shell.gw("--complete", "queues").out == "plain\n", deadline_seconds=30, every=0.1)
+    wait_until(lambda: shell.gw("--complete", "queues").out == "plain\n", deadline_seconds=60, every=0.1)
 
 
 @pytest.mark.acceptance
@@ -101,9 +101,9 @@ def test_among_very_many_names_those_that_begin_so_are_found(shell: Shell, queue
         "insert into graphile_worker._private_job_queues (queue_name)"
         " select 'q-' || n from generate_series(100, 400) as n"
     )
-    wait_until(lambda: shell.gw("--complete", "queues").out, deadline_seconds=30, every=0.1)
+    wait_until(lambda: shell.gw("--complete", "queues").out, deadline_seconds=60, every=0.1)
 
-    wait_until(lambda: shell.gw("--complete", "queues", "q-39").out.count("\n") == 10, deadline_seconds=30, every=0.1)
+    wait_until(lambda: shell.gw("--complete", "queues", "q-39").out.count("\n") == 10, deadline_seconds=60, every=0.1)
 
 
 @pytest.mark.acceptance
@@ -130,7 +130,7 @@ def test_whatever_is_wrong_is_not_said(shell: Shell, broken: dict[str, str]) -> 
 def test_what_is_kept_is_for_its_owner_alone(shell: Shell, queue: Queue) -> None:
     queue.ready()
     folder = Path(shell.environment["XDG_CACHE_HOME"]) / "gw"
-    wait_until(lambda: shell.gw("--complete", "tasks").out, deadline_seconds=30, every=0.1)
+    wait_until(lambda: shell.gw("--complete", "tasks").out, deadline_seconds=60, every=0.1)
 
     assert {oct(each.stat().st_mode & 0o777) for each in (folder, *folder.iterdir())} == {"0o700", "0o600"}
 

@@ -411,7 +411,7 @@ def test_a_signal_ends_a_run_in_order_and_by_that_signal(
     shell: Shell, database_url: str, gate: Path, number: signal.Signals
 ) -> None:
     with shell.started("run", "--grace-period", "50s") as running:
-        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
+        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=60)
         running.send(number)
         running.says(f"Received {number.name}")
         gate.write_text("go")
@@ -425,7 +425,7 @@ def test_a_signal_ends_a_run_in_order_and_by_that_signal(
 def test_what_a_task_registered_for_the_end_of_the_process_is_called_and_cannot_hold_it_up(shell: Shell) -> None:
     shell.write("tasks/last.py", LAST_WORDS)
     with shell.started("run") as running:
-        wait_until((shell.folder / "began").exists, what="the tasks to be loaded", deadline_seconds=30)
+        wait_until((shell.folder / "began").exists, what="the tasks to be loaded", deadline_seconds=60)
         running.says("Looking for jobs")
         running.send(signal.SIGTERM)
         ended = running.end()
@@ -439,7 +439,7 @@ def test_a_task_that_never_ends_is_given_back_when_the_grace_period_ends(shell: 
     shell.gw("add", "waiting", "-q", "serial")
 
     with shell.started("run", "--grace-period", "10ms") as running:
-        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
+        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=60)
         running.send(signal.SIGTERM)
         ended = running.end()
 
@@ -455,7 +455,7 @@ def test_a_second_signal_ends_a_run_at_once(shell: Shell, database_url: str) -> 
     shell.gw("add", "waiting")
 
     with shell.started("run", "--grace-period", "1h") as running:
-        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
+        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=60)
         running.send(signal.SIGINT)
         running.send(signal.SIGTERM)
         ended = running.end()
@@ -471,7 +471,7 @@ def test_a_run_stops_with_57_when_a_breaking_migration_is_announced(
 
     with shell.started("run", "--grace-period", "50s", "--verbose") as running:
         running.says("Listening for new jobs")
-        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=30)
+        wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=60)
         rows(database_url, announce)
         running.says("999")
         gate.write_text("go")

@@ -19,7 +19,7 @@ from cli_support import PROGRAM, Shell, rows
 from support import wait_until
 
 COMPLETIONS = Path(__file__).parents[2] / "completions"
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 60.0
 
 # What a person would get, as `<word>` for each word, instead of gw itself; a Tab asks the real program.
 POSIX = 'gw() { if [ "$1" = --complete ]; then command gw "$@"; else printf "<%s>" "$@" end; fi; }'
@@ -88,7 +88,7 @@ def shell(tmp_path: Path, database_url: str) -> Shell:
     shell.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     shell.environment["PATH"] = f"{PROGRAM.parent}:{os.environ['PATH']}"
     for kind in ("tasks", "queues", "keys", "workers"):
-        wait_until(lambda kind=kind: shell.gw("--complete", kind).out, deadline_seconds=30, every=0.1)  # type: ignore[misc]
+        wait_until(lambda kind=kind: shell.gw("--complete", kind).out, deadline_seconds=60, every=0.1)  # type: ignore[misc]
     return shell
 
 

@@ -140,7 +140,7 @@ def _server_that_refuses_passwords() -> Iterator[tuple[int, list[bytes]]]:
         thread.start()
         yield listener.getsockname()[1], seen
         listener.shutdown(socket.SHUT_RDWR)
-    thread.join(10)
+    thread.join(60)
 
 
 @pytest.mark.parametrize("arguments", [("add", "hello"), ("run",), ("migrate", "--debug")], ids=" ".join)

@@ -71,7 +71,7 @@ def install_ancestor(folder: Path) -> Ancestor:
         if not (folder / "ready").exists():
             packages = [f"graphile-worker@{VERSION}", "node@22"]
             command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
-            subprocess.run(command, check=True, capture_output=True, timeout=110)
+            subprocess.run(command, check=True, capture_output=True, timeout=200)
             (folder / "ready").touch()
     return Ancestor(folder)
 
@@ -80,7 +80,7 @@ def ancestors_answers(ancestor: Ancestor, crontabs: list[str]) -> list[dict[str,
     """What the ancestor's parser says of each crontab: its items, or its error."""
     question = json.dumps({"crontabs": crontabs, "digests": DIGESTS})
     command = [ancestor.node, str(SCRIPT), ancestor.entry]
-    done = subprocess.run(command, input=question, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, input=question, capture_output=True, text=True, check=True, timeout=200)
     answers: list[dict[str, Any]] = json.loads(done.stdout)
     return [_without_absent(answer) for answer in answers]
 

@@ -56,7 +56,7 @@ class Ours:
 
     def stop(self) -> None:
         self._end.set()
-        self._thread.join(timeout=20)
+        self._thread.join(timeout=200)
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def test_ours_takes_over_what_the_ancestor_registered_and_the_other_way_round(
 
 def _minutes_pass(world: World, count: int) -> None:
     before = _last(world)
-    wait_until(lambda: _last(world) >= before + timedelta(minutes=count), deadline_seconds=30, what="minutes to pass")
+    wait_until(lambda: _last(world) >= before + timedelta(minutes=count), deadline_seconds=60, what="minutes to pass")
 
 
 def _last(world: World) -> datetime:

@@ -576,7 +576,7 @@ def test_the_thread_schedules_when_woken_and_ends_when_asked(world: World) -> No
         scheduler.wake()
         wait_until(world.jobs, what="the job of 12:01")
     finally:
-        assert scheduler.stop(timedelta(seconds=10))
+        assert scheduler.stop(timedelta(seconds=60))
 
     assert world.due() == [("tick", "12:01")]
 

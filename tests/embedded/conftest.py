@@ -28,7 +28,7 @@ def folder(use: Users) -> Iterator[Path]:
         folder = Path(place, "postgres")
         yield folder
         use.kill_all()
-        wait_until(lambda: is_gone(folder), deadline_seconds=30, what=f"the end of the server in {folder}")
+        wait_until(lambda: is_gone(folder), deadline_seconds=60, what=f"the end of the server in {folder}")
 
 
 @pytest.fixture(params=["machine", "extra"])

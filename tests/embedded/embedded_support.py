@@ -43,7 +43,7 @@ class User:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the s
 
 
 def ask(conninfo: str, question: str) -> object:
-    with psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as connection:
+    with psycopg.connect(conninfo, autocommit=True, connect_timeout=60) as connection:
         row = connection.execute(question.encode()).fetchone()
         assert row is not None
         return row[0]
@@ -295,7 +295,7 @@ def test_ctrl_c_in_the_terminal_leaves_the_server_alone(folder: Path, use: Users
 
     with start_or_attach(f"embedded://{folder}"):
         os.killpg(user.process.pid, signal.SIGINT)
-        user.process.wait(timeout=10)
+        user.process.wait(timeout=60)
         assert answers(conninfo)
 
 
@@ -308,7 +308,7 @@ def test_the_server_stops_when_its_only_user_is_killed(folder: Path, use: Users,
 
     user.kill()
 
-    wait_until(lambda: is_gone(folder), deadline_seconds=20, what="the end of the unused server")
+    wait_until(lambda: is_gone(folder), deadline_seconds=60, what="the end of the unused server")
     assert "database system is shut down" in (folder / "server.log").read_text()
 
 
@@ -331,7 +331,7 @@ def test_a_killed_server_is_started_again_for_its_users(folder: Path, pg_bin: Pa
 
         wait_until(
             lambda: server_pid(str(folder / "data")) != killed and answers(server.conninfo),
-            deadline_seconds=30,
+            deadline_seconds=60,
             what="a restart",
         )
         assert ask(server.conninfo, "select answer from kept") == 42
@@ -341,7 +341,7 @@ def test_who_comes_after_a_server_was_killed_finds_one_that_answers(folder: Path
     with start_or_attach(f"embedded://{folder}"):
         os.kill(postmaster(folder), signal.SIGKILL)
         with start_or_attach(f"embedded://{folder}") as server:
-            assert wait_until(lambda: answers(server.conninfo), deadline_seconds=30, what="an answer")
+            assert wait_until(lambda: answers(server.conninfo), deadline_seconds=60, what="an answer")
 
 
 def test_a_killed_watchdog_is_replaced_by_who_comes_next(folder: Path) -> None:
@@ -366,7 +366,7 @@ def test_a_new_watchdog_restarts_the_server_it_found(folder: Path) -> None:
         wait_until(lambda: not Home(folder).is_held("watchdog.lock"), what="the watchdog's end")
         with start_or_attach(f"embedded://{folder}"):
             os.kill(pid, signal.SIGKILL)
-            wait_until(lambda: answers(server.conninfo), deadline_seconds=30, what="a restart")
+            wait_until(lambda: answers(server.conninfo), deadline_seconds=60, what="a restart")
 
 
 def test_who_leaves_last_stops_the_server_of_a_killed_watchdog(folder: Path) -> None:
@@ -433,7 +433,7 @@ def test_a_server_that_was_started_by_hand_is_not_disturbed(folder: Path) -> Non
         assert by_hand.poll() is None
     finally:
         by_hand.send_signal(signal.SIGINT)
-        by_hand.wait(timeout=20)
+        by_hand.wait(timeout=60)
 
 
 # -- accounts ----------------------------------------------------------------------------------------------------------

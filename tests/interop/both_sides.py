@@ -19,7 +19,7 @@ from support import wait_until
 from gw_core import Client
 
 GW: Final = Path(sys.executable).with_name("gw")
-DEADLINE: Final = 30.0
+DEADLINE: Final = 60.0
 
 LISTENING: Final = "Listening for new jobs as"
 

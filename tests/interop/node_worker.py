@@ -116,7 +116,7 @@ class NodeWorker:
             env={**environment(), "GW_INTEROP": json.dumps(given)},
             text=True,
             capture_output=True,
-            timeout=60,
+            timeout=200,
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.rsplit("=====", 1)[1])
@@ -135,7 +135,7 @@ class NodeWorker:
             env=environment(),
             text=True,
             capture_output=True,
-            timeout=100,
+            timeout=200,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done
@@ -162,10 +162,10 @@ class RunningWorker:
         return "".join(self._lines)
 
     def wait_until_ready(self, words: str = READY) -> None:
-        wait_until(lambda: words in self.output or self.process.poll() is not None, deadline_seconds=30, what=words)
+        wait_until(lambda: words in self.output or self.process.poll() is not None, deadline_seconds=60, what=words)
         assert self.process.poll() is None, self.output
 
-    def wait_until_ended(self, *, deadline_seconds: float = 30) -> int:
+    def wait_until_ended(self, *, deadline_seconds: float = 60) -> int:
         """Wait until the process ends by itself and return its exit code."""
         code = self.process.wait(deadline_seconds)
         self._reader.join()
@@ -176,7 +176,7 @@ class RunningWorker:
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -232,7 +232,7 @@ def _npm_install(folder: Path, what: str) -> None:
         cwd=folder,
         text=True,
         capture_output=True,
-        timeout=110,
+        timeout=200,
     )
     assert done.returncode == 0, f"npm could not install {what}: {done.stderr}"
 

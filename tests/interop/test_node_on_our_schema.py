@@ -87,7 +87,7 @@ def test_a_job_added_by_sql_wakes_a_running_node_worker(node: NodeWorker, notes_
         schema.add_jobs({"identifier": "note", "payload": {"last": True}})
 
         wait_until(
-            lambda: ("note", {"last": True}) in notes(notes_url), deadline_seconds=30, what="the last job to run"
+            lambda: ("note", {"last": True}) in notes(notes_url), deadline_seconds=60, what="the last job to run"
         )
         assert count >= 1
     assert "ERROR" not in worker.output
@@ -183,7 +183,7 @@ def test_node_and_we_may_install_at_the_same_time(empty_database_url: str) -> No
                 threads.submit(migrate, empty_database_url),
             ]
         for done in started:
-            done.result(timeout=60)
+            done.result(timeout=200)
 
     assert migrate(empty_database_url).after.status is SchemaStatus.CURRENT
     with connected(empty_database_url) as schema:
@@ -199,7 +199,7 @@ def test_a_running_old_node_worker_is_told_of_a_breaking_step(empty_database_url
 
         migrate(empty_database_url)
 
-        heard = [json.loads(note.payload) for note in schema.connection.notifies(timeout=5, stop_after=2)]
+        heard = [json.loads(note.payload) for note in schema.connection.notifies(timeout=200, stop_after=2)]
         assert heard[0] == {"migrationNumber": 19, "breaking": True}
         assert worker.wait_until_ended() == 57
     assert "breaking migration to database schema revision '19'" in worker.output

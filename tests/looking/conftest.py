@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 from looking_support import Program, Queue
+from patience import let_readers_wait
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_readers_wait(monkeypatch)
 
 
 @pytest.fixture

