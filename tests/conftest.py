@@ -15,8 +15,13 @@ from typing import Any
 import psycopg
 import pytest
 from databases import HOST, Databases, Run, is_orphan, new_folder
+from hypothesis import HealthCheck, settings
 
 NUMBERS = count(1)
+
+# A machine that stands still for a second says nothing about a property.
+settings.register_profile("steady", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @contextmanager
