@@ -25,7 +25,7 @@ from gw_core.domain.errors import (
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database
 from gw_core.postgres.schema_state import LEDGER_STEP, REVISION, SchemaState, SchemaStatus, check
-from gw_core.postgres.statements import MARKER, in_schema, sql_folder
+from gw_core.postgres.statements import MARKER, in_schema, sql_folder, sql_text
 from gw_core.postgres.translation import sentence, translate
 
 __all__ = [
@@ -323,18 +323,13 @@ def _file(name: str, number: int, *, is_own: bool) -> _File:
     )
 
 
-def _part(name: str, **values: str) -> str:
-    """Return a part with its own markers filled in."""
-    text = _read(f"parts/{name}")
-    for marker, value in values.items():
-        text = text.replace(f":{marker}", value)
-    return text
+def _part(name: str, **names: str) -> str:
+    """Return a part with its own names filled in."""
+    return sql_text(f"migrations/parts/{name}", names)
 
 
 def _read(name: str) -> str:
-    """Read a file and put the parts it includes in their places; `\\ir` is psql's own word for that."""
-    text = (_folder() / f"{name}.sql").read_text("utf-8")
-    return re.sub(r"^\\ir parts/(\w+)\.sql$", lambda match: _part(match[1]), text, flags=re.MULTILINE)
+    return sql_text(f"migrations/{name}")
 
 
 def _folder() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, LiteralString
@@ -11,6 +12,11 @@ from gw_core.domain.errors import GraphileWorkerError
 
 MARKER: Final = ":GRAPHILE_WORKER_SCHEMA"
 _VALUE: Final = re.compile(r"%\((\w+)\)s")
+
+# Words of psql: include a file that lies beside, and say what `:NAME` stands for from here on.
+_INCLUDE: Final = re.compile(r"( *)\\ir (?:parts/)?(\w+)\.sql")
+_SET: Final = re.compile(r" *\\set (\w+) '?(.*?)'?")
+_NAME: Final = re.compile(r"(?<!:):([A-Z]+)\b")
 
 
 @lru_cache(maxsize=1)
@@ -30,14 +36,34 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
+def sql_text(path: str, names: Mapping[str, str] | None = None) -> str:
+    """Return sql/PATH.sql with the parts it includes, from the folder `parts` beside it, in their places.
+
+    A part may have names of its own, written `:NAME`; the file that includes it says with `\\set` what they stand for.
+    """
+    kind = path.partition("/")[0]
+    return "".join(f"{line}\n" for line in _expanded(kind, path, dict(names or {})))
+
+
+def _expanded(kind: str, path: str, names: dict[str, str]) -> Iterator[str]:
+    for line in (sql_folder() / f"{path}.sql").read_text("utf-8").splitlines():
+        if part := _INCLUDE.fullmatch(line):
+            yield from (part[1] + inner for inner in _expanded(kind, f"{kind}/parts/{part[2]}", names))
+        elif setting := _SET.fullmatch(line):
+            names[setting[1]] = setting[2]
+        else:
+            yield _NAME.sub(lambda match: names.get(match[1], match[0]), line)
+
+
 @lru_cache(maxsize=512)
 def query(name: str, schema: str) -> LiteralString:
     """Return statement `sql/queries/NAME.sql` for `schema`, to be executed with a mapping of values (`{}` for none).
 
     The comments stay behind: they are for the reader of the file, and a `%` in them would count as a placeholder.
     """
-    text = (sql_folder() / "queries" / f"{name}.sql").read_text("utf-8")
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--")]
+    lines = [
+        line for line in sql_text(f"queries/{name}").splitlines() if line.strip() and not line.lstrip().startswith("--")
+    ]
     # The driver reads `%` as the start of a placeholder, so one in the schema's name is doubled.
     return _trusted("\n".join(lines).replace(MARKER, quoted(schema).replace("%", "%%")))
 

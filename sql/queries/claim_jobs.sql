@@ -19,102 +19,14 @@
 -- it is of the other kind. So the queued ones are first compared with a `peek` at the others (`urgent`), and locked; then
 -- as many of the others are locked as there is room for. Cutting after locking cost half of what was locked.
 with recursive
-unqueued_levels (priority, since) as (
-  select coalesce(fresh.priority, known.priority) as priority,
-         case when fresh.priority is null then to_timestamp(known.since) else '-infinity' end as since
-    from (select) as one
-    left join lateral (
-           select head.priority, head.since
-             from unnest(%(unqueued_levels)s::int[], %(unqueued_since)s::double precision[]) as head (priority, since)
-            where head.priority > -32769
-            order by head.priority
-            limit 1
-         ) as known on true
-    left join lateral (
-           select jobs.priority::int
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is null
-              and jobs.priority > -32769
-              and jobs.priority < coalesce(known.priority, 32768)
-            order by jobs.priority
-            limit 1
-         ) as fresh on true
-  union all
-  select step.priority, step.since
-    from unqueued_levels
-   cross join lateral (
-           select coalesce(fresh.priority, known.priority) as priority,
-                  case when fresh.priority is null then to_timestamp(known.since) else '-infinity' end as since
-             from (select) as one
-             left join lateral (
-                    select head.priority, head.since
-                      from unnest(%(unqueued_levels)s::int[], %(unqueued_since)s::double precision[]) as head (priority, since)
-                     where head.priority > unqueued_levels.priority
-                     order by head.priority
-                     limit 1
-                  ) as known on true
-             left join lateral (
-                    select jobs.priority::int
-                      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-                     where jobs.is_available = true
-                       and jobs.job_queue_id is null
-                       and jobs.priority > unqueued_levels.priority
-                       and jobs.priority < coalesce(known.priority, 32768)
-                     order by jobs.priority
-                     limit 1
-                  ) as fresh on true
-         ) as step
-   where unqueued_levels.priority is not null
-),
-queued_levels (priority, since) as (
-  select coalesce(fresh.priority, known.priority) as priority,
-         case when fresh.priority is null then to_timestamp(known.since) else '-infinity' end as since
-    from (select) as one
-    left join lateral (
-           select head.priority, head.since
-             from unnest(%(queued_levels)s::int[], %(queued_since)s::double precision[]) as head (priority, since)
-            where head.priority > -32769
-            order by head.priority
-            limit 1
-         ) as known on true
-    left join lateral (
-           select jobs.priority::int
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is not null
-              and jobs.priority > -32769
-              and jobs.priority < coalesce(known.priority, 32768)
-            order by jobs.priority
-            limit 1
-         ) as fresh on true
-  union all
-  select step.priority, step.since
-    from queued_levels
-   cross join lateral (
-           select coalesce(fresh.priority, known.priority) as priority,
-                  case when fresh.priority is null then to_timestamp(known.since) else '-infinity' end as since
-             from (select) as one
-             left join lateral (
-                    select head.priority, head.since
-                      from unnest(%(queued_levels)s::int[], %(queued_since)s::double precision[]) as head (priority, since)
-                     where head.priority > queued_levels.priority
-                     order by head.priority
-                     limit 1
-                  ) as known on true
-             left join lateral (
-                    select jobs.priority::int
-                      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-                     where jobs.is_available = true
-                       and jobs.job_queue_id is not null
-                       and jobs.priority > queued_levels.priority
-                       and jobs.priority < coalesce(known.priority, 32768)
-                     order by jobs.priority
-                     limit 1
-                  ) as fresh on true
-         ) as step
-   where queued_levels.priority is not null
-),
+\set LEVELS unqueued_levels
+\set SINCE unqueued_since
+\set QUEUE 'is null'
+\ir parts/levels_since.sql
+\set LEVELS queued_levels
+\set SINCE queued_since
+\set QUEUE 'is not null'
+\ir parts/levels_since.sql
 near as materialized (
   select due.*
     from queued_levels
@@ -125,9 +37,7 @@ near as materialized (
               and jobs.job_queue_id is not null
               and jobs.priority = queued_levels.priority
               and jobs.run_at >= queued_levels.since
-              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-              and jobs.task_id = any(%(task_ids)s::int[])
-              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+              \ir parts/is_runnable.sql
             order by jobs.run_at, jobs.id
             limit %(reach)s
          ) as due
@@ -168,12 +78,7 @@ near_picks as materialized (
                         from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
                        where jobs.is_available = true
                          and jobs.job_queue_id = free.job_queue_id
-                         and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-                         and jobs.task_id = any(%(task_ids)s::int[])
-                         and (
-                           %(forbidden_flags)s::text[] is null
-                           or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true
-                         )
+                         \ir parts/is_runnable.sql
                        order by jobs.priority, jobs.run_at, jobs.id
                        limit %(per_queue)s
                     ) as due
@@ -220,9 +125,7 @@ far_picks as materialized (
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id = queues.id
-              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-              and jobs.task_id = any(%(task_ids)s::int[])
-              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+              \ir parts/is_runnable.sql
             order by jobs.priority, jobs.run_at, jobs.id
             limit %(per_queue)s
          ) as due
@@ -246,9 +149,7 @@ peek as materialized (
               and jobs.job_queue_id is null
               and jobs.priority = unqueued_levels.priority
               and jobs.run_at >= unqueued_levels.since
-              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-              and jobs.task_id = any(%(task_ids)s::int[])
-              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+              \ir parts/is_runnable.sql
             order by jobs.run_at
             limit %(limit)s
          ) as due
@@ -278,9 +179,7 @@ queued as materialized (
          ))
      and jobs.is_available = true
      and jobs.job_queue_id = any(array(select id from held_queues))
-     and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-     and jobs.task_id = any(%(task_ids)s::int[])
-     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+     \ir parts/is_runnable.sql
      for update skip locked
 ),
 unqueued as materialized (
@@ -293,9 +192,7 @@ unqueued as materialized (
               and jobs.job_queue_id is null
               and jobs.priority = unqueued_levels.priority
               and jobs.run_at >= unqueued_levels.since
-              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-              and jobs.task_id = any(%(task_ids)s::int[])
-              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+              \ir parts/is_runnable.sql
             order by jobs.run_at
             limit %(limit)s
               for update skip locked
@@ -315,19 +212,7 @@ claimed as (
          locked_by = %(pool)s
    where jobs.id = any(array(select id from queued union all select id from unqueued))
   returning
-    jobs.id,
-    jobs.task_id,
-    jobs.payload::text as payload,
-    jobs.attempts,
-    jobs.max_attempts,
-    jobs.priority,
-    date_part('epoch', jobs.run_at) as run_at,
-    date_part('epoch', jobs.created_at) as created_at,
-    date_part('epoch', jobs.updated_at) as updated_at,
-    jobs.revision,
-    jobs.key,
-    jobs.flags::text as flags,
-    jobs.job_queue_id,
+    \ir parts/claimed_columns.sql
     (select queues.queue_name
        from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
       where queues.id = jobs.job_queue_id) as queue_name,

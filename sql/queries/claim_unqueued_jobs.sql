@@ -5,28 +5,9 @@
 -- when there are queued jobs, which may be more urgent: then claim_jobs.sql has to compare them. The parts that both have
 -- are the same.
 with recursive
-unqueued_levels (priority) as (
-  (
-    select jobs.priority
-      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     where jobs.is_available = true
-       and jobs.job_queue_id is null
-     order by jobs.priority
-     limit 1
-  )
-  union all
-  select (
-           select jobs.priority
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is null
-              and jobs.priority > unqueued_levels.priority
-            order by jobs.priority
-            limit 1
-         )
-    from unqueued_levels
-   where unqueued_levels.priority is not null
-),
+\set LEVELS unqueued_levels
+\set QUEUE 'is null'
+\ir parts/levels.sql
 queued (anything) as materialized (
   select exists (
            select
@@ -44,9 +25,7 @@ unqueued as materialized (
             where jobs.is_available = true
               and jobs.job_queue_id is null
               and jobs.priority = levels.priority
-              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-              and jobs.task_id = any(%(task_ids)s::int[])
-              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+              \ir parts/is_runnable.sql
             order by jobs.run_at
             limit %(limit)s
               for update skip locked
@@ -60,19 +39,7 @@ claimed as (
          locked_by = %(pool)s
    where jobs.id = any(array(select id from unqueued))
   returning
-    jobs.id,
-    jobs.task_id,
-    jobs.payload::text as payload,
-    jobs.attempts,
-    jobs.max_attempts,
-    jobs.priority,
-    date_part('epoch', jobs.run_at) as run_at,
-    date_part('epoch', jobs.created_at) as created_at,
-    date_part('epoch', jobs.updated_at) as updated_at,
-    jobs.revision,
-    jobs.key,
-    jobs.flags::text as flags,
-    jobs.job_queue_id,
+    \ir parts/claimed_columns.sql
     null::text as queue_name,
     jobs.last_error
 )

@@ -3,19 +3,8 @@ select
   job.id,
   tasks.identifier,
   job.payload::text,
-  job.attempts,
-  job.max_attempts,
-  job.priority,
-  date_part('epoch', job.run_at),
-  date_part('epoch', job.created_at),
-  date_part('epoch', job.updated_at),
-  job.revision,
-  job.key,
-  job.flags::text,
-  job.job_queue_id,
-  queues.queue_name,
-  job.last_error,
-  date_part('epoch', job.locked_at),
+  \set JOB job
+  \ir parts/job_columns.sql
   job.locked_by
 from :GRAPHILE_WORKER_SCHEMA.complete_jobs(%(ids)s::bigint[]) as job
 join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = job.task_id

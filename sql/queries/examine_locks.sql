@@ -1,11 +1,7 @@
 -- Who holds jobs and queues, how many, and since when at the earliest.
--- Our index of locked jobs is chosen for its order, whatever the statistics say.
 with locked as materialized (
   select jobs.locked_by, jobs.locked_at
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at is not null
-   order by jobs.locked_at
-   limit 100000
+   \ir parts/from_locked_jobs.sql
 )
 select held.locked_by,
        count(*) filter (where held.is_job),

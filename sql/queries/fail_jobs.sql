@@ -25,12 +25,6 @@ failed as (
      and jobs.locked_by = %(pool)s
   returning jobs.id
 ),
-freed as (
-  update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-     set locked_at = null,
-         locked_by = null
-   where queues.id = any(%(queue_ids)s::int[])
-     and queues.locked_by = %(pool)s
-     and (select count(*) from failed) >= %(least_ours)s
-)
+\set SETTLED failed
+\ir parts/freed_queues.sql
 select id from failed

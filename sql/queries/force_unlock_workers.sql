@@ -2,13 +2,9 @@
 -- Jobs and queues are found by one look, where the schema's function takes two: a claim of a dead worker that is written
 -- down between the two, such as one that waited for a standby, would have its queue freed and its job left locked, and
 -- later jobs of the queue would overtake it.
--- Our index of locked jobs is chosen for its order, whatever the statistics say.
 with locked as materialized (
   select jobs.id, jobs.locked_by
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at is not null
-   order by jobs.locked_at
-   limit 100000
+   \ir parts/from_locked_jobs.sql
 ),
 unlocked as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

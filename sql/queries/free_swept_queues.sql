@@ -2,10 +2,7 @@
 -- Sent after recover_jobs.sql in the same transaction: everybody locks a job's row before its queue's.
 with locked as materialized (
   select jobs.job_queue_id, jobs.locked_by
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at is not null
-   order by jobs.locked_at
-   limit 100000
+   \ir parts/from_locked_jobs.sql
 ),
 silent as (
   select *

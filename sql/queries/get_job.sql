@@ -3,19 +3,8 @@ select
   jobs.id,
   tasks.identifier,
   jobs.payload::text,
-  jobs.attempts,
-  jobs.max_attempts,
-  jobs.priority,
-  date_part('epoch', jobs.run_at),
-  date_part('epoch', jobs.created_at),
-  date_part('epoch', jobs.updated_at),
-  jobs.revision,
-  jobs.key,
-  jobs.flags::text,
-  jobs.job_queue_id,
-  queues.queue_name,
-  jobs.last_error,
-  date_part('epoch', jobs.locked_at),
+  \set JOB jobs
+  \ir parts/job_columns.sql
   jobs.locked_by
 from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
 join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id

@@ -42,12 +42,6 @@ told as (
    where can_run
   having count(*) > 0
 ),
-freed as (
-  update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-     set locked_at = null,
-         locked_by = null
-   where queues.id = any(%(queue_ids)s::int[])
-     and queues.locked_by = %(pool)s
-     and (select count(*) from given_back) >= %(least_ours)s
-)
+\set SETTLED given_back
+\ir parts/freed_queues.sql
 select id from given_back where (select count(*) from told) >= 0

@@ -1,10 +1,11 @@
 -- Who holds jobs, of the first `most` locks: how many, and the seconds since the latest lock.
--- It needs our own index of locked jobs. A flag counts as in list_workers_with_locks.sql.
+-- It needs our own index of locked jobs. A flag counts as in list_workers_with_locks.sql;
+-- whether a job has one at all is seen sooner than all its flags are taken apart, which few jobs need.
 select
   held.locked_by,
   count(*),
   date_part('epoch', now() - max(held.locked_at)),
-  bool_or(held.flags is not null and exists (
+  bool_or(held.flags ?| %(resilient_flags)s::text[] and exists (
     select from jsonb_each(case when jsonb_typeof(held.flags) = 'object' then held.flags end) as flag
      where flag.key = any(%(resilient_flags)s::text[])
        and flag.value not in ('false', 'null', '0', '""')

@@ -1,11 +1,7 @@
 -- Hold the jobs and then the queues of these workers in the order of their ids, as settling does.
--- Our index of locked jobs is chosen for its order, whatever the statistics say.
 with locked as materialized (
   select jobs.id, jobs.locked_by
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at is not null
-   order by jobs.locked_at
-   limit 100000
+   \ir parts/from_locked_jobs.sql
 ),
 jobs as materialized (
   select jobs.id

@@ -5,19 +5,8 @@ select
   jobs.id,
   tasks.identifier,
   case when %(with_payload)s then jobs.payload::text else '' end,
-  jobs.attempts,
-  jobs.max_attempts,
-  jobs.priority,
-  date_part('epoch', jobs.run_at),
-  date_part('epoch', jobs.created_at),
-  date_part('epoch', jobs.updated_at),
-  jobs.revision,
-  jobs.key,
-  jobs.flags::text,
-  jobs.job_queue_id,
-  queues.queue_name,
-  jobs.last_error,
-  date_part('epoch', jobs.locked_at),
+  \set JOB jobs
+  \ir parts/job_columns.sql
   jobs.locked_by,
   jobs.locked_at >= now() - interval '4 hours'
 from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

@@ -4,50 +4,12 @@
 -- (`near`); only when these do not end does it step from queue to queue (`queues_with_jobs`). Reading every job of held
 -- queues took longer than claiming as many.
 with recursive
-unqueued_levels (priority) as (
-  (
-    select jobs.priority
-      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     where jobs.is_available = true
-       and jobs.job_queue_id is null
-     order by jobs.priority
-     limit 1
-  )
-  union all
-  select (
-           select jobs.priority
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is null
-              and jobs.priority > unqueued_levels.priority
-            order by jobs.priority
-            limit 1
-         )
-    from unqueued_levels
-   where unqueued_levels.priority is not null
-),
-queued_levels (priority) as (
-  (
-    select jobs.priority
-      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     where jobs.is_available = true
-       and jobs.job_queue_id is not null
-     order by jobs.priority
-     limit 1
-  )
-  union all
-  select (
-           select jobs.priority
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is not null
-              and jobs.priority > queued_levels.priority
-            order by jobs.priority
-            limit 1
-         )
-    from queued_levels
-   where queued_levels.priority is not null
-),
+\set LEVELS unqueued_levels
+\set QUEUE 'is null'
+\ir parts/levels.sql
+\set LEVELS queued_levels
+\set QUEUE 'is not null'
+\ir parts/levels.sql
 near as materialized (
   select due.job_queue_id
     from queued_levels
@@ -57,9 +19,7 @@ near as materialized (
             where jobs.is_available = true
               and jobs.job_queue_id is not null
               and jobs.priority = queued_levels.priority
-              and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-              and jobs.task_id = any(%(task_ids)s::int[])
-              and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+              \ir parts/is_runnable.sql
             order by jobs.run_at, jobs.id
             limit 1000
          ) as due
@@ -96,9 +56,7 @@ select exists (
                    where jobs.is_available = true
                      and jobs.job_queue_id is null
                      and jobs.priority = unqueued_levels.priority
-                     and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-                     and jobs.task_id = any(%(task_ids)s::int[])
-                     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+                     \ir parts/is_runnable.sql
                    limit 1
                 ) as due
        )
@@ -118,9 +76,7 @@ select exists (
                     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
                    where jobs.is_available = true
                      and jobs.job_queue_id = queues.id
-                     and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
-                     and jobs.task_id = any(%(task_ids)s::int[])
-                     and (%(forbidden_flags)s::text[] is null or (jobs.flags ?| %(forbidden_flags)s::text[]) is not true)
+                     \ir parts/is_runnable.sql
                    limit 1
                 ) as due
           where queues.is_available = true

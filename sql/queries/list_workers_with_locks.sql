@@ -3,10 +3,7 @@
 -- Our index of locked jobs is chosen for its order, whatever the statistics say; far fewer are ever held than fit.
 with locked as materialized (
   select jobs.locked_by, jobs.locked_at, jobs.flags
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at is not null
-   order by jobs.locked_at
-   limit 100000
+   \ir parts/from_locked_jobs.sql
 ),
 jobs as (
   select locked.locked_by as holder,

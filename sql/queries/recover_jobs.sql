@@ -3,13 +3,9 @@
 -- and was changed after it was added; `locked_at` is no help, for a long transaction may remove with an older `now()`,
 -- and long locks are renewed. A last attempt of a job that was rescheduled by hand looks the same and counts as used.
 -- Rows somebody else works on at this moment (its worker may be settling after all) are left to the next sweep.
--- Our index of locked jobs is chosen for its order, whatever the statistics say.
 with locked as materialized (
   select jobs.id, jobs.locked_by
-    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at is not null
-   order by jobs.locked_at
-   limit 100000
+   \ir parts/from_locked_jobs.sql
 ),
 silent as (
   select *
@@ -64,19 +60,8 @@ select
   held.id,
   tasks.identifier,
   held.payload::text,
-  held.attempts,
-  held.max_attempts,
-  held.priority,
-  date_part('epoch', held.run_at),
-  date_part('epoch', held.created_at),
-  date_part('epoch', held.updated_at),
-  held.revision,
-  held.key,
-  held.flags::text,
-  held.job_queue_id,
-  queues.queue_name,
-  held.last_error,
-  date_part('epoch', held.locked_at),
+  \set JOB held
+  \ir parts/job_columns.sql
   held.locked_by
 from recovered
 join held on held.id = recovered.id

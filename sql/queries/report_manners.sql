@@ -1,6 +1,7 @@
 -- Bound what follows in this transaction: a reader must never hold anybody up.
 -- The planner is kept to walking an index in its order, whatever the statistics say; compiling would take longer than
 -- running, and other processes would take time from the workers.
+-- Whether the values make a plan worth making anew for them each time is for the asker to say.
 -- The tables have row level security without policies: a role that may not see the rows gets an error and not an empty
 -- table that looks like an empty queue.
 select
@@ -12,5 +13,5 @@ select
   set_config('enable_bitmapscan', 'off', true),
   set_config('max_parallel_workers_per_gather', '0', true),
   set_config('jit', 'off', true),
-  set_config('plan_cache_mode', 'force_custom_plan', true),
+  set_config('plan_cache_mode', %(plans)s, true),
   set_config('datestyle', 'ISO', true)

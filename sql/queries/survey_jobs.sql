@@ -1,5 +1,4 @@
 -- How many jobs a selection means, and up to which id; the walk that acts on them ends there, whatever is added meanwhile.
--- The conditions are those of hold_jobs.sql.
 select count(*),
        coalesce(max(jobs.id), 0),
        count(*) filter (where jobs.locked_at >= now() - interval '4 hours'),
@@ -9,19 +8,8 @@ select count(*),
   join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
   left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id
  cross join lateral (
-         select case
-                  when jobs.locked_at is not null then 'running'
-                  when jobs.attempts >= jobs.max_attempts then 'failed'
-                  when jobs.run_at <= now() then 'ready'
-                  when jobs.attempts > 0 and jobs.last_error is not null then 'backoff'
-                  else 'scheduled'
-                end
+         select
+           \ir parts/state_of_job.sql
        ) as state (name)
  where (%(ids)s::bigint[] is null or jobs.id = any(%(ids)s::bigint[]))
-   and (%(key)s::text is null or jobs.key = %(key)s::text)
-   and (%(state)s::text is null or state.name = %(state)s::text)
-   and (%(task)s::text is null or tasks.identifier = %(task)s::text)
-   and (%(queue)s::text is null or queues.queue_name = %(queue)s::text)
-   and (%(worker)s::text is null or jobs.locked_by = %(worker)s::text)
-   and (%(flag)s::text is null or jobs.flags ? %(flag)s::text)
-   and (%(error)s::text is null or position(lower(%(error)s::text) in lower(jobs.last_error)) > 0)
+   \ir parts/is_selected.sql

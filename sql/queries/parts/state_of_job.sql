@@ -1,0 +1,8 @@
+-- The state a job is in, as gw_core/domain/job_state.py tells it.
+case
+  when jobs.locked_at is not null then 'running'
+  when jobs.attempts >= jobs.max_attempts then 'failed'
+  when jobs.run_at <= now() then 'ready'
+  when jobs.attempts > 0 and jobs.last_error is not null then 'backoff'
+  else 'scheduled'
+end

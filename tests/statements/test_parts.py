@@ -1,0 +1,57 @@
+"""What several statements say alike stands in one part, and is in its place when a statement is run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gw_core.postgres.statements import query, sql_folder, sql_text
+
+QUERIES = sql_folder() / "queries"
+STATEMENTS = sorted(path.stem for path in QUERIES.glob("*.sql"))
+
+
+def included_in(path: Path) -> list[str]:
+    return re.findall(r"\\ir (?:parts/)?(\w+)\.sql", path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_nothing_is_left_to_be_filled_in(name: str) -> None:
+    text = query(name, "jobs")
+
+    assert "\\" not in text.replace("'\\u0000'", "")
+    assert re.findall(r"(?<!:):[A-Z]\w*", text) == []
+
+
+def test_every_part_says_what_is_needed_in_two_places() -> None:
+    uses = Counter(name for path in QUERIES.rglob("*.sql") for name in included_in(path))
+
+    assert {path.stem: uses[path.stem] for path in QUERIES.glob("parts/*.sql") if uses[path.stem] < 2} == {}
+
+
+def test_a_part_stands_where_it_is_included_and_as_far_in() -> None:
+    part = (QUERIES / "parts" / "state_of_job.sql").read_text("utf-8").splitlines()[1:]
+
+    lines = sql_text("queries/report_jobs").splitlines()
+
+    first = lines.index(f"  {part[0]}")
+    assert lines[first : first + len(part)] == [f"  {line}" for line in part]
+
+
+def test_a_part_goes_by_the_names_that_each_file_gives_it() -> None:
+    ours, theirs = query("forget_swept_workers", "jobs"), query("forget_swept_rust_workers", "jobs")
+
+    assert 'delete from "jobs"._private_gw_workers' in ours
+    assert theirs == ours.replace("_private_gw_workers", "_private_workers")
+
+
+def test_a_name_counts_from_where_it_is_said() -> None:
+    text = " ".join(query("claim_jobs", "jobs").split())
+
+    unqueued, queued = text.index("unqueued_levels (priority, since)"), text.index(" queued_levels (priority, since)")
+    assert "job_queue_id is null" in text[unqueued:queued]
+    assert "is not null and jobs.priority" not in text[unqueued:queued]
+    assert "job_queue_id is not null" in text[queued : text.index("near as materialized")]
