@@ -156,6 +156,8 @@ class Glances:
             bounds = {
                 "statement_timeout": milliseconds(manners.within_statement(STATEMENT_TIMEOUT)),
                 "lock_timeout": milliseconds(manners.within_lock(LOCK_TIMEOUT)),
+                # To plan these anew at each tick takes longer than to run them, and no value leads to another plan.
+                "plans": "force_generic_plan",
             }
             try:
                 with connection.pipeline(), connection.transaction():

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from databases import Databases
 from looking_support import Queue
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from support import wait_until
 
@@ -23,7 +24,7 @@ from gw_core import (
     SessionManners,
 )
 from gw_core.postgres import glances as bounds
-from gw_core.postgres.statements import query
+from gw_core.postgres.statements import numbered_query, query
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -264,11 +265,17 @@ def test_no_part_of_a_glance_reads_the_table_of_jobs_whole(queue: Queue, statist
 
 
 def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
-    """The plan of a statement under the manners of a reader."""
-    manners = {"statement_timeout": "5000", "lock_timeout": "1000"}
-    with queue.hands.transaction():
+    """The plan of a statement under the manners of a glance, made once for all values as the server keeps it."""
+    manners = {"statement_timeout": "5000", "lock_timeout": "1000", "plans": "force_generic_plan"}
+    statement, names = numbered_query(name, "graphile_worker")
+    given = sql.SQL(", ").join(values[each] for each in names)
+    with queue.hands.transaction(force_rollback=True):
         queue.hands.execute(query("report_manners", "graphile_worker"), manners)
-        rows = queue.hands.execute(b"explain " + query(name, "graphile_worker").encode(), values).fetchall()
+        queue.hands.execute(b"prepare looked as " + statement)
+        rows = queue.hands.execute(
+            sql.SQL("explain execute looked({})").format(given) if names else b"explain execute looked"
+        ).fetchall()
+        queue.run("deallocate looked")
     return "\n".join(row[0] for row in rows)
 
 

@@ -95,6 +95,6 @@ def plan_of(queue: Queue, name: str, values: dict[str, Any], *, with_manners: bo
     statement = b"explain (costs off) " + query(name, "graphile_worker").encode()
     with queue.hands.transaction():
         if with_manners:
-            manners = {"statement_timeout": "5s", "lock_timeout": "1s"}
+            manners = {"statement_timeout": "5s", "lock_timeout": "1s", "plans": "force_custom_plan"}
             queue.hands.execute(query("report_manners", "graphile_worker"), manners)
         return "\n".join(row[0] for row in queue.hands.execute(statement, values).fetchall())
