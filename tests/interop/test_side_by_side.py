@@ -16,9 +16,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 KINDS = [Kind(OLDEST_WITH_BATCHES), Kind(NEWEST), Kind(NEWEST, BATCHES)]
 ANY_KIND = pytest.mark.parametrize("kind", KINDS, ids=str)
 
-A_MINUTE = "60000"
-AT_ONCE_SECONDS = 10.0
-"""Far below the poll interval, with room for a busy machine."""
+AN_HOUR = "3600000"
+"""What is found by a look of its own at this interval is found too late for any test."""
 
 
 @pytest.fixture
@@ -60,14 +59,12 @@ create trigger on_order after insert on public.orders for each row execute funct
 def test_a_job_added_in_any_way_is_picked_up_at_once_by_either_side(site: Site, kind: Kind) -> None:
     site.schema.connection.execute(A_TRIGGER.encode())
     with side_by_side(
-        site, kind, node={"in_node": NOTES["node"]}, python={"in_python": NOTES["python"]}, poll=A_MINUTE
+        site, kind, node={"in_node": NOTES["node"]}, python={"in_python": NOTES["python"]}, poll=AN_HOUR
     ) as workers:
-        for number, (way, add) in enumerate(WAYS.items(), start=1):
+        for number, add in enumerate(WAYS.values(), start=1):
             add(site, kind, ["in_node", "in_python"])
             site.wait_for(2 * number)
             site.wait_until_settled()
-            late = site.ledger("begun - added_at > make_interval(secs => %s)", AT_ONCE_SECONDS)
-            assert late == [], way
 
     entries = site.ledger()
     assert len(entries) == 2 * len(WAYS)
@@ -133,7 +130,7 @@ def test_a_named_queue_goes_on_at_once_when_a_long_job_of_node_ends(site: Site, 
     node = {"for_node": WAITS["node"], "shared": NOTES["node"]}
     with (
         site.closed_gate() as gate,
-        side_by_side(site, kind, node=node, python={"shared": NOTES["python"]}, poll=A_MINUTE),
+        side_by_side(site, kind, node=node, python={"shared": NOTES["python"]}, poll=AN_HOUR),
     ):
         site.schema.add_job("for_node", queue_name="one")
         site.wait_for(1, "begun is not null")
