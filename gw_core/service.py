@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Final
+
+TICK: Final = timedelta(seconds=0.02)
+"""How often to look whether a thread has ended that has only so much time."""
+
+A_STALL: Final = 0.2
+"""Seconds: a look that comes later than this was held up with everything else, by the machine."""
+
+TICKS_AFTER_A_STALL: Final = 10
+"""For what everything else would have done meanwhile."""
 
 
 class Service:
@@ -52,10 +63,18 @@ class Service:
         self._thread.join(None if patience is None else max(0.0, patience.total_seconds()))
         return not self._thread.is_alive()
 
-    def join_until(self, time_left: Callable[[], timedelta]) -> bool:
-        """Wait for the thread to end while there is time left, which may become less; True when it has ended."""
-        while not self.join(timedelta(seconds=0.02)):
-            if time_left() <= timedelta(0):
+    def join_until(self, time_left: Callable[[], timedelta], *, at_least: timedelta = timedelta(0)) -> bool:
+        """Wait for the thread to end while there is time left, which may become less; True when it has ended.
+
+        A machine that stood still used up the time, and nobody did anything in it: then there is a moment more.
+        """
+        began = looked_at = time.monotonic()
+        spare = 0
+        while not self.join(TICK):
+            now = time.monotonic()
+            spare = TICKS_AFTER_A_STALL if now - looked_at > A_STALL else max(0, spare - 1)
+            looked_at = now
+            if not spare and now - began >= at_least.total_seconds() and time_left() <= timedelta(0):
                 return False
         return True
 

@@ -19,6 +19,9 @@ from gw_core.version import __version__
 TRY_AGAIN_AFTER: Final = timedelta(seconds=2)
 """How soon a failed heartbeat is repeated: others count from the last one that was heard."""
 
+A_MOMENT: Final = timedelta(seconds=0.1)
+"""What taking the heartbeat away may take in any case."""
+
 
 class Heartbeat(Service):
     """Writes a heartbeat at once and then every so often; tells when it was silent for longer than others tolerate.
@@ -83,7 +86,7 @@ class Heartbeat(Service):
         """Beat no more, and after an orderly end take the heartbeat away, as long as there is time left for it."""
         self._is_orderly_end = in_order
         self.ask_to_stop()
-        self.join_until(time_left)
+        self.join_until(time_left, at_least=A_MOMENT)
 
     def leave(self) -> None:
         """Take the heartbeat away; a database that cannot be reached keeps it, and a sweep will find it."""

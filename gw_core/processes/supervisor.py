@@ -42,6 +42,12 @@ AFTER_GRACE: Final = timedelta(seconds=1)
 AFTER_FORCE: Final = timedelta(seconds=3)
 """How long after a second signal: giving back takes a fraction of that, but machines can be busy."""
 
+A_LOOK: Final = 0.5
+"""Seconds between two looks at the clock while a stop is under way."""
+
+A_STALL: Final = 0.2
+"""Seconds: a look that comes so much later was held up with everything else, by the machine."""
+
 IN_ORDER: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 """How a process that was asked to stop ends; a service manager may have asked it as well."""
 
@@ -135,16 +141,29 @@ class Supervisor:
 
     def _turn(self) -> None:
         """Take one piece of news, or do what has come due meanwhile."""
+        rest = self._until_due()
+        late_at = float("inf") if rest is None else time.monotonic() + rest + A_STALL
         try:
-            self._news.get(timeout=self._until_due())()
+            self._news.get(timeout=rest)()
         except queue.Empty:
+            if time.monotonic() > late_at:
+                self._allow_for_a_stall()
             self._do_due()
+
+    def _allow_for_a_stall(self) -> None:
+        """Kill nobody who had no time to end: the machine stood still, or had none for any of us."""
+        if self._stop is not None and self._stop.kill_at is not None:
+            self._stop.kill_at = max(self._stop.kill_at, time.monotonic() + A_LOOK)
 
     def _until_due(self) -> float | None:
         moments = [place.start_at for place in self._places]
-        moments.append(None if self._stop is None else self._stop.kill_at)
+        kill_at = None if self._stop is None else self._stop.kill_at
+        moments.append(kill_at)
         due = min((moment for moment in moments if moment is not None), default=None)
-        return None if due is None else max(0.0, due - time.monotonic())
+        if due is None:
+            return None
+        rest = max(0.0, due - time.monotonic())
+        return rest if kill_at is None else min(rest, A_LOOK)
 
     def _do_due(self) -> None:
         now = time.monotonic()

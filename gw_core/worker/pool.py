@@ -39,6 +39,9 @@ CLEAN_UP = timedelta(seconds=0.3)
 LAST_WORDS = timedelta(seconds=0.75)
 """How long after the grace period the last results may take to be written; a process ends within a second of it."""
 
+LAST_TRY = timedelta(seconds=0.25)
+"""How long they may take in any case: on a machine that stood still, the second after the grace period is soon over."""
+
 
 def new_pool_id() -> str:
     """Return an id that no other pool has or had, and that tells an operator where to look: host, process, random."""
@@ -243,9 +246,9 @@ class Pool:
         self._claimer.join_until(lambda: self.time_left(timedelta(0)))
         if not ended:
             self._interrupt()
-        self._settler.last_words = self.time_left(LAST_WORDS)
+        self._settler.last_words = max(self.time_left(LAST_WORDS), LAST_TRY)
         self._settler.ask_to_stop()
-        self._settler.join_until(lambda: self.time_left(LAST_WORDS))
+        self._settler.join_until(lambda: self.time_left(LAST_WORDS), at_least=LAST_TRY)
         self._timeouts.ask_to_stop()
         end_idle_processes()
         self._events.emit(PoolStopped(pool=self.id, unsettled=self.unsettled))

@@ -165,8 +165,10 @@ class Settler(Service):
         deadline = time.monotonic() + self.last_words.total_seconds()
         self._unwritten.extend(self._refused)
         self._refused.clear()
-        while not self.is_idle and time.monotonic() < deadline:
+        has_tried = False  # what a machine that stood still left no time for is sent once all the same
+        while not self.is_idle and (not has_tried or time.monotonic() < deadline):
             rest = self.turn()
+            has_tried = True
             if rest > AT_ONCE and not self.is_idle:
                 time.sleep(min(rest.total_seconds(), 0.1))
         self._hang_up()

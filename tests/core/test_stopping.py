@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from core_support import DEADLINE, NEVER, Gate, Ledger, Running, Site, ms
 from support import Span, wait_until
 
+from gw_core import service
 from gw_core.domain.events import (
     JobCompleted,
     JobReturned,
@@ -20,6 +23,8 @@ from gw_core.domain.events import (
     PoolStopping,
     WorkerStopped,
 )
+from gw_core.service import Service
+from gw_core.worker import pool
 from gw_core.worker.handoff import Handoff
 
 FAR = timedelta(minutes=10)
@@ -174,6 +179,57 @@ def test_stopping_twice_is_stopping_once(site: Site) -> None:
 
     assert result.reason == "the test asked"
     assert len(running.heard.of(PoolStopping)) == 1
+
+
+# -- a machine that stands still --------------------------------------------------------------------------------
+
+
+class Slow(Service):
+    """Ends when it is released."""
+
+    def __init__(self) -> None:
+        super().__init__("slow")
+        self.released = threading.Event()
+
+    def turn(self) -> timedelta:
+        return timedelta(hours=1)
+
+    def leave(self) -> None:
+        self.released.wait(DEADLINE)
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [(6.0, True), (0.02, False)], ids=["it stood still", "it did not"])
+def test_who_is_waited_for_gets_a_moment_more_when_the_machine_stood_still(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, ends: bool
+) -> None:
+    slow, looks = Slow(), count()
+
+    def clock() -> float:
+        look = next(looks)
+        if look == 4:
+            slow.released.set()
+        return 0.0 if look == 0 else seconds + look * 0.02
+
+    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=clock))
+    slow.start()
+    slow.ask_to_stop()
+
+    assert slow.join_until(lambda: timedelta(0)) is ends
+    slow.released.set()
+
+
+def test_results_are_written_although_a_stall_used_up_the_time_for_them(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "LAST_WORDS", timedelta(0))
+    monkeypatch.setattr(pool, "LAST_TRY", timedelta(seconds=DEADLINE))
+    gate = site.gate()
+    site.fill(1)
+    with site.running({"work": gate}, grace_period=ms(0)) as running:
+        gate.wait_for(1)
+        running.stop(within=8)
+
+    assert site.held() == []
 
 
 # -- the hand-off by itself ----------------------------------------------------------------------------------------
