@@ -22,7 +22,7 @@ from .servers import Cluster
 
 pytestmark = [pytest.mark.once, pytest.mark.acceptance]
 
-DEADLINE = 30.0
+DEADLINE = 60.0
 
 
 @dataclass(frozen=True, slots=True)

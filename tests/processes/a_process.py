@@ -40,7 +40,7 @@ def main(script: dict[str, Any]) -> None:
         while not os.path.exists(script["waits_for"]) and not ended.wait(0.01):
             pass
     elif "code" not in script and "signal" not in script:
-        ended.wait(30)
+        ended.wait(600)
     print(json.dumps({"pid": os.getpid(), "stdin": sys.stdin.read(), "reasons": reasons}), flush=True)
     if "signal" in script:
         os.kill(os.getpid(), script["signal"])

@@ -134,7 +134,7 @@ def leaves(payload: Any) -> None:
 
 def waits_to_be_told(payload: Any, context: JobContext) -> None:
     context.logger.info(f"waiting {os.getpid()}")
-    context.should_stop.wait(60)
+    context.should_stop.wait(600)
     raise Snooze(0, f"told, {'forced' if context.should_stop.forced else 'politely'}: {context.stop_reason}")
 
 

@@ -25,7 +25,7 @@ Script = dict[str, Any]
 class Supervised:
     """Processes that follow scripts: the first list is for the first start of each, the next for the second, …"""
 
-    def __init__(self, *starts: Script, processes: int = 1, grace: float = 10.0, **options: Any) -> None:
+    def __init__(self, *starts: Script, processes: int = 1, grace: float = 60.0, **options: Any) -> None:
         self._starts = list(starts)
         self.commands: list[tuple[int, bool]] = []
         self.written: list[tuple[str, str]] = []

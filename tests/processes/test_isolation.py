@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -352,16 +351,16 @@ def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: Site) -> None:
 
 def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Site) -> None:
     job_id = site.add("never_ends")
-    registry = isolated(theirs.never_ends, timeout=0.5)
+    registry = isolated(theirs.never_ends, timeout=2)
     registry.register("returns", theirs.returns)
     with site.running(registry, concurrency=1) as running:
         pids = waiting(running.log, "hogging")
         running.heard.wait_for(JobErrored)
         # Its thread is free again for the next job, for nothing of it is left.
         site.add("returns")
-        running.heard.wait_for(JobCompleted)
+        running.heard.wait_for(JobCompleted, lambda event: event.job.task_identifier == "returns")
 
-        assert "timeout of 500ms" in site.job(job_id)["last_error"]
+        assert "timeout of 2s" in site.job(job_id)["last_error"]
         wait_until(lambda: not any(map(is_alive, pids)))
 
 
@@ -381,12 +380,9 @@ def test_a_stop_that_is_forced_leaves_no_process(site: Site) -> None:
     job_id = site.add("never_ends")
     with site.running(isolated(theirs.never_ends)) as running:
         pids = waiting(running.log, "hogging")
-        began = time.monotonic()
         running.ask_to_stop()
         running.runner.force()
-        running.end()
-
-        assert time.monotonic() - began < 3
+        running.end(within=3)
         wait_until(lambda: not any(map(is_alive, pids)))
     job = site.job(job_id)
     assert (job["attempts"], job["last_error"], site.held()) == (0, None, [])

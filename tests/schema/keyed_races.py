@@ -79,7 +79,7 @@ def add_against(race: Race, url: str, name: str = "graphile_worker", **arguments
             race.meanwhile(theirs)
             added = thread.submit(ours.add_job, "mail", job_key="k", **{"payload": {"from": "us"}, **arguments})
             wait_until(lambda: added.done() or _waits(theirs, ours), what="the add to wait for the other side")
-        return added.result(timeout=10)
+        return added.result(timeout=60)
 
 
 def _waits(theirs: QueueSchema, ours: QueueSchema) -> bool:

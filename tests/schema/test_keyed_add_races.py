@@ -76,7 +76,7 @@ def test_adds_of_the_same_keys_in_other_orders_do_not_lock_each_other_out(databa
 
     with ThreadPoolExecutor(4) as threads:
         for done in [threads.submit(add_shuffled, seed) for seed in range(4)]:
-            done.result(timeout=60)
+            done.result(timeout=120)
 
 
 ADDS = 2_000
@@ -117,11 +117,11 @@ def test_of_thousands_of_adds_racing_with_claims_the_last_payload_of_each_key_ru
         claimers = [threads.submit(claim_and_settle, seed) for seed in range(CLAIMERS)]
         try:
             for adder in [threads.submit(add, adder) for adder in range(ADDERS)]:
-                adder.result(timeout=60)
+                adder.result(timeout=120)
         finally:
             over.set()
         for claimer in claimers:
-            claimer.result(timeout=60)
+            claimer.result(timeout=120)
 
     assert len(last) == KEYS
     assert set(last.items()) <= ran

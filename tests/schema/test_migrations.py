@@ -130,7 +130,7 @@ def test_workers_of_other_schemas_are_not_stopped_by_a_fresh_install(database_ur
 
         migrate(database_url, schema="another")
 
-        wait = schema.connection.notifies(timeout=5, stop_after=1)
+        wait = schema.connection.notifies(timeout=60, stop_after=1)
         assert [json.loads(note.payload) for note in wait] == [{"migrationNumber": 20, "breaking": False}]
 
 
@@ -228,7 +228,7 @@ def test_twenty_processes_on_an_empty_database_all_succeed(empty_database_url: s
         subprocess.Popen([sys.executable, "-c", MIGRATE, empty_database_url], stdout=subprocess.PIPE, text=True)
         for _ in range(20)
     ]
-    answers = [(process.communicate(timeout=60)[0].strip(), process.returncode) for process in processes]
+    answers = [(process.communicate(timeout=120)[0].strip(), process.returncode) for process in processes]
 
     assert [code for _, code in answers] == [0] * 20
     assert sum(int(steps) for steps, _ in answers) == len(FRESH)
@@ -342,7 +342,7 @@ def test_locks_of_workers_that_died_hours_ago_do_not_stop_a_breaking_step(databa
             "000020_keep_sequences",
         ]
 
-        heard = [json.loads(note.payload) for note in schema.connection.notifies(timeout=5, stop_after=2)]
+        heard = [json.loads(note.payload) for note in schema.connection.notifies(timeout=60, stop_after=2)]
         assert heard == [{"migrationNumber": 19, "breaking": True}, {"migrationNumber": 20, "breaking": False}]
         assert len(schema.jobs()) == 1
 
@@ -367,7 +367,7 @@ def test_a_claim_in_progress_is_waited_for_and_then_refused(database_url: str) -
                 what="the migration to wait for the claim",
             )
         with pytest.raises(LockedJobsError):
-            migrating.result(timeout=10)
+            migrating.result(timeout=60)
 
 
 def test_a_step_that_wants_the_table_lets_others_pass_and_comes_again(
@@ -385,7 +385,7 @@ def test_a_step_that_wants_the_table_lets_others_pass_and_comes_again(
                 what="the migration to wait for the table",
             )
             other.add_job()  # behind the migration, which gives way
-        assert [step.name for step in migrating.result(timeout=20).applied] == ["gw_0005_locked_and_failed_index"]
+        assert [step.name for step in migrating.result(timeout=60).applied] == ["gw_0005_locked_and_failed_index"]
 
 
 def test_tables_that_no_ledger_accounts_for_are_left_alone(empty_database_url: str) -> None:
@@ -482,7 +482,7 @@ def test_the_script_run_by_psql_does_what_migrate_does(empty_database_url: str, 
         input=text,
         text=True,
         check=True,
-        timeout=60,
+        timeout=120,
         capture_output=True,
     )
 
@@ -500,7 +500,7 @@ def test_the_script_of_an_upgrade_refuses_locked_jobs_and_stops_there(database_u
         schema.claim(schema.add_job())
 
     psql = ["psql", "-X", "-q", "-d", database_url]
-    refused = subprocess.run(psql, input=text, text=True, timeout=60, capture_output=True)
+    refused = subprocess.run(psql, input=text, text=True, timeout=120, capture_output=True)
 
     assert refused.returncode != 0
     assert "There are locked jobs present" in refused.stderr
@@ -508,7 +508,7 @@ def test_the_script_of_an_upgrade_refuses_locked_jobs_and_stops_there(database_u
 
     with connected(database_url) as schema:
         schema.call("force_unlock_workers", worker_ids=["pool-theirs"])
-    subprocess.run(psql, input=text, text=True, timeout=60, capture_output=True, check=True)
+    subprocess.run(psql, input=text, text=True, timeout=120, capture_output=True, check=True)
     assert state_of(database_url).status is SchemaStatus.CURRENT
 
 

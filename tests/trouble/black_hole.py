@@ -18,7 +18,7 @@ class BlackHole:
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
         self.url = make_conninfo(
-            url, host="127.0.0.1", port=port, sslmode="disable", gssencmode="disable", connect_timeout=2
+            url, host="127.0.0.1", port=port, sslmode="disable", gssencmode="disable", connect_timeout=10
         )
         self._is_swallowing = threading.Event()
         self._ends: list[socket.socket] = []

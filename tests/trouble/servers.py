@@ -96,14 +96,14 @@ class Server:
                 cwd=self.folder,
                 **self.account.switch,
             )
-        wait_until(self.answers, what="the server to answer", deadline_seconds=30)
+        wait_until(self.answers, what="the server to answer")
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop it: fast, or at once with SIGQUIT, or as a crash with SIGKILL; may be called twice."""
         if self._process is None:
             return
         self._process.send_signal(how)
-        self._process.wait(30)
+        self._process.wait(60)
         self._process = None
         # After a crash its children end by themselves, and hold the port until then.
         wait_until(lambda: not self.is_listening(), what="the port to be free")
@@ -112,7 +112,7 @@ class Server:
         assert self._process is not None
         assert self._process.poll() is None, (self.folder / "log").read_text()
         try:
-            psycopg.connect(self.url, connect_timeout=2).close()
+            psycopg.connect(self.url, connect_timeout=10).close()
         except psycopg.OperationalError:
             return False
         return True
@@ -156,6 +156,6 @@ def _empty_data(programs: Path) -> Path:
 
 def _ended_well(programs: Path, command: list[str | Path], account: Account) -> None:
     done = subprocess.run(
-        [programs / command[0], *command[1:]], capture_output=True, text=True, timeout=60, cwd="/", **account.switch
+        [programs / command[0], *command[1:]], capture_output=True, text=True, timeout=120, cwd="/", **account.switch
     )
     assert done.returncode == 0, done.stderr

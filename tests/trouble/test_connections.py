@@ -6,12 +6,13 @@ import os
 import socket
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from itertools import count
+from typing import Any, cast
 
 import psycopg
 import pytest
 from black_hole import BlackHole
-from core_support import NEVER, Ledger, Site, ms
+from core_support import NEVER, Ledger, Running, Site, ms
 from psycopg.conninfo import conninfo_to_dict
 
 from gw_core import (
@@ -34,9 +35,9 @@ from gw_core.domain.errors import (
 )
 from gw_core.postgres import database, notifications
 from gw_core.postgres.connections import Connections, OneConnection
-from gw_core.postgres.database import Database
+from gw_core.postgres.database import Database, QueueConnection
 from gw_core.postgres.translation import needs_connection, refuses_a_row, translate
-from gw_core.worker import claimer, hearing, settler
+from gw_core.worker import claimer, hearing
 
 
 @pytest.fixture
@@ -44,14 +45,6 @@ def hole(site: Site) -> Iterator[BlackHole]:
     hole = BlackHole(site.url)
     yield hole
     hole.close()
-
-
-@pytest.fixture
-def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let silence count for as much after half a second as it does after twenty."""
-    for module in (database, claimer, settler, hearing):
-        monkeypatch.setattr(module, "ANSWER_WITHIN", ms(500))
-    monkeypatch.setattr(hearing, "ECHO_PATIENCE", 0.3)
 
 
 # -- silence -------------------------------------------------------------------------------------------------------
@@ -65,18 +58,22 @@ def test_every_connection_is_told_to_notice_a_dead_network_in_seconds(site: Site
     assert of_several["connect_timeout"] == "4"
 
 
-@pytest.mark.usefixtures("little_patience")
 def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(site: Site, hole: BlackHole) -> None:
     gate = site.gate()
-    site.fill(3)
-    with site.running({"work": gate}, url=hole.url, poll_interval=ms(100)) as running:
+    site.fill(1, task="quick")
+    with site.running({"work": gate, "quick": Ledger()}, url=hole.url, poll_interval=ms(100)) as running:
+        running.heard.wait_for(JobCompleted)
+        site.fill(3)
         gate.wait_for(3)
         hole.swallow()
+        # Half a second of silence counts for as much from now on as twenty do; those made later have all patience.
+        for connection in connections_of(running):
+            connection.patience = ms(500)
         gate.open()
         running.heard.wait_for(PoolConnectionLost, count=2)
         site.fill(2)
         hole.let_through()
-        running.heard.wait_for(JobCompleted, count=5)
+        running.heard.wait_for(JobCompleted, count=6)
         running.heard.wait_for(PoolConnectionRestored, count=2)
         assert len(running.heard.of(PoolConnectionLost)) == 2
 
@@ -93,26 +90,42 @@ def test_the_servers_own_limit_ends_a_claim_before_our_patience_does() -> None:
         assert limit < timedelta(seconds=claimer.CLAIMS_END_WITHIN)
 
 
-def test_a_statement_that_takes_long_is_waited_for_as_long_as_the_server_speaks(site: Site) -> None:
-    connection = Database(site.url).connect("test", patience=ms(300))
+def test_a_statement_that_takes_long_is_waited_for_as_long_as_the_server_speaks(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = count()
+    # A second passes with each look at the clock: when the server spoke, or when it did not for a tenth of a real one.
+    monkeypatch.setattr(database, "monotonic", lambda: float(next(looks)))
+    connection = Database(site.url).connect("test", patience=timedelta(seconds=25))
     with connection, connection.cursor() as cursor:
         cursor.execute("select set_config('client_min_messages', 'notice', false)")
-        cursor.execute("do $$begin for n in 1..6 loop raise notice 'on it'; perform pg_sleep(0.15); end loop; end$$")
+        before = next(looks)
+        cursor.execute("do $$begin for n in 1..200 loop raise notice 'on it'; perform pg_sleep(0.005); end loop; end$$")
+        assert next(looks) - before > 2 * 25
         with pytest.raises(psycopg.OperationalError, match="not answered"):
-            cursor.execute("select pg_sleep(5)")
+            cursor.execute("select pg_sleep(600)")
     assert connection.closed
 
 
 # -- deafness ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("little_patience")
 def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    channels = iter(["gw:somewhere else"])
     own_channel = notifications.own_channel
-    monkeypatch.setattr(notifications, "own_channel", lambda pool: next(channels, own_channel(pool)))
+    listened: list[str] = []
+
+    def channel(pool: str) -> str:
+        listened.append(pool)
+        if len(listened) == 1:
+            return "gw:somewhere else"
+        # The next one hears well, however late its echo is on a machine that stands still.
+        monkeypatch.setattr(hearing, "ECHO_PATIENCE", 600.0)
+        return own_channel(pool)
+
+    monkeypatch.setattr(notifications, "own_channel", channel)
+    monkeypatch.setattr(hearing, "ECHO_PATIENCE", 0.3)
     with site.running({"work": Ledger()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
         running.heard.wait_for(PoolHearingLost)
         running.heard.wait_for(PoolListening, count=2)
@@ -230,16 +243,21 @@ def test_the_kernel_is_told_so_for_every_connection_of_a_worker(site: Site, hole
         gate.wait_for(2)
         gate.open()
         running.heard.wait_for(JobCompleted, count=2)
-        runner, pool = running.runner, running.runner._pool
-        assert pool is not None
-        connections = [
-            pool._claimer._store and pool._claimer._store.connection,
-            pool._settler._connection,
-            runner._maintenance._connection,
-        ]
-        limits = [_user_timeout(each) for each in connections if each is not None]
+        limits = [_user_timeout(each) for each in connections_of(running)]
 
     assert limits == [10_000, 10_000, 10_000]
+
+
+def connections_of(running: Running) -> list[QueueConnection]:
+    """What a worker has open: to claim, to settle, to maintain."""
+    runner, pool = running.runner, running.runner._pool
+    assert pool is not None
+    connections = [
+        pool._claimer._store and pool._claimer._store.connection,
+        pool._settler._connection,
+        runner._maintenance._connection,
+    ]
+    return [cast(QueueConnection, each) for each in connections if each is not None]
 
 
 def _user_timeout(connection: psycopg.Connection[Any]) -> int:

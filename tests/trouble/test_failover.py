@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 from core_support import NEVER, Gate, Ledger, Site, ms
 from servers import Server
+from stalls import Stopwatch
 from support import wait_until
 
 from gw_core import (
@@ -94,12 +94,12 @@ def test_a_worker_that_was_led_to_the_standby_does_not_stay_there(primary: Serve
         # Without target_session_attrs the first server that answers is taken: now the standby, which works for looks.
         primary.stop()
         running.heard.wait_for(PoolConnectionLost)
-        wait_until(lambda: _is_visited(standby), what="the worker to come to the standby", deadline_seconds=20)
+        wait_until(lambda: _is_visited(standby), what="the worker to come to the standby")
         primary.start()
         running.heard.wait_for(PoolConnectionRestored)
         after = Site(primary.url)
         beats = "select 1 from _private_gw_workers where last_heartbeat_at > clock_timestamp() - interval '1 second'"
-        wait_until(lambda: after.run(beats), what="the heart to beat at the primary", deadline_seconds=20)
+        wait_until(lambda: after.run(beats), what="the heart to beat at the primary")
         after.fill(3)
         running.heard.wait_for(JobCompleted, count=3)
         assert len(running.heard.of(PoolConnectionLost)) <= 2
@@ -147,7 +147,7 @@ def _take_all_connections(server: Server) -> list[psycopg.Connection[tuple[objec
     taken = []
     while True:
         try:
-            taken.append(psycopg.connect(server.url, connect_timeout=2))
+            taken.append(psycopg.connect(server.url, connect_timeout=60))
         except psycopg.OperationalError:
             return taken
 
@@ -165,13 +165,13 @@ def test_an_idle_worker_takes_its_first_job_soon_after_an_outage_and_has_said_li
         primary.stop()
         running.heard.wait_for(PoolConnectionLost)
         # Long enough for the pauses between the tries to have grown to their longest.
-        wait_until(lambda: running.runner._pool._claimer._tries >= 7, deadline_seconds=20)  # type: ignore[union-attr]
+        wait_until(lambda: running.runner._pool._claimer._tries >= 7)  # type: ignore[union-attr]
         primary.start()
-        began = time.monotonic()
-        after = Site(primary.url)
-        after.fill(1)
-        running.heard.wait_for(JobCompleted)
-        assert time.monotonic() - began < LONGEST_WAIT + 0.5
+        with Stopwatch() as watch:
+            after = Site(primary.url)
+            after.fill(1)
+            running.heard.wait_for(JobCompleted)
+        assert watch.seconds < LONGEST_WAIT + 1
         running.heard.wait_for(HeartbeatRestored)
         after.close()
 

@@ -7,25 +7,25 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from black_hole import BlackHole
-from core_support import Site
+from core_support import DEADLINE, Site
 from proxy import Proxy
+from stalls import Stopwatch
 from support import wait_until
 
 GW = Path(sys.executable).with_name("gw")
 GRACE = 1.0
 TASKS = {
     "nap.py": "import time\ndef nap(payload):\n    time.sleep(0.3)\n",
-    "stubborn.py": "import time\ndef stubborn(payload):\n    time.sleep(60)\n",
-    "native.py": "import ctypes\ndef native(payload):\n    ctypes.CDLL(None).sleep(60)\n",
-    "hogging.py": "import asyncio, time\nasync def hogging(payload):\n    time.sleep(60)\n",
-    "deaf": "#!/bin/sh\ntrap '' TERM\nsleep 60 & sleep 60 & wait; wait\n",
+    "stubborn.py": "import time\ndef stubborn(payload):\n    time.sleep(600)\n",
+    "native.py": "import ctypes\ndef native(payload):\n    ctypes.CDLL(None).sleep(600)\n",
+    "hogging.py": "import asyncio, time\nasync def hogging(payload):\n    time.sleep(600)\n",
+    "deaf": "#!/bin/sh\ntrap '' TERM\nsleep 600 & sleep 600 & wait; wait\n",
 }
 
 
@@ -63,16 +63,16 @@ class Process:
         return self
 
     def wait_for(self, words: str) -> None:
-        wait_until(lambda: words in self._log.read_text(), what=words, deadline_seconds=20)
+        wait_until(lambda: words in self._log.read_text(), what=words)
 
     def seconds_to_end(self, *, insist: bool = False) -> float:
-        began = time.monotonic()
-        self.process.send_signal(signal.SIGTERM)
-        if insist:
-            self.wait_for("Received SIGTERM")
+        with Stopwatch(self.process.pid) as watch:
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
-        return time.monotonic() - began
+            if insist:
+                self.wait_for("Received SIGTERM")
+                self.process.send_signal(signal.SIGTERM)
+            self.process.wait(DEADLINE)
+        return watch.seconds
 
 
 @pytest.fixture
