@@ -268,7 +268,9 @@ def test_closing_wakes_every_parked_thread() -> None:
 def test_jobs_behind_stuck_threads_are_given_back_for_another_pool_to_run(site: Site) -> None:
     gate: Gate = site.gate()
     done = Ledger()
-    with site.running({"quick": done, "work": gate}, concurrency=10, look_ahead=FAR, poll_interval=NEVER) as stuck:
+    with site.running(
+        {"quick": done, "work": gate}, concurrency=10, look_ahead=ms(1_000), poll_interval=NEVER
+    ) as stuck:
         stuck.runner._pool._claimer._overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
         warm_up(site, stuck)
         site.fill(10, task="work")

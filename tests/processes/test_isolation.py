@@ -314,6 +314,7 @@ def test_plugins_are_asked_about_jobs_that_are_added_there(site: Site) -> None:
             return Refuse("not today") if spec.task == "refused" else None
 
     site.add("adds_what_is_refused")
+    site.let_retries_wait()
     with site.running(isolated(theirs.adds_what_is_refused), plugins=[Strict()]) as running:
         (errored,) = running.heard.wait_for(JobErrored)
 
@@ -323,6 +324,7 @@ def test_plugins_are_asked_about_jobs_that_are_added_there(site: Site) -> None:
 
 def test_a_job_cannot_be_added_on_a_connection_of_another_process(site: Site) -> None:
     site.add("adds_in_a_transaction")
+    site.let_retries_wait()
     with site.running(isolated(theirs.adds_in_a_transaction)) as running:
         (errored,) = running.heard.wait_for(JobErrored)
 

@@ -199,7 +199,7 @@ def test_a_job_waiting_for_its_retry_does_not_hold_its_queue(queue: Queue) -> No
     (job,) = queue.claim()
     assert job.id == failing
     assert job.queue_id is not None
-    queue.fail(a_failure(job), free=[job.queue_id])
+    queue.fail(a_failure(job, delay=HOUR), free=[job.queue_id])
 
     assert queue.claim_ids() == [next_one]
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from support import Span
 
-from statements.statement_support import OURS, THEIRS, Queue, a_failure
+from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
 
 
 def test_a_failure_keeps_its_message_and_unlocks_the_job(queue: Queue) -> None:
@@ -117,8 +117,8 @@ def test_only_the_queues_named_are_freed(queue: Queue) -> None:
 def test_a_repeated_statement_leaves_the_queue_to_its_next_job_when_the_first_was_written(queue: Queue) -> None:
     job, following = queue.claimed(queue_name="q"), queue.add(queue_name="q")
     assert job.queue_id is not None
-    queue.fail(a_failure(job), free=[job.queue_id])
+    queue.fail(a_failure(job, delay=HOUR), free=[job.queue_id])
     assert queue.claim_ids() == [following]
 
-    assert queue.fail(a_failure(job), free=[job.queue_id], in_doubt=True) == set()
+    assert queue.fail(a_failure(job, delay=HOUR), free=[job.queue_id], in_doubt=True) == set()
     assert queue.queue_holder("q") == OURS
