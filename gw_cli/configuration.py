@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -41,6 +41,7 @@ class Setting(Generic[T]):
     A name with a dot stands in a table of the file: `tui.theme` in `[tui]`; its flag is `--theme` of the command `tui`.
     `read` makes a value of what a flag, a variable or a TOML file holds, or raises `ValueError` with what to write
     instead. `rebase` makes a relative value from a file relative to the file's folder. A `secret` is never shown as is.
+    `follows` says what it is by itself where that depends on other settings.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Setting(Generic[T]):
     also: tuple[str, ...] = ()
     rebase: Callable[[T, Path], T] | None = None
     secret: bool = False
+    follows: Callable[[Configuration], T] | None = None
 
     @property
     def flag(self) -> str:
@@ -340,18 +342,21 @@ RECOVER: Final = Setting[bool](
 HEARTBEAT_INTERVAL: Final = Setting[timedelta](
     name="heartbeat-interval",
     metavar="SPAN",
-    help="How often a worker says that it lives, also without --recover; with a short --sweep-threshold more often.",
+    help="How often a worker says that it lives, also without --recover; if not given, at most a quarter "
+    "of --sweep-threshold.",
     read=_at_least(timedelta(milliseconds=1), _duration),
-    default=_CORE.heartbeat_interval,
+    default=_CORE.heartbeat_every,
     write=format_duration,
+    follows=lambda configuration: _worker(configuration).heartbeat_every,
 )
 SWEEP_INTERVAL: Final = Setting[timedelta](
     name="sweep-interval",
     metavar="SPAN",
-    help="How often --recover looks for silent workers; with a short --sweep-threshold more often.",
+    help="How often --recover looks for silent workers; if not given, at most a quarter of --sweep-threshold.",
     read=_at_least(timedelta(milliseconds=1), _duration),
-    default=_CORE.sweep_interval,
+    default=_CORE.sweep_every,
     write=format_duration,
+    follows=lambda configuration: _worker(configuration).sweep_every,
 )
 SWEEP_THRESHOLD: Final = Setting[timedelta](
     name="sweep-threshold",
@@ -364,10 +369,11 @@ SWEEP_THRESHOLD: Final = Setting[timedelta](
 RECOVERY_DELAY: Final = Setting[timedelta](
     name="recovery-delay",
     metavar="SPAN",
-    help="How long a job taken from a dead worker waits; with a short --sweep-threshold of gw run less.",
+    help="How long a job taken from a dead worker waits; if not given, at most a tenth of --sweep-threshold.",
     read=_duration,
-    default=_CORE.recovery_delay,
+    default=_CORE.recovery.delay,
     write=format_duration,
+    follows=lambda configuration: _worker(configuration).recovery.delay,
 )
 ORPHANS_AFTER: Final = Setting[timedelta](
     name="orphans-after",
@@ -669,7 +675,18 @@ def resolve(sources: Sources) -> Configuration:
     """Return every setting with the value that counts; raises `InvalidSettingError` naming place, value and remedy."""
     stored = checked_file(sources.file)
     entries = {setting.name: _resolve_one(setting, sources, stored) for setting in SETTINGS}
-    return Configuration(entries, None if sources.file is None else sources.file.path)
+    configuration = Configuration(entries, None if sources.file is None else sources.file.path)
+    followers = {
+        setting.name: Resolved(setting, setting.follows(configuration), Origin("default"))
+        for setting in SETTINGS
+        if setting.follows is not None and configuration.origin(setting).kind == "default"
+    }
+    return replace(configuration, entries={**entries, **followers})
+
+
+def _worker(configuration: Configuration) -> WorkerSettings:
+    """Return the settings by which the spans that follow the threshold are known."""
+    return WorkerSettings(sweep_threshold=configuration[SWEEP_THRESHOLD])
 
 
 def _resolve_one(setting: Setting[Any], sources: Sources, stored: Mapping[str, object]) -> Resolved:

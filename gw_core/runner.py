@@ -407,7 +407,7 @@ class Runner:
             pool=pool.id,
             connection=self._maintenance,
             events=self.events,
-            every=settings.heartbeat_interval,
+            every=settings.heartbeat_every,
             tolerated=settings.sweep_threshold,
             metadata=lambda: {
                 "tasks": registry.identifiers,
@@ -415,7 +415,7 @@ class Runner:
                 "recovery": settings.recover,
             },
             # A single run that lasts needs one like any other, or sweepers take its jobs; most end before.
-            first_after=settings.heartbeat_interval if once else timedelta(0),
+            first_after=settings.heartbeat_every if once else timedelta(0),
             on_echo=pool.expect_echo if settings.listen else None,
             on_wish=pool.hear_wish,
             on_crash=self._on_crash,
@@ -439,7 +439,7 @@ class Runner:
     def _sweeper(self, pool: Pool) -> Sweeper:
         recovery = self.settings.recovery
         sweep = Sweep(self._maintenance, recovery, events=self.events, interceptors=self._interceptors, pool=pool.id)
-        return Sweeper(sweep, recovery, events=self.events, every=self.settings.sweep_interval, on_crash=self._on_crash)
+        return Sweeper(sweep, recovery, events=self.events, every=self.settings.sweep_every, on_crash=self._on_crash)
 
     def _scheduler(self, crontab: ItemSource) -> Scheduler:
         return Scheduler(

@@ -18,6 +18,7 @@ ANCESTORS_STALE_LOCK: Final = timedelta(hours=4)
 USUAL_HEARTBEAT: Final = timedelta(seconds=30)
 USUAL_SWEEP: Final = timedelta(seconds=60)
 USUAL_DELAY: Final = timedelta(seconds=30)
+_SHORTEST: Final = timedelta(milliseconds=1)
 
 
 class Pooling(StrEnum):
@@ -73,17 +74,17 @@ class WorkerSettings:
     recover: bool = False
     """Sweep: give back the jobs of workers that went silent. The heartbeat is written in any case."""
 
-    heartbeat_interval: timedelta = USUAL_HEARTBEAT
-    """How often a lasting worker says that it lives; the usual interval shrinks with the threshold."""
+    heartbeat_interval: timedelta | None = None
+    """How often a lasting worker says that it lives; None is 30 s, or a quarter of the threshold if that is less."""
 
-    sweep_interval: timedelta = USUAL_SWEEP
-    """How often silent workers are looked for; the usual interval shrinks with the threshold."""
+    sweep_interval: timedelta | None = None
+    """How often silent workers are looked for; None is 60 s, or a quarter of the threshold if that is less."""
 
     sweep_threshold: timedelta = timedelta(minutes=5)
     """How long a worker with a heartbeat may be silent."""
 
-    recovery_delay: timedelta = USUAL_DELAY
-    """How long a recovered job waits before it may run again; the usual delay shrinks with the threshold."""
+    recovery_delay: timedelta | None = None
+    """How long a recovered job waits before it runs; None is 30 s, or a tenth of the threshold if that is less."""
 
     orphans_after: timedelta = ANCESTORS_STALE_LOCK
     """How old the latest lock of a worker without a heartbeat, such as one of Node.js, must be to be swept."""
@@ -109,11 +110,21 @@ class WorkerSettings:
         return Bounds(max_jobs=self.max_jobs, max_lifetime=self.max_lifetime, max_rss=self.max_rss)
 
     @property
+    def heartbeat_every(self) -> timedelta:
+        """How often a lasting worker says that it lives, given or not."""
+        return _or_usual(self.heartbeat_interval, USUAL_HEARTBEAT, self.sweep_threshold / 4)
+
+    @property
+    def sweep_every(self) -> timedelta:
+        """How often silent workers are looked for, given or not."""
+        return _or_usual(self.sweep_interval, USUAL_SWEEP, self.sweep_threshold / 4)
+
+    @property
     def recovery(self) -> RecoverySettings:
         """What a sweep needs to know."""
         return RecoverySettings(
             threshold=self.sweep_threshold,
-            delay=self.recovery_delay,
+            delay=_or_usual(self.recovery_delay, USUAL_DELAY, self.sweep_threshold / 10),
             orphans_after=self.orphans_after,
             resilient_flags=self.resilient_flags,
             resilient_multiplier=self.resilient_multiplier,
@@ -136,31 +147,26 @@ class WorkerSettings:
         soonest, latest = self.stale_lock_sweep
         if not timedelta(0) < soonest <= latest:
             raise InvalidSettingError(f"stale_lock_sweep must be a rising pair of spans, got {soonest} and {latest}")
-        self._follow_threshold()
         self._check_recovery()
         for name in ("max_jobs", "max_rss"):
             if getattr(self, name) is not None:
                 _check_count(name, getattr(self, name), 1, 2**62)
 
-    def _follow_threshold(self) -> None:
-        """Let the usual intervals fit a short threshold: who asks to find crashes in seconds names the threshold."""
-        quarter = max(timedelta(milliseconds=1), self.sweep_threshold / 4)
-        for name, usual in (("heartbeat_interval", USUAL_HEARTBEAT), ("sweep_interval", USUAL_SWEEP)):
-            if getattr(self, name) == usual and quarter < usual:
-                object.__setattr__(self, name, quarter)
-        if self.recovery_delay == USUAL_DELAY:
-            object.__setattr__(self, "recovery_delay", min(USUAL_DELAY, self.sweep_threshold / 10))
-
     def _check_recovery(self) -> None:
-        for name in ("heartbeat_interval", "sweep_interval"):
-            if getattr(self, name) < timedelta(milliseconds=1):
-                raise InvalidSettingError(f"{name} must be at least one millisecond, got {getattr(self, name)}")
-        if self.recover and self.sweep_threshold < 2 * self.heartbeat_interval:
+        for name, span in (("heartbeat_interval", self.heartbeat_every), ("sweep_interval", self.sweep_every)):
+            if span < _SHORTEST:
+                raise InvalidSettingError(f"{name} must be at least one millisecond, got {span}")
+        if self.recover and self.sweep_threshold < 2 * self.heartbeat_every:
             raise InvalidSettingError(
                 f"sweep_threshold ({self.sweep_threshold}) must be at least twice the heartbeat_interval "
-                f"({self.heartbeat_interval}), or living workers would be taken for dead"
+                f"({self.heartbeat_every}), or living workers would be taken for dead"
             )
         _ = self.recovery  # its own rules
+
+
+def _or_usual(given: timedelta | None, usual: timedelta, longest: timedelta) -> timedelta:
+    """Return what was given, else what is usual: who asks to find crashes in seconds names the threshold alone."""
+    return min(usual, max(_SHORTEST, longest)) if given is None else given
 
 
 def _check_count(name: str, value: int, smallest: int, largest: int) -> None:

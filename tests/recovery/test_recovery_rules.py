@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -146,4 +147,20 @@ def test_the_usual_spans_shrink_with_the_threshold(
 ) -> None:
     settings = WorkerSettings(sweep_threshold=threshold)
 
-    assert (settings.heartbeat_interval, settings.sweep_interval, settings.recovery_delay) == (heartbeat, sweep, delay)
+    assert (settings.heartbeat_every, settings.sweep_every, settings.recovery.delay) == (heartbeat, sweep, delay)
+
+
+def test_a_span_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_usual_one() -> None:
+    given = {"heartbeat_interval": seconds(30), "sweep_interval": seconds(60), "recovery_delay": seconds(30)}
+    settings = WorkerSettings(sweep_threshold=seconds(5), **given)
+
+    spans = (settings.heartbeat_every, settings.sweep_every, settings.recovery.delay)
+    assert spans == (seconds(30), seconds(60), seconds(30))
+    with pytest.raises(InvalidSettingError, match="twice the heartbeat_interval"):
+        replace(settings, recover=True)
+
+
+def test_another_threshold_gives_other_usual_spans() -> None:
+    settings = replace(WorkerSettings(sweep_threshold=minutes(10)), sweep_threshold=seconds(4))
+
+    assert (settings.heartbeat_every, settings.recovery.delay) == (seconds(1), seconds(0.4))
