@@ -9,18 +9,15 @@ from time import perf_counter
 from typing import Any, Final
 
 import msgspec
-import psycopg
-from psycopg.rows import tuple_row
 
 from gw_core.domain.crontab_item import KnownCrontab
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.glance import Glance, HeldQueue, JobCounters, PriorityHead, SchemaGlance, ServerGlance
-from gw_core.domain.manners import milliseconds
 from gw_core.domain.queue_report import Count, Quality
 from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merged
 from gw_core.postgres.connections import Lender
-from gw_core.postgres.statements import query, quoted
-from gw_core.postgres.translation import translate
+from gw_core.postgres.reading import Bounds, Plans, Rows, read
+from gw_core.postgres.statements import quoted
 
 STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
 LOCK_TIMEOUT: Final = timedelta(milliseconds=100)
@@ -38,8 +35,6 @@ MOST_QUEUES: Final = 200
 
 RUST: Final = 11
 """Where glance_place.sql tells of the Rust port's table."""
-
-Rows = Sequence[tuple[Any, ...]]
 
 
 class Glances:
@@ -151,24 +146,9 @@ class Glances:
 
     def _rows(self, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
         """Run statements in one transaction and one trip there and back."""
-        with self._lender.connection() as connection:
-            manners = self._lender.database.manners
-            bounds = {
-                "statement_timeout": milliseconds(manners.within_statement(STATEMENT_TIMEOUT)),
-                "lock_timeout": milliseconds(manners.within_lock(LOCK_TIMEOUT)),
-                # To plan these anew at each tick takes longer than to run them, and no value leads to another plan.
-                "plans": "force_generic_plan",
-            }
-            try:
-                with connection.pipeline(), connection.transaction():
-                    connection.execute(query("report_manners", self._schema), bounds)
-                    cursors = [
-                        connection.cursor(binary=True, row_factory=tuple_row).execute(query(name, self._schema), values)
-                        for name, values in questions
-                    ]
-                return [cursor.fetchall() for cursor in cursors]
-            except psycopg.Error as error:
-                raise translate(error, schema=self._schema) from error
+        # To plan these anew at each tick would take longer than to run them.
+        bounds = Bounds(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=Plans.ONCE)
+        return read(self._lender, self._schema, questions, bounds)
 
 
 # -- what is answered --------------------------------------------------------------------------------------------------

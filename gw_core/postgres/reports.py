@@ -9,14 +9,10 @@ from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-import psycopg
-from psycopg.rows import tuple_row
-
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
 from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
 from gw_core.domain.job_state import WAITING, JobFilter, JobState
-from gw_core.domain.manners import milliseconds
 from gw_core.domain.narrowing import Moments, Narrowing, Numbers
 from gw_core.domain.queue_report import (
     Count,
@@ -33,12 +29,28 @@ from gw_core.domain.queue_report import (
 )
 from gw_core.domain.recovery import RecoverySettings
 from gw_core.postgres.connections import Lender
-from gw_core.postgres.statements import query, quoted
-from gw_core.postgres.translation import translate
+from gw_core.postgres.reading import Bounds, Plans, read
+from gw_core.postgres.statements import quoted
 
 if TYPE_CHECKING:
     from gw_core.domain.glance import Glance
     from gw_core.postgres.glances import Glances
+
+FOR_ALL_VALUES: Final = frozenset(
+    {
+        "report_hearts",
+        "report_jobs",
+        "report_jobs_ahead",
+        "report_names",
+        "report_queue_of_job",
+        "report_queues",
+        "report_rust_hearts",
+        "report_tasks",
+        "stats_heads",
+        "stats_table",
+    }
+)
+"""What is planned once: there is one index to walk, whatever is asked."""
 
 PATIENCE: Final = timedelta(milliseconds=120)
 """How long a search for jobs takes unless told otherwise."""
@@ -366,11 +378,16 @@ class Reports:
             tasks=dict(sorted(by_task.items())),
         )
 
-    def queues(self, *, after: str = "", limit: int = 50, only_held: bool = False) -> list[QueueReport]:
-        """Return named queues in order of their names, those after `after`, or only those of them that are held."""
+    def queues(
+        self, *, after: str = "", limit: int = 50, only_held: bool = False, most: int | None = None
+    ) -> list[QueueReport]:
+        """Return named queues in order of their names, those after `after`, or only those of them that are held.
+
+        The jobs of each are counted up to `most`, a thousand unless told otherwise.
+        """
         values = {"after": after, "limit": limit, "only_held": only_held}
         if self._names(JobFilter()).has_queue_index:
-            rows = self._rows("report_queues", {**values, "most": MOST_WAITING})
+            rows = self._rows("report_queues", {**values, "most": MOST_WAITING if most is None else most})
         else:
             rows = self._rows("report_queues_in_backlog", {**values, "reach": BACKLOG_REACH})
         return [_queue_report(*row) for row in rows]
@@ -434,22 +451,9 @@ class Reports:
     def _rows(
         self, name: str, values: Mapping[str, Any] | None = None, *, timeout: timedelta = STATEMENT_TIMEOUT
     ) -> list[tuple[Any, ...]]:
-        own = self._lender.database.manners
-        manners = {
-            "statement_timeout": milliseconds(own.within_statement(timeout)),
-            "lock_timeout": milliseconds(own.within_lock(LOCK_TIMEOUT)),
-            "plans": "force_custom_plan",
-        }
-        with self._lender.connection() as connection:
-            try:
-                # One trip there and back for the whole transaction: its settings go with it, and poolers see one unit.
-                with connection.pipeline(), connection.transaction():
-                    connection.execute(query("report_manners", self._schema), manners)
-                    cursor = connection.cursor(binary=True, row_factory=tuple_row)
-                    cursor.execute(query(name, self._schema), values or {})
-                return cursor.fetchall()
-            except psycopg.Error as error:
-                raise translate(error, schema=self._schema) from error
+        plans = Plans.ONCE if name in FOR_ALL_VALUES else Plans.ANEW
+        bounds = Bounds(statement=timeout, lock=LOCK_TIMEOUT, plans=plans)
+        return read(self._lender, self._schema, [(name, values or {})], bounds)[0]
 
 
 # -- searching -------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 -- The queues in order of their names, each with its waiting jobs up to a bound and the one that is next.
--- It needs our own index of queue heads.
+-- It needs our own index of queue heads, whose order the bounded walk keeps: the first of an array is the first walked.
 select
   queues.queue_name,
   queues.locked_by,
@@ -22,10 +22,7 @@ cross join lateral (
   select
     count(*) as jobs,
     count(*) filter (where near.run_at <= now()) as due,
-    coalesce(
-      (array_agg(near.id order by near.priority, near.run_at, near.id) filter (where near.run_at <= now()))[1],
-      (array_agg(near.id order by near.priority, near.run_at, near.id))[1]
-    ) as head_id
+    coalesce((array_agg(near.id) filter (where near.run_at <= now()))[1], (array_agg(near.id))[1]) as head_id
   from (
     select jobs.id, jobs.priority, jobs.run_at
       from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

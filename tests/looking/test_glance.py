@@ -195,16 +195,23 @@ def test_a_schema_that_changes_between_two_glances_is_noticed(queue: Queue) -> N
     assert after.unseen == ()
 
 
-def test_a_part_that_fails_is_named_and_the_rest_is_seen(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", [1, 9], ids=["planned each time", "planned for good"])
+def test_a_part_that_fails_is_named_and_the_rest_is_seen(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
     monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
     queue.ready()
-    queue.reports.glance()
+    queue.run("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
+    for _ in range(before):
+        queue.reports.glance()
     with queue.hands.transaction():
         queue.run("lock table _private_known_crontabs in access exclusive mode")
         glance = queue.reports.glance()
 
     assert [part for part, _ in glance.unseen] == ["crontabs"]
     assert glance.ready == Count(1)
+    for _ in range(before):
+        assert [each.identifier for each in queue.reports.glance().crontabs] == ["nightly"]
 
 
 def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Databases) -> None:

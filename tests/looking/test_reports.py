@@ -25,7 +25,7 @@ from gw_core import (
     Standing,
     TransientDatabaseError,
 )
-from gw_core.postgres import reports as bounds
+from gw_core.postgres import reading, reports as bounds
 from gw_core.postgres.statements import query
 
 NO_TIME = timedelta(0)
@@ -137,7 +137,7 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
     monkeypatch.setattr(bounds, "MOST_EQUALS", 5)
     monkeypatch.setattr(bounds, "FEWEST_PAGES", 2)
     statements: list[str] = []
-    monkeypatch.setattr(bounds, "query", lambda name, schema: statements.append(name) or query(name, schema))
+    monkeypatch.setattr(reading, "query", lambda name, schema: statements.append(name) or query(name, schema))
 
     assert all_pages(either.reports, wanted, limit=7, patience=NO_TIME) == expected
     assert len(expected) == 200
@@ -481,7 +481,7 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
             plans[name] = "\n".join(row[0] for row in rows)
         return text
 
-    monkeypatch.setattr(bounds, "query", explained)
+    monkeypatch.setattr(reading, "query", explained)
     assert len(list(look_everywhere(queue))) > 0
 
     looked_with = {"report_page_by_id", "report_page_by_turn", "report_page_of_equals", "report_jobs", "stats_heads"}
@@ -493,8 +493,10 @@ def test_every_statement_of_looking_is_used_and_bounded() -> None:
     source = Path(bounds.__file__).read_text("utf-8")
     files = [path.stem for path in QUERIES.glob("report_*.sql")] + [path.stem for path in QUERIES.glob("stats_*.sql")]
 
-    chosen = {"report_page_by_id", "report_page_by_turn", "report_page_by_queue"}
-    assert [name for name in files if f'"{name}"' not in source and name not in chosen] == []
+    chosen = {"report_page_by_id", "report_page_by_turn", "report_page_by_queue", "report_manners"}
+    named = {name: source.count(f'"{name}"') - (name in bounds.FOR_ALL_VALUES) for name in files}
+    assert [name for name, times in named.items() if times < 1 and name not in chosen] == []
+    assert set(files) >= bounds.FOR_ALL_VALUES
     assert len(files) > 10
 
 
