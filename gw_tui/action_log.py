@@ -12,7 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gw_tui.acts import Act, Add, Clean, CountExactly, Remove, Reschedule, Restore, Result, Sweep, Unlock
+from gw_tui.acts import (
+    Act,
+    Add,
+    Clean,
+    Fail,
+    Forget,
+    Remove,
+    RemoveByKey,
+    Reschedule,
+    Restore,
+    Result,
+    Retry,
+    Unlock,
+    only_looks,
+)
 
 if TYPE_CHECKING:
     from gw_core import Job
@@ -35,7 +49,7 @@ class ActionLog:
 
     def note(self, target: Target, act: Act, result: Result | None, failure: str = "") -> None:
         """Write down what became of an act. Raises `OSError`; an act that only looked is left out."""
-        if _only_looks(act):
+        if only_looks(act):
             return
         record = {
             "at": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
@@ -56,10 +70,6 @@ class ActionLog:
             out.write(line + b"\n")
 
 
-def _only_looks(act: Act) -> bool:
-    return isinstance(act, CountExactly) or (isinstance(act, Sweep) and act.dry_run)
-
-
 def _asked(act: Act) -> Mapping[str, Any]:
     match act:
         case Add():
@@ -70,12 +80,16 @@ def _asked(act: Act) -> Mapping[str, Any]:
             return {"litter": act.litter.value}
         case Restore():
             return {"ids": [each.id for each in act.jobs]}
-        case Sweep() | CountExactly():
-            return {}
+        case RemoveByKey():
+            return {"key": act.key, "ids": [act.job.id]}
+        case Forget():
+            return {"item": act.identifier}
         case Reschedule():
             return {"ids": [each.id for each in act.jobs], **_given(act, CHANGES)}
-        case _:
+        case Retry() | Fail() | Remove():
             return {"ids": [each.id for each in act.jobs], **_given(act, ("reason",))}
+        case _:
+            return {}
 
 
 def _became(act: Act, result: Result) -> Mapping[str, Any]:
@@ -84,7 +98,9 @@ def _became(act: Act, result: Result) -> Mapping[str, Any]:
         record["count"] = result.count
     if result.omitted:
         record["left_alone"] = {each.what: each.why for each in result.omitted}
-    if isinstance(act, Remove):
+    if result.told:
+        record["told"] = result.told
+    if isinstance(act, Remove | RemoveByKey):
         record["removed"] = [{"id": job.id, "job": _whole(job)} for job in result.removed]
     return record
 

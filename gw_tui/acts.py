@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gw_core import Job, JobSpec, Litter, QueueStatistics, Seen, SweepReport
+    from gw_core import Count, Finding, FoundJob, Job, JobSpec, Litter, QueueStatistics, Seen, SweepReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,21 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FindByKey:
+    """Look which job has a key; it changes nothing."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveByKey:
+    """Remove the job with a key as it was seen; one that runs is only kept from running again."""
+
+    key: str
+    job: Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
     """Add removed jobs again, each with a new id."""
 
@@ -75,17 +90,39 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clean:
-    """Clear away what nobody needs any more."""
+    """Clear away what nobody needs any more; with `dry_run` only say how much that is."""
 
     litter: Litter
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Forget a recurring task that the database knows."""
+
+    identifier: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examine:
+    """Ask the doctor now; it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountExactly:
-    """Count every job, which reads the whole table; it changes nothing and takes its time."""
+    """Count every job, which reads the whole table, or those of one queue; it changes nothing and takes its time."""
+
+    queue: str | None = None
 
 
-Act = Retry | Reschedule | Fail | Remove | Restore | Add | Unlock | Sweep | Clean | CountExactly
+ActOnJobs = Retry | Reschedule | Fail | Remove
+Look = FindByKey | Examine | CountExactly
+Act = ActOnJobs | RemoveByKey | Restore | Add | Unlock | Sweep | Clean | Forget | Look
+
+
+def only_looks(act: Act) -> bool:
+    """Tell whether an act changes nothing."""
+    return isinstance(act, FindByKey | Examine | CountExactly) or (isinstance(act, Sweep | Clean) and act.dry_run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +145,9 @@ class Result:
     statistics: QueueStatistics | None = None
     count: int | None = None
     """How many things were cleared away."""
+    told: str = ""
+    """What happened, in a sentence, where several things can; empty where the numbers say it."""
+    found: FoundJob | None = None
+    findings: Sequence[Finding] = ()
+    queue: tuple[Count, Count] | None = None
+    """How many jobs wait in the queue that was counted, and how many of them are due."""

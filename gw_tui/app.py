@@ -17,10 +17,11 @@ from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
 from textual.screen import Screen
 
-from gw_core import FlowMeter, Glance
+from gw_core import FlowMeter, Glance, Litter
 from gw_tui import clean, figures
 from gw_tui.action_log import ActionLog
 from gw_tui.acts import Act
+from gw_tui.as_typed import as_typed
 from gw_tui.connection_state import ConnectionState, Phase, Trouble
 from gw_tui.deeds import Deeds
 from gw_tui.filters import NoControls, OnlyAscii
@@ -34,7 +35,11 @@ from gw_tui.rings import Rings
 from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.source import Question, Source
 from gw_tui.themes import FALLBACK, NAMES, THEMES
+from gw_tui.upkeep import Upkeep
 from gw_tui.widgets.connection_line import Standing
+
+MOST_COPIED: Final = 55_000
+"""Terminals take some 75,000 bytes to copy, in base64."""
 
 HEARTBEAT: Final = 0.5
 """How often ages and countdowns go on, in seconds."""
@@ -100,6 +105,7 @@ class ConsoleApp(App[None]):
         self.cost: float | None = None
         self.last_act: Acted | None = None
         self.deeds = Deeds(self)
+        self.upkeep = Upkeep(self)
         self.flow_meter = FlowMeter()
         self._poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
         self._asked = _Asked()
@@ -127,6 +133,9 @@ class ConsoleApp(App[None]):
         self.theme = self.options.theme if self.options.theme in self.available_themes else NAMES[0]
         if self.options.keys:
             self.set_keymap({name: ",".join(keys.split()) for name, keys in self.options.keys.items()})
+            for name, keys in self.options.keys.items():
+                if not BY_ID[name].keys:  # there is no key to be exchanged
+                    self.bind(",".join(keys.split()), BY_ID[name].action, show=False)
         self.note(Kind.CONSOLE, f"console started on {self.source.target.where}")
         self.visit(self.options.screen if self.options.screen in PLACE_OF else PLACES[0].id, self.options.filter)
         self._poller.start()
@@ -261,6 +270,17 @@ class ConsoleApp(App[None]):
     def act(self, act: Act) -> None:
         """Have something done; the answer comes as `Acted`."""
         self._poller.actor.do(act)
+
+    def copy_typed(self, act: Act) -> None:
+        """Copy what does the same as an act: the gw command, and the SQL below it."""
+        typed = as_typed(act, self.source.target, self.glance)
+        if typed is None:
+            self.notify("Nothing that could be typed does this now.")
+        elif len(text := str(typed).encode()) > MOST_COPIED:
+            self.notify(f"That is too much to be copied: {figures.size(len(text))}.", severity="warning")
+        else:
+            self.copy_to_clipboard(str(typed))
+            self.notify(f"Copied: {clean.line(typed.command, 100)}", markup=False)
 
     def note(self, kind: Kind, words: str, *, is_bad: bool = False) -> None:
         """Keep an entry in the journal."""
@@ -439,6 +459,34 @@ class ConsoleApp(App[None]):
     def action_palette(self) -> None:
         """Find a command by its name."""
         self.action_command_palette()
+
+    def action_jump(self) -> None:
+        """Show a letter on everything that can be focused."""
+        from gw_tui.screens.jump import JumpScreen, places
+
+        screen = self.front
+        if screen is not None and self.screen is screen:
+            self.push_screen(JumpScreen(places(screen)), lambda chosen: None if chosen is None else chosen.focus())
+
+    def action_sweep_now(self) -> None:
+        """Ask what a sweep would do, and then whether to do it."""
+        self.upkeep.sweep()
+
+    def action_clear_failed_jobs(self) -> None:
+        """Delete jobs that failed for good, after a question."""
+        self.upkeep.clean_up(Litter.FAILED_JOBS)
+
+    def action_clear_unused_tasks(self) -> None:
+        """Delete task identifiers without jobs, after a question."""
+        self.upkeep.clean_up(Litter.UNUSED_TASKS)
+
+    def action_clear_unused_queues(self) -> None:
+        """Delete named queues without jobs, after a question."""
+        self.upkeep.clean_up(Litter.UNUSED_QUEUES)
+
+    def action_doctor_now(self) -> None:
+        """Ask the doctor at once."""
+        self.upkeep.examine()
 
     def action_next_theme(self) -> None:
         """Take the next theme."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from gw_core import Seen
 from gw_tui import figures
-from gw_tui.acts import Act, Fail, Remove, Reschedule, Restore, Result, Retry
+from gw_tui.acts import Act, Fail, Remove, RemoveByKey, Reschedule, Restore, Result, Retry
 
 if TYPE_CHECKING:
     from gw_core import FoundJob, Job
@@ -54,7 +54,7 @@ class Deed:
     @property
     def can_be_undone(self) -> bool:
         """True when it removed jobs, which can be added again."""
-        return bool(self.result.removed) and isinstance(self.parts[0], Remove)
+        return bool(self.result.removed) and isinstance(self.parts[0], Remove | RemoveByKey)
 
     def absorbed(self, result: Result | None, failure: str = "") -> Deed:
         """Return the deed after its next part was done, or failed."""
@@ -76,6 +76,8 @@ class Deed:
     @property
     def headline(self) -> str:
         """What became of it, in a line."""
+        if self.result.told:
+            return self.result.told
         number = len(self.result.done) if self.result.count is None else self.result.count
         words = f"{figures.counted(number, self.thing)} {self.done_words}"
         if self.result.omitted:

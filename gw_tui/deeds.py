@@ -105,7 +105,8 @@ class Deeds:
 
     def _words(self, deed: Deed) -> str:
         done = deed.result.done
-        words = f"{deed.thing} {done[0]} {deed.done_words}" if len(done) == 1 else deed.headline
+        is_one = len(done) == 1 and not deed.result.told
+        words = f"{deed.thing} {done[0]} {deed.done_words}" if is_one else deed.headline
         return f"{clean.line(words, 120)}{self._hint(deed)}"
 
     def _hint(self, deed: Deed) -> str:

@@ -454,12 +454,13 @@ class DemoSource:
             order = "turn" if by_turn else "id"
             return JobPage(jobs=shown, after=mark, looked_at=len(queue.jobs), full=len(rest) >= limit, order=order)
 
-    def job(self, job_id: int) -> JobReport | None:
-        """Return everything about one job; None when it is gone."""
+    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+        """Return everything about one job, its payload only when wanted; None when it is gone."""
         with self._queue() as queue:
             job = queue.jobs.get(job_id)
             if job is None:
                 return None
+            job = job if with_payload else _bare(job)
             state = queue.state(job)
             failed = job.run_at - retry_delay(job.attempts) if job.last_error and job.attempts else None
             return JobReport(
@@ -496,19 +497,7 @@ class DemoSource:
     def findings(self) -> Sequence[Finding]:
         """Return what the doctor says."""
         with self._queue() as queue:
-            dead = [worker.id for worker in self._workers(queue) if worker.is_stale]
-            locks = Finding("locks", Verdict.OK, "no job is held by a dead worker")
-            if dead:
-                words = f"{dead[0]} holds 3 jobs and 1 queues, and its heart has been still for 9m4s"
-                locks = Finding("locks", Verdict.WRONG, words, f"gw unlock {dead[0]}")
-            return (
-                Finding("server", Verdict.OK, "PostgreSQL 17.2, as role app"),
-                Finding("schema", Verdict.OK, "revision 20"),
-                Finding("row security", Verdict.OK, "hides nothing from this role"),
-                Finding("indexes", Verdict.OK, "all there and valid"),
-                locks,
-                Finding("vacuum", Verdict.NOTE, "_private_jobs was vacuumed 3m ago"),
-            )
+            return _findings(self._workers(queue))
 
     def blockages(self) -> Blockages:
         """Return who waits for whom."""
@@ -570,9 +559,22 @@ class DemoSource:
                 case acts.Sweep():
                     return self._sweep(queue, dry_run=act.dry_run)
                 case acts.Clean():
-                    return Result(count=len(list(_cleared(queue, act.litter))))
+                    return Result(count=len(list(_cleared(queue, act.litter, dry_run=act.dry_run))))
+                case acts.FindByKey():
+                    found = [each for each in queue.states() if each.job.key == act.key]
+                    return Result(found=found[0] if found else None)
+                case acts.RemoveByKey():
+                    return _removed_by_key(queue, act)
+                case acts.Forget():
+                    queue.known = [each for each in queue.known if each.identifier != act.identifier]
+                    return Result(done=(act.identifier,))
+                case acts.Examine():
+                    return Result(findings=_findings(self._workers(queue)))
                 case acts.CountExactly():
-                    return Result(statistics=_statistics(queue))
+                    if act.queue is None:
+                        return Result(statistics=_statistics(queue))
+                    counted = _queue(queue, act.queue)
+                    return Result(queue=(counted.waiting, counted.due))
 
     def _sweep(self, queue: DemoQueue, *, dry_run: bool) -> Result:
         dead = tuple(worker for worker in self._workers(queue) if worker.is_stale)
@@ -723,6 +725,22 @@ def _items() -> tuple[CrontabItem, ...]:
     return tuple(crontab_item(when, task, id=name, fill=fill) for when, task, name, fill in CRONTAB)
 
 
+def _findings(workers: Iterable[WorkerInfo]) -> Sequence[Finding]:
+    dead = [worker.id for worker in workers if worker.is_stale]
+    locks = Finding("locks", Verdict.OK, "no job is held by a dead worker")
+    if dead:
+        words = f"{dead[0]} holds 3 jobs and 1 queues, and its heart has been still for 9m4s"
+        locks = Finding("locks", Verdict.WRONG, words, f"gw unlock {dead[0]}")
+    return (
+        Finding("server", Verdict.OK, "PostgreSQL 17.2, as role app"),
+        Finding("schema", Verdict.OK, "revision 20"),
+        Finding("row security", Verdict.OK, "hides nothing from this role"),
+        Finding("indexes", Verdict.OK, "all there and valid"),
+        locks,
+        Finding("vacuum", Verdict.NOTE, "_private_jobs was vacuumed 3m ago"),
+    )
+
+
 def _session(pid: int, application: str, statement: str | None, *, minutes: int) -> Session:
     age = timedelta(minutes=minutes, seconds=12)
     return Session(
@@ -838,11 +856,26 @@ def _again(job: Job) -> dict[str, Any]:
     return {**{name: getattr(job, name) for name in kept}, "max_attempts": job.max_attempts}
 
 
-def _cleared(queue: DemoQueue, litter: Litter) -> Iterator[Job]:
+def _cleared(queue: DemoQueue, litter: Litter, *, dry_run: bool) -> Iterator[Job]:
     if litter is Litter.FAILED_JOBS:
         for job in [each.job for each in queue.states() if each.state is JobState.FAILED]:
-            queue.remove(job)
+            if not dry_run:
+                queue.remove(job)
             yield job
+
+
+def _removed_by_key(queue: DemoQueue, act: acts.RemoveByKey) -> Result:
+    job = queue.jobs.get(act.job.id)
+    if job is None:
+        return Result(omitted=(Omitted(str(act.job.id), "gone"),))
+    if (changes := act.job.changes(job)) is not None:
+        return Result(omitted=(Omitted(str(job.id), f"changed ({changes})"),))
+    if job.locked_by is not None:
+        queue.change(job, key=None, attempts=job.max_attempts)
+        told = f"job {job.id} is running: it lost its key, and will not be tried again"
+        return Result(done=(str(job.id),), told=told)
+    queue.remove(job)
+    return Result(done=(str(job.id),), removed=(job,), told=f"job {job.id} removed")
 
 
 def _specified(spec: JobSpec, payload: str | None = None) -> dict[str, Any]:

@@ -35,10 +35,10 @@ def health(worker: WorkerInfo, recovery: RecoverySettings) -> Health:
 
 def silence(worker: WorkerInfo, recovery: RecoverySettings) -> float:
     """Return how near a worker is to counting as dead, from 0 to 1."""
-    return min(1.0, worker.silent_for / max(_allowed(worker, recovery), timedelta(milliseconds=1)))
+    return min(1.0, worker.silent_for / max(allowed(worker, recovery), timedelta(milliseconds=1)))
 
 
-def _allowed(worker: WorkerInfo, recovery: RecoverySettings) -> timedelta:
+def allowed(worker: WorkerInfo, recovery: RecoverySettings) -> timedelta:
     """Return how long this worker may be silent."""
     if not worker.has_heartbeat:
         return recovery.orphans_after

@@ -76,6 +76,7 @@ class Command:
 
     id: str
     keys: tuple[str, ...]
+    """None for what only the palette offers, unless the user gives it some."""
     label: str
     help: str
     screens: frozenset[str] = field(default=frozenset())
@@ -147,8 +148,15 @@ def _known(
 COMMANDS: Final = (
     *(_go(place) for place in PLACES),
     # -- in lists --
-    _known("open", "enter", "Open", "Open what the cursor is on.", on=_LISTS, needs=Need.ROW, rank=0),
-    _known("back", "escape", "Back", "Go back, close, or clear the filter.", on=_LISTS | _JOB, rank=1),
+    _known("open", "enter", "Open", "Open what the cursor is on.", on=_LISTS - {"events"}, needs=Need.ROW, rank=0),
+    _known(
+        "back",
+        "escape",
+        "Back",
+        "Go back, close, or clear the filter.",
+        on=(_LISTS | _JOB) - {"overview", "cron"},
+        rank=1,
+    ),
     _known("filter", "/", "Filter", "Say which rows to show.", on={"jobs", "queues", "events"}, rank=8),
     _known("next_page", "n", "Next page", "Show the next page.", on={"jobs", "queues"}, rank=20),
     _known("previous_page", "p", "Page back", "Go back one page, exactly.", on={"jobs", "queues"}, rank=21),
@@ -168,7 +176,7 @@ COMMANDS: Final = (
         needs=Need.CHANGES,
         rank=9,
     ),
-    _known("follow", "F", "Follow", "Keep the cursor on this job, wherever it goes.", on=_JOBS, needs=Need.ROW),
+    _known("follow", "F", "Follow", "Stay at the top of the list, the newest jobs first; moving ends it.", on=_JOBS),
     _known(
         "exact",
         "=",
@@ -226,6 +234,15 @@ COMMANDS: Final = (
         needs=Need.ROW,
         rank=5,
     ),
+    _known(
+        "remove_by_key",
+        "K",
+        "Remove by key",
+        "Remove the job with a key, whatever it is doing; says which job, and what will happen.",
+        on=_JOBS_AND_JOB,
+        danger=Danger.DESTROYS,
+        rank=28,
+    ),
     _known("add", "a", "Add", "Add a job.", on=_JOBS | {"cron"}, danger=Danger.ACTS, rank=26),
     _known(
         "run_now",
@@ -236,6 +253,16 @@ COMMANDS: Final = (
         danger=Danger.ACTS,
         needs=Need.ROW,
         rank=3,
+    ),
+    _known(
+        "forget",
+        "x",
+        "Forget",
+        "Let the database forget this recurring task.",
+        on={"cron"},
+        danger=Danger.DESTROYS,
+        needs=Need.ROW,
+        rank=4,
     ),
     _known(
         "unlock",
@@ -280,7 +307,7 @@ COMMANDS: Final = (
         "Y",
         "Copy command",
         "Copy what would do this act: the gw command and the SQL.",
-        on=_JOBS_AND_JOB | {"workers"},
+        on=_JOBS_AND_JOB | {"queues", "workers", "cron", "locks"},
         needs=Need.ROW,
     ),
     # -- everywhere --
@@ -291,6 +318,37 @@ COMMANDS: Final = (
     _known("zoom", "z", "Zoom", "Give the focused panel the whole screen, or take it back."),
     _known("help", "? f1", "Help", "Say which keys there are here.", rank=110),
     _known("palette", "ctrl+p :", "Commands", "Find a command by its name.", rank=120),
+    _known("jump", "ctrl+o", "Jump", "Show a letter on everything that can be focused; type it to go there."),
+    # -- keeping the queue in order: by the palette alone --
+    _known(
+        "sweep_now",
+        "",
+        "Sweep the workers that went silent",
+        "Give back their jobs and free their queues; shows first what it would do.",
+        danger=Danger.DESTROYS,
+    ),
+    _known(
+        "clear_failed_jobs",
+        "",
+        "Clear away failed jobs",
+        "Delete every job that failed for good; counts them first.",
+        danger=Danger.DESTROYS,
+    ),
+    _known(
+        "clear_unused_tasks",
+        "",
+        "Clear away unused tasks",
+        "Delete task identifiers without jobs; counts them first.",
+        danger=Danger.DESTROYS,
+    ),
+    _known(
+        "clear_unused_queues",
+        "",
+        "Clear away unused queues",
+        "Delete named queues without jobs; counts them first.",
+        danger=Danger.DESTROYS,
+    ),
+    _known("doctor_now", "", "Doctor now", "Ask the doctor at once, and show what is wrong.", needs=Need.ANSWERS),
     _known("next_theme", "ctrl+t", "Theme", "Take the next theme."),
     _known("screenshot", "ctrl+s", "Screenshot", "Save the screen as an SVG file."),
     _known("quit", "q ctrl+q", "Quit", "Leave the console.", rank=130),

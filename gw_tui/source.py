@@ -31,6 +31,7 @@ from gw_core import (
     SchemaTooNewError,
     SchemaTooOldError,
     SessionManners,
+    Skipped,
     StatementTimeoutError,
     TransientDatabaseError,
     __version__,
@@ -51,10 +52,12 @@ if TYPE_CHECKING:
         JobPage,
         JobReport,
         KnownCrontab,
+        Litter,
         NameKind,
         QueueReport,
         QueueStatistics,
-        Skipped,
+        RemovedJob,
+        SweepReport,
         WorkerInfo,
     )
 
@@ -136,8 +139,8 @@ class Source(Protocol):
     ) -> JobPage:
         """Return a page of jobs."""
 
-    def job(self, job_id: int) -> JobReport | None:
-        """Return everything about one job; None when it is gone."""
+    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+        """Return everything about one job, its payload only when wanted; None when it is gone."""
 
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state, from a sample when there are many."""
@@ -250,9 +253,9 @@ class ClientSource:
         more = {} if patience is None else {"patience": patience}
         return self._looking.list_jobs(wanted, after=after, limit=limit, with_payload=with_payload, **more)
 
-    def job(self, job_id: int) -> JobReport | None:
-        """Return everything about one job; None when it is gone."""
-        return self._looking.reports.job(job_id)
+    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+        """Return everything about one job, its payload only when wanted; None when it is gone."""
+        return self._looking.reports.job(job_id, with_payload=with_payload)
 
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state, from a sample when there are many."""
@@ -299,6 +302,10 @@ class ClientSource:
                 return _result(client.care.fail(reason=act.reason, seen=act.jobs))
             case acts.Remove():
                 return _result(client.care.complete(seen=act.jobs))
+            case acts.FindByKey():
+                return Result(found=next(iter(client.list_jobs(JobFilter(key=act.key)).jobs), None))
+            case acts.RemoveByKey():
+                return _removed(client.care.remove(act.key, seen=act.job))
             case acts.Restore():
                 return _restored(client, act.jobs)
             case acts.Add():
@@ -307,11 +314,19 @@ class ClientSource:
             case acts.Unlock():
                 return Result(done=tuple(each.worker_id for each in client.care.unlock(act.workers)))
             case acts.Sweep():
-                report = client.sweep(self._place.recovery, dry_run=act.dry_run)
-                return Result(done=tuple(worker.id for worker in report.workers), sweep=report)
+                return _swept(client.sweep(self._place.recovery, dry_run=act.dry_run))
             case acts.Clean():
-                return Result(count=sum(client.cleaner.clear(act.litter)))
+                return _counted(client, act.litter) if act.dry_run else _cleared(client, act.litter)
+            case acts.Forget():
+                forgotten = client.forget_crontab(act.identifier)
+                gone = Omitted(act.identifier, "the database does not know it")
+                return Result(done=(act.identifier,)) if forgotten else Result(omitted=(gone,))
+            case acts.Examine():
+                self._findings = time.monotonic(), client.doctor.findings()
+                return Result(findings=self._findings[1])
             case acts.CountExactly():
+                if act.queue is not None:
+                    return Result(queue=client.reports.count_queue(act.queue))
                 return Result(statistics=client.reports.statistics(exact=True))
 
     def listen(self) -> Ear:
@@ -349,6 +364,34 @@ def _result(batches: Iterable[Batch]) -> Result:
         before += [each.job for each in batch.done if each.job is not None and each.job.payload]
         omitted += [Omitted(str(each.id), _why(each)) for each in batch.skipped]
     return Result(done=tuple(done), omitted=tuple(omitted), removed=tuple(before))
+
+
+def _removed(answer: RemovedJob | Skipped) -> Result:
+    """Say which of the two things happened to a job that was to be removed by its key, or why nothing did."""
+    if isinstance(answer, Skipped):
+        return Result(omitted=(Omitted(str(answer.id), _why(answer)),))
+    job = answer.job
+    if answer.was_running:
+        told = f"job {job.id} is running: it lost its key, and will not be tried again"
+        return Result(done=(str(job.id),), told=told)
+    return Result(done=(str(job.id),), removed=(job,), told=f"job {job.id} removed")
+
+
+def _swept(report: SweepReport) -> Result:
+    told = "somebody else is sweeping; nothing was done" if report.was_busy else ""
+    return Result(done=tuple(worker.id for worker in report.workers), sweep=report, told=told)
+
+
+def _counted(client: Client, litter: Litter) -> Result:
+    """Count what would be cleared away, unless that takes too long: then nobody knows."""
+    try:
+        return Result(count=client.cleaner.count(litter))
+    except StatementTimeoutError:
+        return Result()
+
+
+def _cleared(client: Client, litter: Litter) -> Result:
+    return Result(count=sum(client.cleaner.clear(litter)))
 
 
 def _why(skipped: Skipped) -> str:

@@ -82,7 +82,7 @@ class AsTyped:
 
     def remove_by_key(self, key: str) -> Typed:
         """Remove the job with a key, or keep it from running again when it runs."""
-        return Typed(self._gw("remove", key), self._call("remove_job", _text(key)))
+        return Typed(self._gw("remove", *_unmistaken((key,))), self._call("remove_job", _text(key)))
 
     def add(self, spec: JobSpec, payload: str | None = None) -> Typed:
         """Add a job; `payload` is its payload as JSON text, or None for the one of `spec`."""
@@ -109,7 +109,7 @@ class AsTyped:
         }
         flags = [word for flag in spec.flags for word in _options({"flag": flag})]
         named = "".join(f", {name} => {value}" for name, value in values.items() if value is not None)
-        command = self._gw("add", *_options(_without_none(words)), *flags, "--", spec.task)
+        command = self._gw("add", *_unmistaken((spec.task,), *_options(_without_none(words)), *flags))
         return Typed(command, self._call("add_job", f"{_text(spec.task)}{named}"))
 
     def forget(self, identifier: str) -> Typed:
@@ -159,11 +159,11 @@ class AsTyped:
     def unlock(self, workers: Sequence[str]) -> Typed:
         """Take every lock from dead workers."""
         values = f"array[{', '.join(map(_text, workers))}]"
-        return Typed(self._gw("unlock", *workers), self._call("force_unlock_workers", values))
+        return Typed(self._gw("unlock", *_unmistaken(workers)), self._call("force_unlock_workers", values))
 
     def _gw(self, verb: str, *arguments: str) -> str:
         where = [] if self.schema == DEFAULT_SCHEMA else ["--schema", self.schema]
-        return shlex.join(["gw", verb, *where, *_unmistaken(arguments)])
+        return shlex.join(["gw", verb, *where, *arguments])
 
     def _call(self, function: str, values: str) -> str:
         return f"select * from {quoted(self.schema)}.{function}({values});"  # noqa: S608 - see above
@@ -198,9 +198,9 @@ def _text_or_none(text: str | None) -> str | None:
     return None if text is None else _text(text)
 
 
-def _unmistaken(arguments: Sequence[str]) -> Sequence[str]:
-    """Return arguments so that a worker called `-x` is not taken for an option."""
-    return ["--", *arguments] if arguments and arguments[0].startswith("-") else arguments
+def _unmistaken(names: Sequence[str], *options: str) -> Sequence[str]:
+    """Return options and names so that a worker called `-x` is not taken for an option."""
+    return [*options, "--", *names] if any(name.startswith("-") for name in names) else [*names, *options]
 
 
 def _ids(ids: Iterable[int]) -> str:

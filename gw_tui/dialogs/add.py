@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Label, TextArea
 
 from gw_core import InvalidInputError, InvalidJobError, JobSpec, parse_moment
 from gw_tui import clean
+from gw_tui.acts import Add
 from gw_tui.dialogs.base import Dialog
 from gw_tui.dialogs.payload import check_payload, edited
 
@@ -19,6 +20,7 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     """Asks for a job; answers with its description and its payload as JSON text."""
 
     AUTO_FOCUS = "#task"
+    writes_down = True
     BINDINGS = [("ctrl+e", "edit", "Editor")]  # noqa: RUF012 - as the base class has it
 
     DEFAULT_CSS = """
@@ -51,7 +53,7 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
                 yield Label(Content(label))
                 value = clean.line(self._offered, 128) if name == "task" else ""
                 yield Input(value, placeholder=example, id=name, select_on_focus=False, compact=True)
-        yield Label(Content("Payload (JSON; ctrl+e opens your editor)"), markup=False)
+        yield Label(Content("Payload (JSON; ^e opens your editor)"), markup=False)
         yield TextArea(clean.block(self._payload), id="payload", tab_behavior="focus", compact=True)
 
     def action_edit(self) -> None:
@@ -60,10 +62,13 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         try:
             with self.app.suspend():
                 text = edited(area.text)
-        except OSError as error:
-            self.say(f"The editor cannot be opened: {error}")
-            return
-        area.load_text(text)
+        except SuspendNotSupported:
+            self.say("No editor can be opened here.")
+        except (OSError, ValueError) as error:
+            self.say(f"The payload stays as it was: {error}")
+        else:
+            area.load_text(text)
+            self.say("")
 
     def answer(self) -> tuple[JobSpec, str]:
         """Return the job, or say what is wrong with it."""
@@ -73,6 +78,11 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
             return self._spec({name: text for name, text in given.items() if text}), payload
         except (InvalidJobError, InvalidInputError) as error:
             raise ValueError(str(error)) from error
+
+    def meant(self) -> Add:
+        """Return the job to add."""
+        spec, payload = self.answer()
+        return Add(spec=spec, payload=payload)
 
     def _spec(self, given: dict[str, str]) -> JobSpec:
         if "task" not in given:

@@ -15,6 +15,7 @@ from gw_tui import clean
 from gw_tui.connection_state import Phase
 
 if TYPE_CHECKING:
+    from gw_tui.acts import Act
     from gw_tui.app import ConsoleApp
 
 T = TypeVar("T")
@@ -29,6 +30,8 @@ class Dialog(ModalScreen[T | None], Generic[T]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel", show=False),
+        # Before a field has its say: an editor of text means something else by it.
+        Binding("ctrl+y", "copy_command", "Copy command", show=False, priority=True),
         Binding("left", "app.focus_previous", show=False),
         Binding("right", "app.focus_next", show=False),
     ]
@@ -60,7 +63,8 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         """Lay out the question."""
         with Vertical(id="dialog") as panel:
             panel.border_title = Content(clean.line(self._title, 60))
-            panel.border_subtitle = "tab moves, enter chooses, esc cancels"
+            copies = ", ^y copies the command" if self.writes_down else ""
+            panel.border_subtitle = f"tab moves, enter chooses, esc cancels{copies}"
             with VerticalScroll(id="words", can_focus=False):
                 yield Static(Content(clean.block(self._words)), markup=False)
             yield from self.fields()
@@ -83,6 +87,23 @@ class Dialog(ModalScreen[T | None], Generic[T]):
     def answer(self) -> T:
         """Return what OK means; raise `ValueError` with a sentence when something is wrong."""
         raise NotImplementedError
+
+    writes_down: ClassVar[bool] = False
+    """Whether what OK means could be typed instead; then `meant` says what that is."""
+
+    def meant(self) -> Act | None:
+        """Return the act that OK would begin, for whoever would rather type it; `ValueError` as in `answer`."""
+        return None
+
+    def action_copy_command(self) -> None:
+        """Copy what would do the same: the gw command and the SQL."""
+        try:
+            act = self.meant()
+        except ValueError as error:
+            self.say(str(error))
+            return
+        if act is not None:
+            self.console.copy_typed(act)
 
     # -- its end -----------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -12,6 +12,9 @@ from textual.widgets import Input, Static
 from gw_core import FoundJob
 from gw_tui import clean, figures, glyphs
 from gw_tui.dialogs.base import Dialog
+
+if TYPE_CHECKING:
+    from gw_tui.acts import Act
 
 NAMED: Final = 6
 """Jobs named one by one; of more the tasks are counted."""
@@ -23,13 +26,24 @@ ASKED_TO_TYPE: Final = 100
 class Confirm(Dialog[str]):
     """Asks before something is done; answers with what was typed, or with an empty text.
 
-    `to_type` is what has to be typed; `asks_for` names a text that may be given, such as a reason.
+    `to_type` is what has to be typed; `asks_for` names a text that may be given, such as a reason. `act` is what would
+    be done, or makes it of that text: to be copied as what could be typed instead.
     """
 
     def __init__(
-        self, title: str, words: str, *, ok: str, destroys: bool = True, to_type: str = "", asks_for: str = ""
+        self,
+        title: str,
+        words: str,
+        *,
+        ok: str,
+        destroys: bool = True,
+        to_type: str = "",
+        asks_for: str = "",
+        act: Act | Callable[[str], Act] | None = None,
     ) -> None:
         super().__init__(title, words, ok=ok, destroys=destroys)
+        self._act = act
+        self.writes_down = act is not None  # type: ignore[misc] # one dialog's own
         self._to_type = to_type
         self._asks_for = asks_for
         if to_type or asks_for:
@@ -50,6 +64,11 @@ class Confirm(Dialog[str]):
         if self._to_type and typed != clean.line(self._to_type, 64):
             raise ValueError(f"That is not {self._to_type}.")
         return typed
+
+    def meant(self) -> Act | None:
+        """Return what would be done."""
+        typed = self.query_one("#typed", Input).value.strip() if self._asks_for and not self._to_type else ""
+        return self._act(typed) if callable(self._act) else self._act
 
 
 def named(jobs: Sequence[FoundJob]) -> str:

@@ -25,10 +25,16 @@ def check_payload(text: str) -> str:
 
 
 def edited(text: str) -> str:
-    """Return the text as the operator's own editor left it. Raises `OSError` when there is none."""
-    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    """Return the text as the operator's own editor left it.
+
+    Raises `OSError` when there is none, and `ValueError` when it ended with an error, as an editor does that was told
+    to keep nothing, or left what is no text.
+    """
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "") or ["vi"]
     with tempfile.TemporaryDirectory(prefix="gw-") as folder:
         path = Path(folder, "payload.json")
         path.write_text(text, encoding="utf-8")
-        subprocess.run([*command, str(path)], check=False)  # noqa: S603 - the operator's own choice
+        code = subprocess.run([*command, str(path)], check=False).returncode  # noqa: S603 - the operator's own choice
+        if code:
+            raise ValueError(f"{command[0]} ended with {code}")
         return path.read_text(encoding="utf-8").rstrip("\n")

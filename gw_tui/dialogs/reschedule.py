@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from textual.app import ComposeResult
@@ -10,7 +11,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Label
 
-from gw_core import FoundJob, InvalidInputError, parse_moment
+from gw_core import FoundJob, InvalidInputError, Seen, parse_moment
 from gw_tui import figures
 from gw_tui.acts import Reschedule
 from gw_tui.dialogs.base import Dialog
@@ -21,6 +22,7 @@ class RescheduleDialog(Dialog[Reschedule]):
     """Asks what to change; what is left empty stays as it is."""
 
     AUTO_FOCUS = "#run_at"
+    writes_down = True
 
     DEFAULT_CSS = """
     RescheduleDialog .field { height: 1; }
@@ -31,6 +33,7 @@ class RescheduleDialog(Dialog[Reschedule]):
 
     def __init__(self, jobs: Sequence[FoundJob]) -> None:
         super().__init__("Reschedule", named(jobs), ok="Reschedule")
+        self._jobs = jobs
 
     def fields(self) -> ComposeResult:
         """Lay out the fields."""
@@ -73,6 +76,10 @@ class RescheduleDialog(Dialog[Reschedule]):
         if change == Reschedule(jobs=()):
             raise ValueError("Nothing is to be changed; fill in at least one field.")
         return change
+
+    def meant(self) -> Reschedule:
+        """Return the change, for the jobs themselves."""
+        return replace(self.answer(), jobs=[Seen.of(each.job) for each in self._jobs])
 
     def _moment(self, text: str) -> datetime:
         try:

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from textual import work
 
-from gw_core import AsTyped, FoundJob, JobState
+from gw_core import FoundJob, JobState, Seen
 from gw_tui import clean, deed, figures
-from gw_tui.acts import Add
-from gw_tui.dialogs.choose import Choice, Choose
+from gw_tui.acts import Act, Add, Fail, FindByKey, Remove, RemoveByKey, Reschedule, Retry, Unlock
+from gw_tui.deed import Deed
+from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import ASKED_TO_TYPE, Confirm, named
+from gw_tui.dialogs.key import KeyDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.screens.base import ConsoleScreen
 
-if TYPE_CHECKING:
-    from gw_core import Typed
-    from gw_tui.deed import Deed
-
-COPIES: Final = (
-    Choice("retry", "retry", "run again now"),
-    Choice("reschedule", "reschedule", "run at another moment"),
-    Choice("fail", "fail", "fail for good"),
-    Choice("remove", "complete", "remove as if completed"),
-    Choice("unlock", "unlock", "take everything from the worker that holds it"),
+KEY_IS_REMOVED: Final = "It never runs (again); U brings it back while this console runs."
+KEY_IS_TAKEN: Final = (
+    "{} runs it at this moment, and goes on: the job loses its key and will not be tried again.\nThat cannot be undone."
 )
-MOST_COPIED: Final = 500
-"""Ids in a copied command; shells and terminals take no line of any length."""
 
 
 class AddsJobs(ConsoleScreen):
@@ -40,7 +33,7 @@ class AddsJobs(ConsoleScreen):
 
         if (given := await self.app.push_screen_wait(AddDialog(self.task_to_add()))) is not None:
             spec, payload = given
-            self.console.deeds.begin(deed.Deed(done_words="added", parts=(Add(spec=spec, payload=payload),)))
+            self.console.deeds.begin(Deed(done_words="added", parts=(Add(spec=spec, payload=payload),)))
 
     def task_to_add(self) -> str:
         """Return the task that is offered."""
@@ -65,7 +58,8 @@ class ActsOnJobs(ConsoleScreen):
             return
         if len(jobs) > 1 or self.console.options.is_production:
             words = f"{named(jobs)}\nThey run as soon as a worker is free; failed ones get all their attempts anew."
-            if await self.app.push_screen_wait(Confirm("Retry now?", words, ok="Retry", destroys=False)) is None:
+            question = Confirm("Retry now?", words, ok="Retry", destroys=False, act=Retry(jobs=_seen(jobs)))
+            if await self.app.push_screen_wait(question) is None:
                 return
         self._do(deed.retry(jobs))
 
@@ -83,7 +77,14 @@ class ActsOnJobs(ConsoleScreen):
         if not jobs:
             return
         words = f"{named(jobs)}\nNo attempt is left to them; r lets them run again."
-        question = Confirm("Fail for good?", words, ok="Fail", to_type=_to_type(jobs), asks_for="Reason (optional)")
+        question = Confirm(
+            "Fail for good?",
+            words,
+            ok="Fail",
+            to_type=_to_type(jobs),
+            asks_for="Reason (optional)",
+            act=lambda reason: Fail(jobs=_seen(jobs), reason=reason or None),
+        )
         if (reason := await self.app.push_screen_wait(question)) is not None:
             self._do(deed.fail(jobs, None if _to_type(jobs) else reason or None))
 
@@ -94,24 +95,36 @@ class ActsOnJobs(ConsoleScreen):
         if not jobs:
             return
         words = f"{named(jobs)}\nThey never run (again); U brings them back while this console runs."
-        question = Confirm("Remove?", words, ok="Remove", to_type=_to_type(jobs))
+        question = Confirm("Remove?", words, ok="Remove", to_type=_to_type(jobs), act=Remove(jobs=_seen(jobs)))
         if await self.app.push_screen_wait(question) is not None:
             self._do(deed.remove(jobs))
 
     @work
-    async def action_copy_command(self) -> None:
-        """Copy what could be typed instead: the gw command and the SQL."""
-        ids = [each.job.id for each in self.targets()][:MOST_COPIED]
-        holders = sorted({each.job.locked_by for each in self.targets() if each.job.locked_by is not None})
-        if not ids:
-            return
-        choices = COPIES if holders else COPIES[:-1]
-        if (chosen := await self.app.push_screen_wait(Choose("Copy the command for …", choices))) is None:
-            return
-        write = AsTyped(self.console.source.target.schema)
-        typed: Typed = write.unlock(holders) if chosen == "unlock" else getattr(write, chosen)(ids)
-        self.app.copy_to_clipboard(str(typed))
-        self.notify(f"Copied: {clean.line(typed.command, 100)}", markup=False)
+    async def action_remove_by_key(self) -> None:
+        """Ask for a key, look which job has it, and remove that after a question that says what will happen."""
+        offered = next((each.job.key for each in self.targets() if each.job.key is not None), "")
+        if (key := await self.app.push_screen_wait(KeyDialog(offered))) is not None:
+            look = Deed(done_words="found", parts=(FindByKey(key=key),), is_quiet=True)
+            self.console.deeds.begin(look, lambda done: self._found_by_key(key, done.result.found))
+
+    def _found_by_key(self, key: str, found: FoundJob | None) -> None:
+        if found is None:
+            self.notify(f"No job has the key {clean.line(key, 60)!r}.", severity="warning", markup=False)
+        else:
+            self._ask_to_remove_by_key(key, found)
+
+    @work
+    async def _ask_to_remove_by_key(self, key: str, found: FoundJob) -> None:
+        runs = found.state is JobState.RUNNING
+        words = KEY_IS_TAKEN.format(clean.line(found.job.locked_by, 60)) if runs else KEY_IS_REMOVED
+        act = RemoveByKey(key=key, job=Seen.of(found.job))
+        question = Confirm(f"Remove by key {key}?", f"{named((found,))}\n{words}", ok="Remove", act=act)
+        if await self.app.push_screen_wait(question) is not None:
+            self._do(Deed(done_words="removed", parts=(act,)))
+
+    def offered(self) -> Sequence[tuple[Choice, Act]]:
+        """Return what can be done to the jobs meant."""
+        return tuple(_offered(self.targets()))
 
     def action_undo(self) -> None:
         """Bring back what was removed last."""
@@ -129,6 +142,27 @@ class ActsOnJobs(ConsoleScreen):
 
     def _do(self, given: Deed) -> None:
         self.console.deeds.begin(given, self.done_with)
+
+
+def _seen(jobs: Sequence[FoundJob]) -> list[Seen]:
+    return [Seen.of(each.job) for each in jobs]
+
+
+def _offered(jobs: Sequence[FoundJob]) -> Iterator[tuple[Choice, Act]]:
+    if not jobs:
+        return
+    seen = _seen(jobs)
+    yield Choice("retry", "retry", "run again now"), Retry(jobs=seen)
+    yield (
+        Choice("reschedule", "reschedule", "run in an hour; change the moment"),
+        Reschedule(jobs=seen),
+    )
+    yield Choice("fail", "fail", "fail for good"), Fail(jobs=seen, reason="failed by hand")
+    yield Choice("remove", "complete", "remove as if completed"), Remove(jobs=seen)
+    if len(jobs) == 1 and (key := jobs[0].job.key) is not None:
+        yield Choice("remove_by_key", "remove by key", clean.line(key, 40)), RemoveByKey(key=key, job=seen[0])
+    if holders := sorted({each.job.locked_by for each in jobs if each.job.locked_by is not None}):
+        yield Choice("unlock", "unlock", "take everything from the worker that holds it"), Unlock(workers=holders)
 
 
 def _to_type(jobs: Sequence[FoundJob]) -> str:

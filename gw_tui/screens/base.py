@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from gw_tui.connection_state import Trouble
+from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.registry import BY_ID, Command, Situation, known_on
 from gw_tui.widgets.connection_line import Banner, ConnectionLine, Standing, TabBar
 from gw_tui.widgets.key_bar import KeyBar
@@ -20,6 +21,7 @@ from gw_tui.widgets.keyed_table import KeyedTable
 
 if TYPE_CHECKING:
     from gw_core import Glance
+    from gw_tui.acts import Act
     from gw_tui.app import ConsoleApp
     from gw_tui.messages import Acted
     from gw_tui.source import Question
@@ -32,6 +34,7 @@ def bindings_of(commands: Iterable[Command]) -> list[BindingType]:
     return [
         Binding(",".join(command.keys), command.action, command.label, show=command.rank is not None, id=command.id)
         for command in commands
+        if command.keys
     ]
 
 
@@ -165,3 +168,23 @@ class ConsoleScreen(Screen[None]):
         """Show what has waited while rows were held."""
         for table in self.query(KeyedTable):
             table.release()
+
+    # -- what could be typed instead ---------------------------------------------------------------------------------
+
+    def offered(self) -> Sequence[tuple[Choice, Act]]:
+        """Return the acts of this screen that could be typed instead, as things stand now, each with its name."""
+        return ()
+
+    @work
+    async def action_copy_command(self) -> None:
+        """Copy what would do an act: the gw command and the SQL; ask first which, when there are several."""
+        offered = {choice.id: (choice, act) for choice, act in self.offered()}
+        if not offered:
+            self.notify("There is nothing here that could be typed.")
+            return
+        chosen: str | None = next(iter(offered))
+        if len(offered) > 1:
+            choices = [choice for choice, _ in offered.values()]
+            chosen = await self.app.push_screen_wait(Choose("Copy the command for …", choices))
+        if chosen is not None:
+            self.console.copy_typed(offered[chosen][1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
@@ -12,11 +13,12 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import Glance, in_words
+from gw_core import CrontabItem, Glance, JobSpec, in_words
 from gw_tui import clean, figures, glyphs
-from gw_tui.acts import Add
+from gw_tui.acts import Act, Add, Forget
 from gw_tui.connection_state import Trouble
 from gw_tui.deed import Deed
+from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.filter_language import quoted
 from gw_tui.json_view import json_view
@@ -55,6 +57,23 @@ _MEANINGS: Final = {
     Course.NEW: "The database has not heard of it yet: no worker has started with this crontab.",
     Course.FOREIGN: "It is not in the crontab given; another worker may run it, or it may be a leftover.",
     Course.UNKNOWN: "Without its crontab nobody can say when it is due; give one with --crontab.",
+}
+
+_MADE_ANEW: Final = (
+    "The crontab has it still: its worker makes it known again at its next start, and makes up for nothing."
+)
+_FORGOTTEN: Final = {
+    Course.ON_TIME: _MADE_ANEW,
+    Course.MISSED: _MADE_ANEW,
+    Course.FOREIGN: (
+        "It is not in the crontab given. A worker that has it in another makes it known again at its next start, and "
+        "makes up for nothing."
+    ),
+    Course.UNKNOWN: (
+        "Nobody can say here whether a crontab has it still; a worker that has it makes it known again at its next "
+        "start, and makes up for nothing."
+    ),
+    Course.NEW: "",
 }
 
 
@@ -173,6 +192,37 @@ class CronScreen(AddsJobs):
         if (row := self.highlighted) is not None:
             await show_jobs(self.console, f"task:{quoted(row.task)}")
 
+    @work
+    async def action_forget(self) -> None:
+        """Have the database forget the recurring task, after a question."""
+        row = self.highlighted
+        if row is None:
+            return
+        if row.known_since is None:
+            self.notify("The database does not know it; there is nothing to forget.")
+            return
+        act = Forget(identifier=row.identifier)
+        words = f"{_FORGOTTEN[row.course]}\nThis cannot be undone; its jobs stay."
+        question = Confirm(f"Forget {row.identifier}?", words, ok="Forget", act=act)
+        if await self.app.push_screen_wait(question) is not None:
+            self.console.deeds.begin(
+                Deed(done_words="forgotten", parts=(act,), thing="recurring task"), lambda _: self.ask()
+            )
+
+    def offered(self) -> Sequence[tuple[Choice, Act]]:
+        """Return what can be done to the recurring task under the cursor."""
+        row = self.highlighted
+        found: list[tuple[Choice, Act]] = []
+        if row is not None and row.item is not None:
+            found.append((Choice("run", "run now", "add one job of it"), Add(spec=self._run_of(row.item))))
+        if row is not None and row.known_since is not None:
+            choice = Choice("forget", "forget", "let the database forget it")
+            found.append((choice, Forget(identifier=row.identifier)))
+        return found
+
+    def _run_of(self, item: CrontabItem) -> JobSpec:
+        return replace(item.job_spec(self.console.now, backfilled=False), run_at=None)
+
     def task_to_add(self) -> str:
         """Return the task under the cursor."""
         return "" if self.highlighted is None else self.highlighted.task
@@ -186,11 +236,11 @@ class CronScreen(AddsJobs):
         if row.item is None:
             self.notify("Its options stand in the crontab; start with --crontab FILE.", severity="warning")
             return
-        spec = replace(row.item.job_spec(self.console.now, backfilled=False), run_at=None)
-        words = f"A job of {clean.line(spec.task, 60)} is added, as its crontab would at this moment."
-        question = Confirm(f"Run {row.identifier} now?", words, ok="Run", destroys=False)
+        act = Add(spec=self._run_of(row.item))
+        words = f"A job of {clean.line(act.spec.task, 60)} is added, as its crontab would at this moment."
+        question = Confirm(f"Run {row.identifier} now?", words, ok="Run", destroys=False, act=act)
         if await self.app.push_screen_wait(question) is not None:
-            self.console.deeds.begin(Deed(done_words="added", parts=(Add(spec=spec),)))
+            self.console.deeds.begin(Deed(done_words="added", parts=(act,)))
 
     def action_copy(self) -> None:
         """Copy the identifier."""

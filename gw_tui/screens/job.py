@@ -45,10 +45,11 @@ class JobQuestion(Question):
     """One job, at each tick."""
 
     job_id: int
+    with_payload: bool = True
 
     def ask(self, source: Source) -> JobReport | None:
         """Return everything about it."""
-        return source.job(self.job_id)
+        return source.job(self.job_id, with_payload=self.with_payload)
 
 
 class JobScreen(ActsOnJobs, ActsOnWorkers):
@@ -119,11 +120,11 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
 
     def question(self) -> Question | None:
         """Return the question about this job."""
-        return JobQuestion(self._job_id)
+        return JobQuestion(self._job_id, self.console.options.show_payload)
 
     def show_answer(self, question: Question, answer: object) -> None:
         """Show the job as it is now, or as it was last when it is gone."""
-        if question != JobQuestion(self._job_id):
+        if question != self.question():
             return
         had_row = self.has_row
         self._trouble = ""
@@ -210,7 +211,7 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
     def _draw_payload(self, report: JobReport) -> None:
         panel = self.query_one("#payload", TextPanel)
         if not self.console.options.show_payload:
-            panel.show(Content.styled("Payloads are not shown (--no-payload).", "$quiet"))
+            panel.show(Content.styled("Payloads are not fetched (--no-payload).", "$quiet"))
             return
         view = self._viewed(report.job.payload)
         panel.border_title = Content(_payload_title(view, report.job.payload))

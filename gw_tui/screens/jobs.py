@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -107,6 +108,42 @@ class Gathering:
 # -- the screen ------------------------------------------------------------------------------------------------------
 
 
+class JobsTable(KeyedTable):
+    """The list of jobs. While it is followed it stays at its top, and no row is under the cursor.
+
+    None shall be acted on that came there by itself. Whatever moves the cursor ends the following.
+    """
+
+    class Unfollowed(Message):
+        """The operator moved the cursor."""
+
+    is_followed = False
+
+    def follow(self) -> None:
+        """Stay at the top from now on."""
+        self.is_followed = True
+        self.replace([])
+
+    def apply(self, rows: Iterable[Row]) -> None:
+        """Show new rows, each at its place."""
+        if self.is_followed:
+            self._moved_at = None
+        super().apply(rows)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor; to begin with, onto the first row."""
+        super().action_move(0 if self.is_followed else by)
+
+    def _move_to_index(self, index: int) -> None:
+        if self.is_followed:
+            self.is_followed = False
+            self.post_message(self.Unfollowed())
+        super()._move_to_index(index)
+
+    def _set_highlighted(self, key: str | None) -> None:
+        super()._set_highlighted(None if self.is_followed else key)
+
+
 class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
@@ -137,7 +174,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         """Lay out the filter, what was searched, and the jobs."""
         yield FilterBar()
         yield Static("", id="page", markup=False)
-        yield KeyedTable(columns_for(80), empty="Looking…", id="jobs")
+        yield JobsTable(columns_for(80), empty="Looking…", id="jobs")
 
     def on_mount(self) -> None:
         """Begin with the filter given on the command line."""
@@ -152,6 +189,10 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
 
     def look_for(self, wanted: Filter) -> None:
         """Show the jobs that match a filter, from the first page on."""
+        if not self.console.options.show_payload and any(term.kind.name == "payload" for term in wanted.terms):
+            words = "This filter asks for payloads, and with --no-payload none is fetched."
+            self.notify(words, severity="warning", markup=False)
+            return
         self._order = 0
         self._turn_to(Pages(), wanted)
 
@@ -242,8 +283,8 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     @property
-    def _table(self) -> KeyedTable:
-        return self.query_one("#jobs", KeyedTable)
+    def _table(self) -> JobsTable:
+        return self.query_one("#jobs", JobsTable)
 
     def _draw(self) -> None:
         if not self.stands:
@@ -295,6 +336,8 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
             yield f"searching: {search.looked_at:,} looked at, {len(search.jobs)} found · esc stops"
         else:
             yield self._extent()
+        if table.is_followed:
+            yield "following; a key that moves ends it"
         if table.marks:
             yield f"{len(table.marks):,} marked"
         if table.waiting:
@@ -398,6 +441,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         self._trouble = ""
         if self.stands:
             self.query_one(FilterBar).show(self._search.wanted)
+            self._table.is_followed = False
             self._table.say_when_empty("Looking…")
             self._table.replace([])
             self._draw_page_line()
@@ -414,10 +458,32 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
 
     def _next_order(self) -> int:
         """Return the next order that makes sense: states have orders of their own, and named jobs need none."""
-        asked = self._search.wanted.job_filter
-        can_be_newest = asked.state is None and asked.worker is None and not asked.names_jobs
         following = (self._order + 1) % len(ORDERS)
-        return following + (ORDERS[following].is_newest and not can_be_newest)
+        return following + (ORDERS[following].is_newest and not self._can_be_newest)
+
+    @property
+    def _can_be_newest(self) -> bool:
+        asked = self._search.wanted.job_filter
+        return asked.state is None and asked.worker is None and not asked.names_jobs
+
+    def action_follow(self) -> None:
+        """Stay at the top of the list, the newest jobs first where the filter allows it; once more ends that."""
+        table = self._table
+        if table.is_followed:
+            table.action_move(0)
+        elif table.marks:
+            self.notify("Rows keep their place while some are marked; esc drops the marks.")
+        else:
+            newest = next(number for number, order in enumerate(ORDERS) if order.is_newest)
+            self._order = newest if self._can_be_newest else 0
+            self._turn_to(Pages((PageMark.newest(),)) if self._can_be_newest else Pages())
+            table.follow()
+            self._draw()
+
+    def on_jobs_table_unfollowed(self) -> None:
+        """Say that it is over."""
+        self._draw_page_line()
+        self.refresh_bindings()
 
     # -- marks -----------------------------------------------------------------------------------------------------
 
@@ -445,6 +511,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
 
     def action_mark_page(self) -> None:
         """Mark every row of the page, or unmark them when all are."""
+        self._end_following()
         keys = {key for key in self._table.keys if not self._table.is_gone(key)}
         if keys <= self._table.marks:
             self._table.marks -= keys
@@ -454,11 +521,16 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
 
     def action_mark_all(self) -> None:
         """Mark every job that matches the filter, up to a bound."""
+        self._end_following()
         most = self.console.options.bulk_cap
         search = Search(wanted=self._search.wanted, limit=GATHERED_AT_ONCE, page=GATHERED_AT_ONCE, most=most)
         self._gathering = Gathering(search, most)
         self.ask()
         self._draw()
+
+    def _end_following(self) -> None:
+        if self._table.is_followed:
+            self._table.action_move(0)
 
     def _gathered(self, gathering: Gathering, question: PageQuestion, page: JobPage) -> None:
         if question.what != gathering.search.ask:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar, Final
@@ -13,12 +13,15 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import Blockages, Finding, Session, Verdict
+from gw_core import Blockages, Finding, Litter, Session, Verdict
 from gw_tui import clean, figures, glyphs
+from gw_tui.acts import Act, Clean, Sweep
 from gw_tui.connection_state import Trouble
+from gw_tui.dialogs.choose import Choice
 from gw_tui.masking import masked
 from gw_tui.screens.tending import Cleans, Sweeps
 from gw_tui.source import Question, Source
+from gw_tui.upkeep import CHOICES
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 from gw_tui.widgets.text_panel import TextPanel
 
@@ -201,6 +204,17 @@ class LocksScreen(Sweeps, Cleans):
     def action_open(self) -> None:
         """Go to the pane, to read all of it."""
         self.query_one("#about", TextPanel).focus()
+
+    def offered(self) -> Sequence[tuple[Choice, Act]]:
+        """Return what keeps the queue in order."""
+        glance = self.console.glance
+        found: list[tuple[Choice, Act]] = []
+        if glance is not None and any(each.is_stale for each in glance.workers):
+            found.append((Choice("sweep", "sweep", "give back the jobs of all dead workers"), Sweep()))
+        for choice in CHOICES:
+            named = Choice(choice.id, f"clear away {choice.label}", choice.words)
+            found.append((named, Clean(litter=Litter(choice.id))))
+        return found
 
     def action_copy(self) -> None:
         """Copy what mends a finding, or the process under the cursor."""

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
 from gw_core import Count, JobState
-from gw_tui import figures, glyphs
+from gw_tui import clean, figures, glyphs
 from gw_tui.acts import CountExactly
 from gw_tui.attention import Grade, Known, Worry, drain_time, worries
 from gw_tui.connection_state import Phase, Trouble
@@ -122,7 +122,7 @@ class OverviewScreen(ConsoleScreen):
         if acted.result is not None and acted.result.statistics is not None:
             self._exact = acted.result.statistics
             self.notify("Counted exactly.", markup=False)
-        elif isinstance(acted.act, CountExactly):
+        elif acted.act == CountExactly():
             self.notify(acted.sentence, severity="warning", markup=False)
         if self.console.glance is not None:
             self.show_glance(self.console.glance)
@@ -210,6 +210,19 @@ class OverviewScreen(ConsoleScreen):
             self.console.visit("jobs", "state:ready")
         elif (worry := self._worries.get(table.highlighted)) is not None:
             self.console.visit(worry.place, worry.filter)
+
+    def action_copy(self) -> None:
+        """Copy what the cursor is on: what needs attention, or the task at the head of a queue."""
+        table = self.focused
+        if not isinstance(table, KeyedTable) or table.highlighted is None:
+            return
+        worry = self._worries.get(table.highlighted) if table.id == "attention" else None
+        heads = () if self.console.glance is None else self.console.glance.heads
+        tasks = {str(head.priority): head.oldest_task for head in heads}
+        text = worry.what if worry is not None else tasks.get(table.highlighted)
+        if text:
+            self.app.copy_to_clipboard(text)
+            self.notify(f"Copied {clean.line(text, 60)}", markup=False)
 
     def action_exact(self) -> None:
         """Count every job."""

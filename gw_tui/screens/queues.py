@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from time import monotonic
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,9 +14,11 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from gw_core import Glance, QueueReport
+from gw_core import Count, Glance, QueueReport
 from gw_tui import clean, figures, glyphs
+from gw_tui.acts import Act, CountExactly, Unlock
 from gw_tui.connection_state import Trouble
+from gw_tui.dialogs.choose import Choice
 from gw_tui.filter_language import quoted
 from gw_tui.job_rows import when
 from gw_tui.screens.jobs import show_jobs
@@ -24,9 +26,15 @@ from gw_tui.screens.tending import ActsOnWorkers
 from gw_tui.source import Question, Source
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
+if TYPE_CHECKING:
+    from gw_tui.messages import Acted
+
 PAGE: Final = 100
 PATIENCE: Final = 0.25
 """Seconds that one answer looks for names."""
+
+FRESH: Final = timedelta(seconds=10)
+"""So long an exact count stands in for the bounded one."""
 
 WIDE: Final = 100
 
@@ -53,6 +61,21 @@ class Found:
     queues: tuple[QueueReport, ...] = ()
     after: str | None = None
     looked_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What an exact count of one queue brought."""
+
+    name: str
+    waiting: Count
+    due: Count
+    at: datetime
+
+    def words(self, now: datetime) -> str:
+        """Return it in words, with its age."""
+        numbers = f"{self.waiting.value:,} waiting, {self.due.value:,} due"
+        return f"{clean.line(self.name, 30)}: {numbers}, counted {figures.span(now - self.at)} ago"
 
 
 @dataclass(frozen=True)
@@ -99,6 +122,7 @@ class QueuesScreen(ActsOnWorkers):
         self._text = ""
         self._only_held = False
         self._found: Found | None = None
+        self._counted: Counted | None = None
         self._trouble = ""
 
     def body(self) -> ComposeResult:
@@ -147,9 +171,16 @@ class QueuesScreen(ActsOnWorkers):
         if self._found is not None:
             now, dead = self.console.now, self._dead()
             self._table.say_when_empty("No queue matches." if self._is_narrowed else "There are no named queues.")
-            self._table.apply(_row(each, now, dead) for each in self._found.queues)
+            self._table.apply(_row(self._best(each), now, dead) for each in self._found.queues)
         style = "$warning" if self._trouble else "$quiet"
         self.query_one("#page", Static).update(Content.styled(self._words(), style))
+
+    def _best(self, queue: QueueReport) -> QueueReport:
+        """Return a queue with the best numbers known: those of an exact count while it is fresh."""
+        counted = self._counted
+        if counted is None or counted.name != queue.name or self.console.now - counted.at > FRESH:
+            return queue
+        return replace(queue, waiting=counted.waiting, due=counted.due)
 
     @property
     def _is_narrowed(self) -> bool:
@@ -172,6 +203,8 @@ class QueuesScreen(ActsOnWorkers):
         if self._is_narrowed:
             narrowed = f"{'held, ' * self._only_held}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             words.insert(0, clean.line(narrowed))
+        if self._counted is not None:
+            words.append(self._counted.words(self.console.now))
         if found.after is not None:
             words.append(f"n goes on after {clean.line(found.after, 30)!r}")
         return " · ".join(words)
@@ -192,6 +225,28 @@ class QueuesScreen(ActsOnWorkers):
     def holder(self) -> str | None:
         """Return the worker that holds the queue under the cursor."""
         return None if self.highlighted is None else self.highlighted.held_by
+
+    def offered(self) -> Sequence[tuple[Choice, Act]]:
+        """Return what can be done about the queue under the cursor."""
+        if (worker_id := self.holder()) is None:
+            return ()
+        return ((Choice("unlock", "unlock", clean.line(worker_id, 50)), Unlock(workers=(worker_id,))),)
+
+    def action_exact(self) -> None:
+        """Count every job that waits in the queue under the cursor."""
+        if (name := self._table.highlighted) is not None:
+            self.notify(f"Counting {clean.line(name, 60)} …", markup=False)
+            self.console.act(CountExactly(queue=name))
+
+    def show_acted(self, acted: Acted) -> None:
+        """Take in an exact count."""
+        if not (isinstance(acted.act, CountExactly) and acted.act.queue is not None):
+            return
+        if acted.result is None or acted.result.queue is None:
+            self.notify(clean.line(acted.sentence, 200), severity="warning", markup=False)
+            return
+        self._counted = Counted(acted.act.queue, *acted.result.queue, self.console.now)
+        self._draw()
 
     async def action_open(self) -> None:
         """Go to the jobs of the queue under the cursor."""

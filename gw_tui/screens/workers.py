@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,7 +15,9 @@ from textual.widgets import Static
 
 from gw_core import Glance, JobFilter, JobPage, JobState, RecoverySettings, WorkerInfo
 from gw_tui import clean, figures, glyphs
+from gw_tui.acts import Act, Sweep, Unlock
 from gw_tui.connection_state import Trouble
+from gw_tui.dialogs.choose import Choice
 from gw_tui.filter_language import quoted
 from gw_tui.health import Health, health, silence
 from gw_tui.job_rows import Around, row_of
@@ -30,7 +33,7 @@ WIDE: Final = 100
 _WORKER_COLUMNS: Final = (
     Column("id", "worker", least=22, rank=9),
     Column("health", "state", 9, rank=8),
-    Column("beat", "heartbeat", 9, right=True, rank=7),
+    Column("beat", "last beat", 9, right=True, rank=7),
     Column("bar", "", BAR, rank=4),
     Column("jobs", "jobs", 6, right=True, rank=6),
     Column("queues", "queues", 6, right=True, rank=5),
@@ -213,9 +216,15 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         elif (key := self.query_one("#workers", KeyedTable).highlighted) is not None:
             await show_jobs(self.console, f"state:running worker:{quoted(key)}")
 
-    def action_copy_command(self) -> None:
-        """Copy what would unlock the worker under the cursor."""
-        self._copy_unlock()
+    def offered(self) -> Sequence[tuple[Choice, Act]]:
+        """Return what can be done to the worker under the cursor, and to the dead ones."""
+        found: list[tuple[Choice, Act]] = []
+        if (worker_id := self.holder()) is not None:
+            choice = Choice("unlock", "unlock", clean.line(worker_id, 50))
+            found.append((choice, Unlock(workers=(worker_id,))))
+        if any(each.is_stale for each in self._workers.values()):
+            found.append((Choice("sweep", "sweep", "give back the jobs of all dead workers"), Sweep()))
+        return found
 
     def action_back(self) -> None:
         """Go back to the workers."""

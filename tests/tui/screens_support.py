@@ -15,7 +15,7 @@ from gw_tui.options import Options
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.widgets.keyed_table import KeyedTable
 
-DEADLINE = 20.0
+DEADLINE = 90.0
 
 S = TypeVar("S", bound=ConsoleScreen)
 
@@ -27,6 +27,15 @@ class Console:
         self.app = app
         self.pilot = pilot
         self.source = source
+        self.told: list[str] = []
+        """What was ever told in passing; on the screen it stands for some seconds only."""
+        notify = app.notify
+
+        def tell(message: str, **more: Any) -> None:
+            self.told.append(message)
+            notify(message, **more)
+
+        app.notify = tell  # type: ignore[method-assign]
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait until something is so."""
@@ -49,6 +58,10 @@ class Console:
     async def shows(self, words: str) -> None:
         """Wait until the screen shows these words."""
         await self.until(lambda: words in self.text)
+
+    async def tells(self, words: str) -> None:
+        """Wait until the operator was told these words in passing."""
+        await self.until(lambda: any(words in each for each in self.told))
 
     def screen(self, kind: type[S]) -> S:
         assert isinstance(self.app.screen, kind)
@@ -83,13 +96,14 @@ def run(
     source: DemoSource | None = None,
     screen: str = "jobs",
     size: tuple[int, int] = (80, 24),
+    clock: Callable[[], float] = time.monotonic,
     **options: Any,
 ) -> None:
     """Play a scenario on a console whose clock stands still; its first answers have arrived."""
 
     async def inside() -> None:
         found = source or DemoSource()
-        app = ConsoleApp(found, Options(screen=screen, period=30.0, **options))
+        app = ConsoleApp(found, Options(screen=screen, period=30.0, **options), clock=clock)
         async with app.run_test(size=size, notifications=True) as pilot:
             console = Console(app, pilot, found)
             await console.until(lambda: app.glance is not None)

@@ -1,0 +1,34 @@
+"""Which job is meant, by its key."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input, Label
+
+from gw_tui import clean
+from gw_tui.dialogs.base import Dialog
+
+WORDS = "Which job has it is looked up first, and you are asked again."
+
+
+class KeyDialog(Dialog[str]):
+    """Asks for the key of a job; answers with it."""
+
+    AUTO_FOCUS = "#key"
+
+    def __init__(self, key: str = "") -> None:
+        super().__init__("Remove by key", WORDS, ok="Look")
+        self._key = key
+
+    def fields(self) -> ComposeResult:
+        """Lay out the field."""
+        yield Label(Content("The key it was added with:"))
+        yield Input(clean.line(self._key), id="key", select_on_focus=False, compact=True)
+
+    def answer(self) -> str:
+        """Return the key; one that was offered comes back as it is, whatever of it can be shown."""
+        shown = self.query_one("#key", Input).value
+        if not shown:
+            raise ValueError("Type the key of the job.")
+        return self._key if shown == clean.line(self._key) else shown
