@@ -47,6 +47,15 @@ LOOK_AGAIN_AFTER: Final = 0.01
 CLAIMS_END_WITHIN: Final = 16.0
 """Seconds after which the server has ended every claim of ours: its `statement_timeout`, and a little."""
 
+SHORTEST_REST: Final = 0.002
+"""Seconds between two looks whether what waits must be given back, when it is about time."""
+
+KEPT_FOR_GIVING_BACK: Final = 0.2
+"""How much of the look-ahead window is kept for giving back what cannot start here, and for whoever claims it then."""
+
+SHORTEST_STUCK: Final = 0.04
+"""Seconds for which a job may wait behind busy threads at least, however short the window."""
+
 LOOK_UP_TASKS_AGAIN_AFTER: Final = 60.0
 """Seconds: a cleanup elsewhere may delete an unused task identifier, which comes back with another id."""
 
@@ -94,8 +103,8 @@ class Claimer(Service):
         self._on_wishes = on_wishes
         self._wished = False
         self._hearing = hearing
-        self._look_ahead = settings.look_ahead.total_seconds()
-        self._stuck_after = max(0.05, self._look_ahead)
+        self._look_ahead = (1 - KEPT_FOR_GIVING_BACK) * settings.look_ahead.total_seconds()
+        self._stuck_after = max(SHORTEST_STUCK, self._look_ahead)
         self._overdue_after = 2 * self._stuck_after
         self._poll_every = settings.poll_interval.total_seconds()
         self._store: JobStore | None = None
@@ -389,8 +398,15 @@ class Claimer(Service):
         if overdue_in is not None:
             rest = min(rest, max(0.0, overdue_in))
         if self._handoff.waiting:
-            rest = min(rest, self._stuck_after, self._overdue_after)
+            rest = min(rest, self._until_overdue(now))
         return timedelta(seconds=rest)
+
+    def _until_overdue(self, now: float) -> float:
+        """Return the seconds until what waits may have to be given back, if no thread ends its job before."""
+        waited = now - self._handed_over
+        youngest = time.perf_counter() - max(worker.busy_since for worker in self._workers)
+        stuck_in = max(self._stuck_after - waited, self._look_ahead - youngest)
+        return max(SHORTEST_REST, min(stuck_in, self._overdue_after - waited))
 
     def _rest(self, span: timedelta) -> None:
         if span <= AT_ONCE:
