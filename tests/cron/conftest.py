@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 from crontab_support import World
-from node_crontab import Ancestor, install_ancestor
+from node_crontab import Ancestor
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "interop"))
+
+from node_worker import NEWEST, node_worker
 
 
 @pytest.fixture
@@ -19,6 +24,7 @@ def world(database_url: str) -> Iterator[World]:
 
 
 @pytest.fixture(scope="session")
-def ancestor(gw_run: Any) -> Ancestor:
-    """The ancestor from npm, installed once for this run."""
-    return install_ancestor(gw_run.folder / "npm-crontab")
+def ancestor() -> Ancestor:
+    """The ancestor from npm."""
+    newest = node_worker(NEWEST)
+    return Ancestor(node=str(newest.node), entry=str(newest.package / "dist" / "index.js"))

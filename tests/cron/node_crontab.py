@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gw_core.domain.crontab import parse_crontab
 from gw_core.domain.crontab_item import CrontabItem
 from gw_core.domain.errors import CrontabError
 
-VERSION = "0.18.0"
 SCRIPT = Path(__file__).with_name("parse_crontab.mjs")
 
 
@@ -45,35 +39,10 @@ DIGESTS = digests()
 
 @dataclass(frozen=True)
 class Ancestor:
-    """The ancestor's package and a Node.js that runs it, both from npm."""
+    """The ancestor's entry module and a Node.js that runs it, both from npm."""
 
-    folder: Path
-
-    @property
-    def entry(self) -> str:
-        return str(self.folder / "node_modules" / "graphile-worker" / "dist" / "index.js")
-
-    @property
-    def node(self) -> str:
-        return str(self.folder / "node_modules" / ".bin" / "node")
-
-
-def install_ancestor(folder: Path) -> Ancestor:
-    """Install the ancestor into `folder`, once for a run; without npm skip the test, or in CI fail it."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("npm and node are needed in CI")
-        pytest.skip("npm and node are not installed")
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "ready").exists():
-            packages = [f"graphile-worker@{VERSION}", "node@22"]
-            command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
-            subprocess.run(command, check=True, capture_output=True, timeout=200)
-            (folder / "ready").touch()
-    return Ancestor(folder)
+    node: str
+    entry: str
 
 
 def ancestors_answers(ancestor: Ancestor, crontabs: list[str]) -> list[dict[str, Any]]:

@@ -97,16 +97,16 @@ def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_
         survivor = Ours(world.scheduler(CRONTAB))
         try:
             for victim in (first, third, second):
-                _minutes_pass(world, 3)
+                _minutes_pass(world, 2)
                 victim.kill()
-            _minutes_pass(world, 3)
+            _minutes_pass(world, 2)
         finally:
             survivor.stop()
 
     due = world.due()
     ticks = [minute for task, minute in due if task == "tick"]
     assert len(due) == len(set(due))
-    assert len(ticks) >= 12
+    assert len(ticks) >= 8
     assert ticks == _every_minute(ticks[0], len(ticks))
     assert [minute for task, minute in due if task == "tock"] == [t for t in ticks if int(t[-2:]) % 2 == 0]
     assert [minute for task, minute in due if task == "keyed"] == ticks[-1:]
