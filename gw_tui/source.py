@@ -40,6 +40,7 @@ from gw_core import (
 from gw_tui import acts
 from gw_tui.acts import Act as Act, Omitted, Result as Result
 from gw_tui.connection_state import Trouble
+from gw_tui.depth import DEPTHS, affordable
 
 if TYPE_CHECKING:
     from gw_core import (
@@ -214,6 +215,7 @@ class ClientSource:
         self._lock = threading.Lock()  # guards _acting: it is opened by whoever first acts
         self._acting: Client | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
+        self._depth = DEPTHS[-1]
 
     def _client(self, manners: SessionManners) -> Client:
         place = self._place
@@ -262,8 +264,10 @@ class ClientSource:
         return self._looking.reports.statistics()
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
-        """Return named queues in order of their names."""
-        return self._looking.reports.queues(after=after, limit=limit, only_held=only_held)
+        """Return named queues in order of their names; the more of them are long, the less far each is counted."""
+        found = self._looking.reports.queues(after=after, limit=limit, only_held=only_held, most=self._depth)
+        self._depth = affordable(each.waiting for each in found)
+        return found
 
     def workers(self) -> Sequence[WorkerInfo]:
         """Return every worker known, by heartbeat or locks."""

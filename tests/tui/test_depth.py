@@ -1,0 +1,39 @@
+"""How far queues are counted: as far as a page of them affords."""
+
+from __future__ import annotations
+
+import pytest
+
+from gw_core import Count, Quality
+from gw_tui.depth import DEPTHS, IN_ALL, affordable
+
+MANY = Count(20, Quality.AT_LEAST)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        pytest.param([], 1_000, id="nothing to count"),
+        pytest.param([Count(3)] * 100, 1_000, id="a hundred short queues"),
+        pytest.param([MANY, *[Count(3)] * 99], 1_000, id="one long queue among short ones"),
+        pytest.param([MANY] * 6, 300, id="a few long queues"),
+        pytest.param([MANY] * 20, 100, id="twenty long queues"),
+        pytest.param([MANY] * 100, 20, id="a page of long queues"),
+        pytest.param([Count(900)] * 100, 20, id="a page of queues that were counted to their ends"),
+        pytest.param([MANY] * 1_000, 20, id="more queues than fit"),
+    ],
+)
+def test_queues_are_counted_as_far_as_a_page_affords(found: list[Count], expected: int) -> None:
+    assert affordable(found) == expected
+
+
+def test_the_depth_settles() -> None:
+    held = [5, 40, 250, 800, 5_000, *[60] * 20]
+    depth, seen = DEPTHS[-1], []
+    for _ in range(5):
+        counts = [Count(depth, Quality.AT_LEAST) if each >= depth else Count(each) for each in held]
+        seen.append(sum(each.value for each in counts))
+        depth = affordable(counts)
+
+    assert len(set(seen[-3:])) == 1
+    assert seen[-1] <= IN_ALL
