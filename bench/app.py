@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -14,6 +16,7 @@ from bench import machine, report
 from bench.contenders import node_versions
 from bench.frame import OURS, Row, RowResult, measure
 from bench.measure import Bench
+from bench.progress import TimeLeft
 from bench.pypi import PACKAGES
 from bench.rows import all_rows
 from bench.server import Server
@@ -25,6 +28,7 @@ FAILED = 1
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code is 1 when a job was lost or ran twice, or gw failed at a row."""
     given = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with Server(given.database) as server:
         rows = _chosen(all_rows(Bench(server, _sizes(given))), given.rows, without=given.without)
         if given.list:
@@ -32,16 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if given.alone:
             rows = [row.alone() for row in rows]
-        where = machine.describe(server)
+        where = {"command": _command(given)} | machine.describe(server)
         if not given.alone:
             where |= node_versions() | {"from PyPI": ", ".join(PACKAGES)}
         where |= {"scale": f"{given.scale}, {given.rounds} rounds"}
-        results = _until_interrupted(measure(rows, rounds=given.rounds, say=_say))
-        where["load after"] = machine.load()
+        results = _measured(rows, given, where)
     print(report.description(where), end="\n\n")
     print(report.table(results))
-    if given.json is not None:
-        given.json.write_text(json.dumps(report.as_json(where, results), indent=2) + "\n")
     return FAILED if any(_failed(result) for result in results) else 0
 
 
@@ -52,15 +53,38 @@ def _sizes(given: argparse.Namespace) -> Sizes:
     return replace(sizes, soak_seconds=60 * given.minutes, console_seconds=60 * given.minutes)
 
 
-def _until_interrupted(results: Iterator[RowResult]) -> list[RowResult]:
-    """Collect the rows; Ctrl-C ends the measuring, and what there is so far is printed."""
-    collected = []
+def _command(given: argparse.Namespace) -> str:
+    """Return what was asked for as it would be typed, without what is nobody's business."""
+    words = ["python", "-m", "bench", "--scale", given.scale, "--rounds", str(given.rounds)]
+    words += ["--alone"] * given.alone + (["--minutes", f"{given.minutes:g}"] if given.minutes is not None else [])
+    words += [word for row in given.without for word in ("--without", row)]
+    return shlex.join([*words, *given.rows])
+
+
+def _measured(rows: Sequence[Row], given: argparse.Namespace, where: dict[str, str]) -> list[RowResult]:
+    """Measure, and keep what there is so far in the file; Ctrl-C or SIGTERM ends it, and what there is is printed."""
+    left = TimeLeft(rows, rounds=given.rounds, scale=given.scale)
+    results: dict[str, RowResult] = {}
     try:
-        for result in results:
-            collected.append(result)  # noqa: PERF402 - a comprehension would lose them all
+        for result in measure(rows, rounds=given.rounds, say=lambda line: _say(f"{line} ({left})")):
+            results[result.row.name] = result
+            left.note(results.values())
+            _keep(given.json, where, results.values())
     except KeyboardInterrupt:
-        _say("interrupted; these are the rows measured so far")
-    return collected
+        where["interrupted"] = f"in the row {[*results][-1]}" if results else "before the first row"
+        _say("interrupted; this is what was measured so far")
+    where["load after"] = machine.load()
+    _keep(given.json, where, results.values())
+    return [*results.values()]
+
+
+def _keep(file: Path | None, where: Mapping[str, str], results: Iterable[RowResult]) -> None:
+    """Write the file anew, so that it is whole at every moment."""
+    if file is None:
+        return
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.write_text(json.dumps(report.as_json(where, results), indent=2) + "\n")
+    fresh.replace(file)
 
 
 def _failed(result: RowResult) -> bool:

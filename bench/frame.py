@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final
 
-import psycopg
-
-from gw_core import GraphileWorkerError
-
-FAILURES: Final = (psycopg.Error, GraphileWorkerError, OSError, subprocess.SubprocessError)
-"""What may go wrong at one side and must not end the others' measurements."""
 OURS: Final = "gw"
 """How the names of our own sides begin."""
 
@@ -63,6 +57,10 @@ class Row:
     rounds: int | None = None
     """For a row that one round costs enough, the most there are."""
 
+    def rounds_of(self, wanted: int) -> int:
+        """Return how many rounds there are when so many are wanted."""
+        return min(wanted, self.rounds or wanted)
+
     def alone(self) -> Row:
         """Return the row without the peers."""
         ours = {name: side for name, side in self.sides.items() if name.startswith(OURS)}
@@ -75,6 +73,8 @@ class SideResult:
     """All rounds of one side, or why there are none."""
 
     rounds: list[Mapping[str, float]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    """What each round cost, with everything around it."""
     notes: dict[str, str] = field(default_factory=dict)
     missing: str | None = None
     wrong: str | None = None
@@ -119,30 +119,38 @@ class RowResult:
 
 
 def measure(rows: Iterable[Row], *, rounds: int, say: Callable[[str], None]) -> Iterator[RowResult]:
-    """Measure row by row: all sides in turn, then all of them again, so that a busy moment hurts them alike."""
+    """Measure row by row: all sides in turn, then all of them again, so that a busy moment hurts them alike.
+
+    The result of a row is handed out after each side of each round, and grows: whoever keeps it loses nothing when the
+    measuring ends too early.
+    """
     for row in rows:
-        yield _measure_row(row, rounds=min(rounds, row.rounds or rounds), say=say)
+        result = RowResult(row, {name: SideResult() for name in row.sides})
+        for number in range(1, row.rounds_of(rounds) + 1):
+            for name in row.sides:
+                if _measure_side(row.sides[name], result.sides[name]):
+                    say(f"{row.name} {number}/{row.rounds_of(rounds)} {name}: {_last(result.sides[name])}")
+                yield result
 
 
-def _measure_row(row: Row, *, rounds: int, say: Callable[[str], None]) -> RowResult:
-    results = {name: SideResult() for name in row.sides}
-    for number in range(1, rounds + 1):
-        for name, side in row.sides.items():
-            result = results[name]
-            if result.missing is None and result.wrong is None:
-                _measure_side(side, result)
-                say(f"{row.name} {number}/{rounds} {name}: {_last(result)}")
-    return RowResult(row, results)
+def _measure_side(side: Measure, result: SideResult) -> bool:
+    """Measure a side once more, unless that went wrong before; returns whether it did."""
+    if result.missing is not None or result.wrong is not None:
+        return False
+    began = time.monotonic()
+    _try_to_measure(side, result)
+    result.seconds.append(time.monotonic() - began)
+    return True
 
 
-def _measure_side(side: Measure, result: SideResult) -> None:
+def _try_to_measure(side: Measure, result: SideResult) -> None:
     try:
         measured = side()
     except NotMeasuredError as error:
         result.missing = str(error)
     except WrongResultError as error:
         result.wrong = str(error)
-    except FAILURES as error:
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong at one side must not end the others' measurements
         result.missing = f"{type(error).__name__}: {' '.join(str(error).split())}"
     else:
         result.rounds.append(measured.figures)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Any, Final
 
-from bench.frame import Goal, RowResult, SideResult
+from bench.frame import Goal, Measured, NotMeasuredError, Row, RowResult, SideResult
 
 HEADINGS: Final = ("what", "who", "figure", "median", "min - max", "ours / theirs")
 ALIGNED_RIGHT: Final = frozenset({"median", "min - max", "ours / theirs"})
@@ -31,6 +32,11 @@ def description(where: Mapping[str, str]) -> str:
 def as_json(where: Mapping[str, str], results: Iterable[RowResult]) -> dict[str, Any]:
     """Return everything: every round, the medians, the goals."""
     return {"where": dict(where), "rows": [_row_as_json(result) for result in results]}
+
+
+def from_json(document: Mapping[str, Any]) -> tuple[dict[str, str], list[RowResult]]:
+    """Return what `as_json` was made of, but for the means to measure it again."""
+    return dict(document["where"]), [_row_from_json(row) for row in document["rows"]]
 
 
 # -- the table -------------------------------------------------------------------------------------------------------
@@ -96,7 +102,8 @@ def _goal(result: RowResult, goal: Goal) -> str:
     bound = f"at least {_number(goal.at_least)}" if goal.at_least is not None else f"at most {_number(goal.at_most)}"
     wanted = bound if goal.beside is None else f"{bound} x {goal.beside}"
     verdict = "not measured" if value is None else f"{'reached' if reached else 'NOT REACHED'} ({_number(value)})"
-    return f"{result.row.title}, {goal.figure} {wanted}: {verdict}"
+    whose = "" if goal.of is None else f" of {goal.of}"
+    return f"{result.row.title}, {goal.figure}{whose} {wanted}: {verdict}"
 
 
 def _notes(result: RowResult) -> Iterable[str]:
@@ -121,6 +128,7 @@ def _row_as_json(result: RowResult) -> dict[str, Any]:
 def _side_as_json(side: SideResult) -> dict[str, Any]:
     return {
         "rounds": side.rounds,
+        "seconds": [round(each, 1) for each in side.seconds],
         "medians": {figure: side.median(figure) for figure in side.figures()},
         "not_measured": side.missing,
         "wrong": side.wrong,
@@ -130,5 +138,19 @@ def _side_as_json(side: SideResult) -> dict[str, Any]:
 
 def _goal_as_json(result: RowResult, goal: Goal) -> dict[str, Any]:
     value, reached = result.reached(goal)
-    bounds = {"figure": goal.figure, "beside": goal.beside, "at_least": goal.at_least, "at_most": goal.at_most}
-    return {**bounds, "value": value, "reached": reached}
+    return {**asdict(goal), "value": value, "reached": reached}
+
+
+def _row_from_json(row: Mapping[str, Any]) -> RowResult:
+    goals = [Goal(**{each.name: goal[each.name] for each in fields(Goal)}) for goal in row["goals"]]
+    sides = {who: _side_from_json(side) for who, side in row["sides"].items()}
+    return RowResult(Row(name=row["name"], title=row["title"], sides=dict.fromkeys(sides, _gone), goals=goals), sides)
+
+
+def _side_from_json(side: Mapping[str, Any]) -> SideResult:
+    notes = {str(place): note for place, note in enumerate(side["notes"])}
+    return SideResult(side["rounds"], side["seconds"], notes, side["not_measured"], side["wrong"])
+
+
+def _gone() -> Measured:
+    raise NotMeasuredError("it was measured elsewhere")
