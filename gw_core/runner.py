@@ -142,6 +142,8 @@ class Runner:
         self._interceptors = Interceptors(plugins)
         self._connections = Connections(self._database, max_size=max_connections, role="task")
         self._maintenance = OneConnection(self._database, role="maintenance", patience=LONGEST_SILENCE)
+        # Of its own and patient: a step may take as long as it takes.
+        self._migration = OneConnection(self._database, role="migrate")
         # Of its own, so that no slow sweep holds up a minute; opened only when there is a crontab.
         self._cron_connection = OneConnection(self._database, role="cron", patience=LONGEST_SILENCE)
         self._adder = JobAdder(
@@ -164,7 +166,9 @@ class Runner:
         self._probe = None if probe is None else self._attended(probe)
         self._ending = threading.Event()
         self._is_up = threading.Event()
-        """Set when the start is over, well or not."""
+        """Set when the start waits for the database no more, or is over."""
+        self._can_break_off = False
+        """Whether a stop breaks off the start: `run()` returns then, where `start()` could only raise."""
         self._end_lock = threading.Lock()  # guards _end: the first reason counts
         self._end: _End | None = None
         self._has_heard_signal = False
@@ -210,20 +214,21 @@ class Runner:
     def wait(self) -> RunResult:
         """Wait until somebody asks for the end, then stop in order and say how the run went."""
         self._ending.wait()
-        end = self._end
-        assert end is not None  # noqa: S101 - set before the event
-        return self._stop(end)
+        return self._stop(self._first_end())
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def _run(self, *, once: bool, catch_up: bool = False) -> RunResult:
         with Signals(self._on_signal, enabled=self._handle_signals):
+            self._can_break_off = True  # before the look, so that no stop falls between the two
+            if self._ending.is_set():
+                return self._result(self._first_end())
             try:
                 self._start(once=once, catch_up=catch_up)
             except GraphileWorkerError:
-                if self._end is None:
+                if not self._ending.is_set():
                     raise
-                return self._result(self._end)  # broken off, because a signal came
+                return self._result(self._first_end())  # broken off, because somebody asked for the end
             return self.wait()
 
     def _start(self, *, once: bool, catch_up: bool = False) -> None:
@@ -270,6 +275,7 @@ class Runner:
             self._heartbeat.beat()
             recovery = self.settings.recovery if self.settings.recover else None
             self.events.emit(RecoveryAnnounced(pool=pool.id, recovery=recovery))
+        self._is_up.set()
         self._heartbeat.start()
         pool.start()
         for service in self._services:
@@ -327,8 +333,9 @@ class Runner:
         with self._maintenance.connection() as connection:
             state = check(connection, self._database.schema)
         if self._migrate and state.problem() is not None:
-            # Over a connection of its own, which waits for as long as it takes.
-            warnings = migrate_schema(self._database, self._database.schema).warnings
+            with self._migration.connection() as connection:
+                warnings = migrate_schema(connection, self._database.schema).warnings
+            self._migration.close()
         else:
             state.raise_unless_usable()
             warnings = state.warnings() if self._announce else ()
@@ -457,6 +464,13 @@ class Runner:
             if self._end is None:
                 self._end = end
         self._ending.set()
+        if self._can_break_off and not self._is_up.is_set():
+            threading.Thread(target=self._break_off_start, name="gw-break-off", daemon=True).start()
+
+    def _first_end(self) -> _End:
+        end = self._end
+        assert end is not None  # noqa: S101 - set before the event
+        return end
 
     def _stop(self, end: _End) -> RunResult:
         pool = self._pool
@@ -489,7 +503,7 @@ class Runner:
             self._probe.stop()
         self._connections.close(patience=A_MOMENT)
         # A service that is stuck in a statement holds its connection; that is left to the end of the process.
-        for connection in (self._maintenance, self._cron_connection):
+        for connection in (self._maintenance, self._migration, self._cron_connection):
             connection.close(patience=A_MOMENT)
         self._database.close()
         if self._listen_database is not None:
@@ -502,13 +516,17 @@ class Runner:
         if forced:
             self.force()
         self._ask_to_end(_End(f"received {name}", signal=name))
-        if not self._is_up.is_set():
-            threading.Thread(target=self._break_off_start, name="gw-break-off", daemon=True).start()
 
     def _break_off_start(self) -> None:
-        """Let no start that waits for the database keep the process from ending."""
+        """Let no start that waits for the database keep the process from ending.
+
+        The server would finish a migration's step that it is at before it sees that we are gone, so it is asked to end.
+        """
+        patient_until = time.monotonic() + END_OF_SERVICES.total_seconds()
         while not self._is_up.wait(A_MOMENT.total_seconds()):
             self._maintenance.abort()
+            if not self._migration.cancel() or time.monotonic() > patient_until:
+                self._migration.abort()
 
     def _on_breaking_migration(self, revision: int) -> None:
         self._ask_to_end(_End(f"schema revision {revision} is breaking", exit_code=BREAKING_MIGRATION_EXIT_CODE))

@@ -224,7 +224,8 @@ class Supervisor:
         code = process.code or 0
         place.process = None
         if self._stop is not None:
-            in_order = code in IN_ORDER
+            # One that was starting may see that the database is away before it hears that all shall end.
+            in_order = code in IN_ORDER or (code in self._passing and not process.is_ready)
             if not in_order:
                 self._codes.append(code)
             self._tell_end(process, in_order=in_order, again_in=None)

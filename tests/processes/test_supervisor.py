@@ -107,6 +107,29 @@ def test_all_are_asked_to_stop_and_told_why() -> None:
     assert [words["reasons"] for words in running.last_words()] == [["the test asked"]] * 2
 
 
+def test_one_that_starts_without_a_database_while_all_are_told_to_stop_spoils_no_end_in_order(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    starting = {"ready": False, "waits_for": str(go), "stubborn": True, "code": 3}
+    with Supervised(starting, passing=(3,)) as running:
+        wait_until(running.pids)
+        running.supervisor.stop("the test asked")
+        go.touch()
+
+        assert running.end() == 0
+    (ended,) = running.heard.of(ProcessEnded)
+    assert ended.in_order
+
+
+def test_one_that_worked_and_lost_its_database_at_the_end_is_told_of(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with Supervised({"waits_for": str(go), "stubborn": True, "code": 3}, passing=(3,)) as running:
+        running.heard.wait_for(ProcessReady)
+        running.supervisor.stop("the test asked")
+        go.touch()
+
+        assert running.end() == 3
+
+
 def test_a_second_signal_forces_all() -> None:
     with Supervised({"stubborn": True}, processes=2) as running:
         running.heard.wait_for(ProcessReady, count=2)

@@ -1,0 +1,80 @@
+"""A worker that is told to stop while it starts ends in order, whatever its start waits for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from core_support import DEADLINE, Ledger, a_registry, in_time
+from stalls import Stopwatch
+from support import wait_until
+
+from gw_core import Runner, RunResult
+
+WAITING = (
+    "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    " and application_name = 'gw:migrate'"
+)
+INSTALLED = "select to_regclass('graphile_worker.migrations')"
+
+
+@pytest.fixture
+def watching(empty_database_url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(empty_database_url, autocommit=True) as watching:
+        yield watching
+
+
+@pytest.fixture
+def in_the_way(empty_database_url: str) -> Iterator[psycopg.Connection]:
+    """Somebody who makes the same schema, and does not finish."""
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("create schema graphile_worker")
+        yield connection
+        connection.rollback()
+
+
+class Starting:
+    """A runner whose `run` is under way in a thread."""
+
+    def __init__(self, url: str, *, once: bool = False) -> None:
+        self.runner = Runner(url, tasks=a_registry({"work": Ledger()}), handle_signals=False)
+        self.result: RunResult | None = None
+        self._once = once
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.result = self.runner.run_once() if self._once else self.runner.run()
+
+    def seconds_to_end(self) -> float:
+        with Stopwatch() as watch:
+            self.runner.stop("the test asked")
+            self._thread.join(DEADLINE)
+        return watch.seconds
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["lasting", "once"])
+def test_a_migration_that_is_under_way_is_cancelled_and_undone(
+    empty_database_url: str, in_the_way: psycopg.Connection, watching: psycopg.Connection, once: bool
+) -> None:
+    starting = Starting(empty_database_url, once=once)
+    wait_until(lambda: watching.execute(WAITING).fetchone() is not None, deadline_seconds=DEADLINE)
+
+    assert starting.seconds_to_end() < 2
+
+    assert starting.result is not None
+    assert (starting.result.reason, starting.result.exit_code) == ("the test asked", 0)
+    wait_until(lambda: watching.execute(WAITING).fetchone() is None, deadline_seconds=DEADLINE)
+    in_the_way.rollback()
+    assert watching.execute(INSTALLED).fetchone() == (None,)
+
+
+def test_a_run_that_was_told_to_stop_before_it_began_does_not_begin(empty_database_url: str) -> None:
+    runner = Runner(empty_database_url, tasks=a_registry({"work": Ledger()}), handle_signals=False)
+    runner.stop("too early")
+
+    assert in_time(runner.run).reason == "too early"
+    with psycopg.connect(empty_database_url) as hands:
+        assert hands.execute(INSTALLED).fetchone() == (None,)
