@@ -3,7 +3,8 @@
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 # Two processes at least, or the tests that wait for something would hold up those that compute.
-PYTEST_ARGS ?= -n auto --maxprocesses 4
+# Neighbours share what is costly to make, so each process begins with one stretch of the tests and then helps the other.
+PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: help demo test check format venv bench chaos
 
