@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -11,6 +14,8 @@ from typing import TypeVar
 
 Seen = TypeVar("Seen")
 ROUNDED = timedelta(milliseconds=1)
+OF_NO_CONNECTION = range(20_000, 32_000)
+"""Ports below those that the kernel gives to connections."""
 
 
 def wait_until(
@@ -23,6 +28,14 @@ def wait_until(
             raise AssertionError(f"waited {deadline_seconds:g} s for {what}; the last answer was {seen!r}")
         time.sleep(every)
     return seen
+
+
+def free_port() -> int:
+    """Return a port of loopback where nobody listens, and that no connection is given while a server is down."""
+    while True:
+        port = random.SystemRandom().choice(OF_NO_CONNECTION)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @dataclass(frozen=True, slots=True)

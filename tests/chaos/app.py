@@ -34,6 +34,7 @@ from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_coun
 from .producers import Added, Producers
 from .roads import OUTSIDE, Namespace, Road, can_make_namespaces
 from .servers import DATABASE, Cluster, ServerTroubleError
+from .stalls import Stalls, held_up
 
 DRAIN: Final = 90.0
 """Seconds within which everything must have run when the faults are over."""
@@ -164,6 +165,8 @@ class _Scene:
         self._guard = guard
         self._say = say
         self._findings = Findings()
+        self._stalls = Stalls()
+        self._stalls.watch()
         self._roads: dict[str, list[Cuttable]] = {}
 
     def play(self) -> Verdict:
@@ -355,6 +358,7 @@ class _Scene:
             ticks=read_ticks(self._fleet.ledger),
             minutes=_minutes_between(self._began, self._ended),
             delayed=frozenset(job_id for (job_id,) in self._ask("select job_id from public.delayed")),
+            stalls=tuple(self._stalls.seen),
         )
         (self._folder / "evidence.txt").write_text("\n".join(_lines_of(evidence)))
         judged = judge(evidence)
@@ -412,8 +416,13 @@ class _Scene:
             if "was taken for dead" in worker.words():
                 self._findings.figures["workers taken for dead that lived"] += 1
                 pids = worker.pids()
-                if not any(fault.pid in pids and fault.what in ("freeze", "cut") for fault in self._operator.faults):
+                silenced = any(fault.pid in pids and fault.what in ("freeze", "cut") for fault in self._operator.faults)
+                if not silenced and not self._stood_still_for_long():
                     yield f"{worker.slot.name} ({worker.pid}) was taken for dead, and nobody had silenced it"
+
+    def _stood_still_for_long(self) -> bool:
+        """Whether the machine did, for longer than silence is tolerated."""
+        return any(ended - began > self._options.threshold * 1e9 for began, ended in self._stalls.seen)
 
     def _what_is_left(self) -> Iterator[str]:
         for table, column in (
@@ -450,11 +459,13 @@ class _Scene:
 
     def _wait(self, seconds: float, what: str, condition: Callable[[], bool], *, every: float = 0.1) -> None:
         """Wait for something that must come; if it does not, that is a finding, and the run goes on to its end."""
-        began = time.monotonic()
-        while time.monotonic() - began < seconds:
+        began = time.monotonic_ns()
+        while (
+            passed := time.monotonic_ns() - began - held_up(self._stalls.seen, began, time.monotonic_ns())
+        ) < seconds * 1e9:
             with suppress(GraphileWorkerError, psycopg.OperationalError):
                 if condition():
-                    self._say(f"waited {time.monotonic() - began:.1f} s for {what}")
+                    self._say(f"waited {passed / 1e9:.1f} s for {what}")
                     return
             time.sleep(every)
         self._findings.broken.append(f"waited {seconds:g} s in vain for {what}")

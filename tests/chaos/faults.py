@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from .fleet import NO_DATABASE, Fleet, Slot, Worker, is_alive, send
 from .plan import SERVER_FAULTS, Action
 from .servers import Cluster
+from .stalls import wait_for
 
 LATEST_SIGN_OF_LIFE: Final = 5.0
 """Seconds a worker may take to run its first job before it is killed all the same."""
@@ -235,9 +236,7 @@ class Operator:
     def _expect_orphans_to_end(self, worker: Worker, children: set[int]) -> None:
         """Those whose supervisor was killed end in order by themselves."""
         began = time.monotonic_ns()
-        deadline = time.monotonic() + self._fleet.grace_seconds + 3.0
-        while any(is_alive(pid) for pid in children) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: not any(map(is_alive, children)), self._fleet.grace_seconds + 3.0)
         for pid in children:
             self.faults.append(Fault("orphan", pid, began, time.monotonic_ns()))
             if is_alive(pid):

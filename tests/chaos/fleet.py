@@ -18,6 +18,7 @@ from typing import Final
 
 from .guard import Guard
 from .servers import environment
+from .stalls import wait_for
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 TASKS: Final = Path(__file__).with_name("tasks")
@@ -162,9 +163,7 @@ class Fleet:
 
     def wait_for_end(self, worker: Worker, seconds: float) -> bool:
         """Wait until the process is gone; True when it went within that time."""
-        try:
-            worker.process.wait(max(0.0, seconds))
-        except subprocess.TimeoutExpired:
+        if not wait_for(lambda: worker.process.poll() is not None, seconds):
             return False
         worker.ended = time.monotonic_ns()
         self._guard.ended(worker.pid)

@@ -15,6 +15,7 @@ from typing import Final
 from .faults import Fault
 from .ledger import Run, Tick
 from .producers import Added
+from .stalls import Stall, held_up
 
 SECOND: Final = 1_000_000_000
 BEFORE: Final = 1 * SECOND
@@ -59,6 +60,8 @@ class Evidence:
     """The minutes for which each job that recurs must have run."""
     delayed: frozenset[int] = frozenset()
     """Jobs that were given back to run later: others may overtake them."""
+    stalls: Sequence[Stall] = ()
+    """When the machine stood still, and nothing under way came any further."""
 
 
 @dataclass(slots=True)
@@ -240,7 +243,10 @@ class _Court:
         return None if nearest is None else nearest.what
 
     def _concerns(self, fault: Fault, run: Run) -> bool:
-        return fault.began <= self._end(run) + AFTER and (fault.ended or fault.began) >= run.began - BEFORE
+        began, ended, over = fault.began, self._end(run), fault.ended or fault.began
+        after = AFTER + held_up(self._evidence.stalls, ended, began)
+        before = BEFORE + held_up(self._evidence.stalls, over, run.began)
+        return began <= ended + after and over >= run.began - before
 
     def _overlap(self, queue: str, one: Run, other: Run) -> Iterator[str]:
         """Excuse a run that had lost its queue without knowing, if its result counted for nothing."""

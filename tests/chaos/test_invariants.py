@@ -63,6 +63,11 @@ LATE = [ran(1, 1, 9, pid=ONE), ran(2, 5, 6, pid=OTHER)]
 FROZEN = [fault("freeze", 2, 8, pid=ONE)]
 KILLED = [fault("kill", 2, 2, pid=ONE)]
 CRASHED = [fault("crash", 1.5, 1.6)]
+CRASHED_LATER: dict[str, Any] = {
+    "runs": [ran(1, 1, 2), ran(1, 12, 13, pid=OTHER)],
+    "faults": [fault("crash", 8, 8.1)],
+}
+STOOD_STILL = [(at(2.5), at(7))]
 
 KEPT = {
     "it ran": evidence(added(1), runs=[ran(1, 1, 2)]),
@@ -77,6 +82,9 @@ KEPT = {
         added(1), runs=[ran(1, 1, None), ran(1, 7, 8, pid=OTHER)], faults=KILLED, ends={ONE: at(2)}
     ),
     "its claim was lost in a crash": evidence(added(1), runs=[ran(1, 1, 2), ran(1, 3, 4, pid=OTHER)], faults=CRASHED),
+    "its result was lost in a crash, for the machine stood still": evidence(
+        added(1), **CRASHED_LATER, stalls=STOOD_STILL
+    ),
     "its worker was frozen": evidence(added(1), runs=[ran(1, 1, 9), ran(1, 7, 8, pid=OTHER)], faults=FROZEN),
     "a queue one after the other": evidence(
         added(1, **QUEUED), added(2, transaction=2, **QUEUED), runs=[ran(1, 1, 2), ran(2, 2, 3)]
@@ -133,6 +141,7 @@ BROKEN = {
         evidence(added(1), runs=[ran(1, 11, 12), ran(1, 13, 14)], faults=CRASHED),
         "ran again without a reason",
     ),
+    "it ran twice, a while before a crash": (evidence(added(1), **CRASHED_LATER), "ran again without a reason"),
     "it is still locked": (evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1, is_locked=True)]), "still locked"),
     "it is forgotten": (
         evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1, max_attempts=25)]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -15,7 +14,7 @@ import psycopg
 import pytest
 from proxy import Proxy
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from support import wait_until
+from support import free_port, wait_until
 
 from gw_core.embedded.account import account_for
 
@@ -26,11 +25,6 @@ def bouncer_program() -> str:
     if found is None:
         pytest.skip("PgBouncer is not installed; on Debian: apt-get install pgbouncer")
     return found
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 class Bouncer:

@@ -16,7 +16,7 @@ from typing import Self
 
 import psycopg
 import pytest
-from support import wait_until
+from support import free_port, wait_until
 
 from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded.account import Account, account_for
@@ -49,11 +49,6 @@ def server_programs() -> Path:
     if not (folder / "pg_basebackup").exists():
         pytest.skip(f"{folder} has no pg_basebackup; on Debian: apt-get install postgresql")
     return folder
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 class Server:
