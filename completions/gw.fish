@@ -152,6 +152,8 @@ complete -c gw -n '__fish_seen_subcommand_from tui' -l bulk-cap -r -d 'How many 
 complete -c gw -n '__fish_seen_subcommand_from tui' -l once -d 'Print what the first screen shows, and end.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l json -d 'With --once: write JSON with stable keys.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l demo -d 'Show a made-up queue; no database is needed.'
+complete -c gw -n '__fish_seen_subcommand_from tui' -l record -r -F -d 'Write down what is seen, secrets masked; .gz compresses it.'
+complete -c gw -n '__fish_seen_subcommand_from tui' -l replay -r -F -d 'Show again what --record wrote; needs no database.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l connection -s c -r -d 'The database: postgres://…, a libpq string, or embedded: for a PostgreSQL run for you.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l schema -s s -r -d 'The schema the queue lives in.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l prepared-statements -l no-prepared-statements -d 'Use prepared statements; turn off behind a pooler in transaction mode.'

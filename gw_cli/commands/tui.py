@@ -18,6 +18,7 @@ from gw_cli.commands.workers import recovery_settings
 from gw_cli.exit_codes import ExitCode
 from gw_cli.frame import command, new_app
 from gw_cli.session import sources
+from gw_core import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import CrontabItem
@@ -57,6 +58,13 @@ def tui(
     once: Annotated[bool, typer.Option("--once", help="Print what the first screen shows, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: write JSON with stable keys.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Show a made-up queue; no database is needed.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE", help="Write down what is seen, secrets masked; .gz compresses it."),
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", metavar="FILE", help="Show again what --record wrote; needs no database.")
+    ] = None,
     connection: options.Connection = None,
     schema: options.Schema = None,
     prepared_statements: options.PreparedStatements = None,
@@ -85,7 +93,11 @@ def tui(
     }
     configuration = c.resolve(sources(config, flags))
     chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
-    source = _demo(configuration) if demo else _source(configuration)
+    if demo and replay is not None:
+        raise InvalidInputError("--demo and --replay both say what to show; give one of them")
+    source = _demo(configuration) if demo else _source(configuration) if replay is None else _replay(replay)
+    if record is not None:
+        source = _recording(source, record)
     reason = None if once or as_json else _without_screen()
     if reason is not None:
         diagnostics.note(f"{reason}: this is what --once prints.")
@@ -93,7 +105,10 @@ def tui(
         return _once(source, as_json=as_json)
     from gw_tui.start import run  # late: it loads Textual, which takes longer than everything else
 
-    return run(source, chosen if demo else _writing_down(chosen))
+    code = run(source, chosen if demo or replay is not None else _writing_down(chosen))
+    if (failure := getattr(source, "failure", None)) is not None:
+        diagnostics.note(f"{record} ends before the console did: {failure}")
+    return code
 
 
 def _once(source: Source, *, as_json: bool) -> int:
@@ -170,6 +185,25 @@ def _demo(configuration: c.Configuration) -> Source:
     from gw_tui.demo import DemoSource, real_clock
 
     return DemoSource(real_clock, read_only=configuration[c.TUI_READ_ONLY])
+
+
+def _replay(path: Path) -> Source:
+    from gw_tui.recording import ReplaySource
+
+    try:
+        return ReplaySource(path)
+    except OSError as error:
+        raise InvalidInputError(f"--replay {path} cannot be read: {error.strerror}") from None
+
+
+def _recording(source: Source, path: Path) -> Source:
+    from gw_tui.recording import RecordingSource
+
+    try:
+        return RecordingSource(source, path)
+    except OSError as error:
+        source.close()
+        raise InvalidInputError(f"--record {path} cannot be made: {error.strerror}") from None
 
 
 def _source(configuration: c.Configuration) -> Source:

@@ -1,0 +1,222 @@
+"""A recording plays back what was seen, when it was seen, and holds no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from screens_support import Console
+
+from gw_core import (
+    DatabaseUnavailableError,
+    GraphileWorkerError,
+    InvalidInputError,
+    JobFilter,
+    JobState,
+    NameKind,
+    Narrowing,
+    PageMark,
+)
+from gw_tui import acts
+from gw_tui.app import ConsoleApp
+from gw_tui.demo import START, DemoSource, FixedClock
+from gw_tui.options import Options
+from gw_tui.recording import RecordingSource, ReplaySource
+from gw_tui.source import Source
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def first_secret(source: DemoSource) -> int:
+    """Return a job whose payload holds a secret."""
+    return next(job.id for job in source.queue.jobs.values() if "s3cr3t" in job.payload)
+
+
+LOOKS: dict[str, Callable[[Source], object]] = {
+    "glance": lambda source: source.glance(),
+    "page": lambda source: source.page(JobFilter()),
+    "page of failed jobs": lambda source: source.page(JobFilter(state=JobState.FAILED), limit=3),
+    "next page": lambda source: source.page(JobFilter(), after=PageMark.after_id(99_100)),
+    "job": lambda source: source.job(99_007),
+    "no job": lambda source: source.job(1),
+    "statistics": lambda source: source.statistics(),
+    "queues": lambda source: source.queues(),
+    "held queues": lambda source: source.queues(only_held=True),
+    "workers": lambda source: source.workers(),
+    "crontabs": lambda source: source.crontabs(),
+    "findings": lambda source: source.findings(),
+    "blockages": lambda source: source.blockages(),
+    "names": lambda source: source.names(NameKind.TASKS),
+}
+
+
+def plain(answer: object) -> object:
+    return msgspec.json.decode(msgspec.json.encode(answer))
+
+
+@pytest.mark.parametrize("name", ["session.jsonl", "session.jsonl.gz"])
+def test_every_answer_is_played_back_as_it_was(tmp_path: Path, name: str) -> None:
+    recorder = RecordingSource(DemoSource(), tmp_path / name)
+    answers = {each: look(recorder) for each, look in LOOKS.items()}
+    recorder.close()
+
+    replay = ReplaySource(tmp_path / name)
+
+    masked = {"job"}
+    for each, look in LOOKS.items():
+        if each not in masked:
+            assert plain(look(replay)) == plain(answers[each]), each
+    assert replay.job(99_007) is not None
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_answers_come_when_they_came_and_the_last_one_stays(tmp_path: Path) -> None:
+    moment, clock = FixedClock(), Clock()
+    recorder = RecordingSource(DemoSource(moment), tmp_path / "r", clock)
+    first = recorder.glance()
+    clock.now += 5
+    moment.advance(5)
+    second = recorder.glance()
+    recorder.close()
+    assert first.at == START < second.at
+
+    replay = ReplaySource(tmp_path / "r", clock)
+    moments = []
+    for _ in range(4):
+        moments.append(replay.glance().at)
+        clock.now += 3
+
+    assert moments == [first.at, first.at, second.at, second.at]
+
+
+def test_no_secret_is_written_down(tmp_path: Path) -> None:
+    demo = DemoSource()
+    job_id = first_secret(demo)
+    demo.queue.change(demo.queue.jobs[job_id], last_error="refused: postgres://app:hunter2@db/shop")
+    recorder = RecordingSource(demo, tmp_path / "r")
+    recorder.job(job_id)
+    recorder.page(JobFilter(ids=(job_id,)), with_payload=True)
+    recorder.close()
+
+    text = (tmp_path / "r").read_text("utf-8")
+    assert "s3cr3t" not in text
+    assert "hunter2" not in text
+    report = ReplaySource(tmp_path / "r").job(job_id)
+    assert report is not None
+    assert "welcome" in report.job.payload
+
+
+def test_a_search_by_time_is_found_again_though_its_bounds_have_moved_on(tmp_path: Path) -> None:
+    def search(hours: int) -> JobFilter:
+        return JobFilter(narrowing=Narrowing(run_at=(None, START + timedelta(hours=hours))))
+
+    recorder = RecordingSource(DemoSource(), tmp_path / "r")
+    answer = recorder.page(search(1))
+    recorder.close()
+
+    assert plain(ReplaySource(tmp_path / "r").page(search(2))) == plain(answer)
+
+
+def test_trouble_is_played_back_as_trouble(tmp_path: Path) -> None:
+    demo, clock = DemoSource(), Clock()
+    recorder = RecordingSource(demo, tmp_path / "r", clock)
+    recorder.glance()
+    clock.now += 1
+    demo.go_down(DatabaseUnavailableError("the server went away, password=hunter2"))
+    with pytest.raises(DatabaseUnavailableError):
+        recorder.glance()
+    recorder.close()
+
+    replay = ReplaySource(tmp_path / "r", clock)
+    replay.glance()
+    clock.now += 1
+    with pytest.raises(DatabaseUnavailableError, match="the server went away") as caught:
+        replay.glance()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_recording_says_what_it_does_not_hold_and_takes_no_acts(tmp_path: Path) -> None:
+    RecordingSource(DemoSource(), tmp_path / "r").close()
+    replay = ReplaySource(tmp_path / "r")
+
+    with pytest.raises(GraphileWorkerError, match="not looked at while the recording was made"):
+        replay.job(7)
+    with pytest.raises(GraphileWorkerError, match="nothing can be done in it"):
+        replay.act(acts.Sweep())
+    assert replay.target.is_read_only
+    assert replay.target.where == "demo@in-memory/shop (replay)"
+
+
+def test_a_recording_that_was_cut_short_plays_up_to_there(tmp_path: Path) -> None:
+    recorder = RecordingSource(DemoSource(), tmp_path / "r")
+    recorder.glance()
+    recorder.statistics()
+    recorder.close()
+    whole = (tmp_path / "r").read_bytes()
+    (tmp_path / "r").write_bytes(whole[:-10])
+
+    replay = ReplaySource(tmp_path / "r")
+
+    assert replay.glance().at == START
+    with pytest.raises(GraphileWorkerError, match="not looked at"):
+        replay.statistics()
+
+
+@pytest.mark.parametrize("text", ["", "no json\n", '{"at": 1}\n', "[]\n"])
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "r").write_text(text)
+
+    with pytest.raises(InvalidInputError, match="is no recording of a console"):
+        ReplaySource(tmp_path / "r")
+
+
+def test_a_file_that_is_there_already_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("mine")
+
+    with pytest.raises(FileExistsError):
+        RecordingSource(DemoSource(), tmp_path / "r")
+    assert (tmp_path / "r").read_text() == "mine"
+
+
+def test_a_disk_that_is_full_ends_the_recording_and_not_the_looking(tmp_path: Path) -> None:
+    recorder = RecordingSource(DemoSource(), tmp_path / "r")
+    assert recorder._file is not None
+    recorder._file.close()
+    recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the recorder closes it
+
+    assert recorder.glance().at == START
+    assert recorder.statistics().at == START
+    assert recorder.failure == "No space left on device"
+    recorder.close()
+
+
+def test_the_console_shows_a_recording_read_only(tmp_path: Path) -> None:
+    recorder = RecordingSource(DemoSource(), tmp_path / "r")
+    glance, page = recorder.glance(), recorder.page(JobFilter(), limit=100)
+    recorder.close()
+
+    async def inside() -> None:
+        app = ConsoleApp(ReplaySource(tmp_path / "r"), Options(period=30.0, screen="jobs"))
+        async with app.run_test(size=(80, 24)) as pilot:
+            console = Console(app, pilot, DemoSource())
+            await console.shows("READ-ONLY")
+            await console.until(lambda: app.glance is not None)
+            assert app.glance is not None
+            assert app.glance.at == glance.at
+            assert app.check_action("sweep_now", ()) is False
+            assert page.jobs
+
+    asyncio.run(inside())
