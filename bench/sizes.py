@@ -57,7 +57,7 @@ TINY: Final = Sizes(
     connections_node=50,
     memory=1_000,
     starts=1,
-    looked_at=20_000,
+    looked_at=2_000,
     looks=0,
     console_seconds=3,
     glances=3,
@@ -71,7 +71,7 @@ TINY: Final = Sizes(
     long_ms=200,
     soak_seconds=1.5,
     soak_rate=100,
-    limit_seconds=2,
+    limit_seconds=100,
 )
 """For the test that keeps this program working; its figures mean nothing."""
 
@@ -127,7 +127,7 @@ FULL: Final = Sizes(
     peers=100_000,
     procrastinate=5_000,
     backlog=(10_000, 1_000_000, 10_000_000),
-    claims=2_000,
+    claims=1_000,
     idle_seconds=60,
     idle_workers=100,
     mixed=200_000,

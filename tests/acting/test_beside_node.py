@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "interop"))
 
 from node_worker import NEWEST, NodeWorker, node_worker
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.interop
 
 FAIL = {"mail": "throw new Error('Boom');"}
 ADD = """
