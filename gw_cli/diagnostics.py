@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, BinaryIO, Final
 
+from gw_cli.log_stream import LogStream
 from gw_cli.output import json_string, json_text, to_json, wants_colour
 from gw_cli.text import UNSAFE, indented, visible
 
@@ -72,34 +72,6 @@ def _say(text: str) -> None:
 # -- the log ---------------------------------------------------------------------------------------------------------
 
 
-class LogStream:
-    """Where all sinks of a process write: whole lines, one write a batch.
-
-    A signal's handler may log while its thread is in the middle of a write. So the lock lets the same thread in again,
-    and the stream is one without a buffer of Python's, which would refuse the second call.
-    """
-
-    def __init__(self, raw: Any) -> None:
-        self._raw = raw
-        self._lock = threading.RLock()  # keeps the lines of two threads apart when one write needs several calls
-        self._closed = False
-
-    def write(self, text: str) -> None:
-        """Write lines of our own."""
-        self.pass_on(text.encode("utf-8", "backslashreplace"))
-
-    def pass_on(self, lines: bytes) -> None:
-        """Write whole lines, perhaps another process's."""
-        rest = memoryview(lines)
-        with self._lock:
-            try:
-                while rest and not self._closed:
-                    rest = rest[self._raw.write(rest) or 0 :]
-            except (OSError, ValueError):
-                # Nobody reads the log any more; jobs go on.
-                self._closed = True
-
-
 class _Sink:
     """Writes the messages of one scope that reach the level."""
 
@@ -119,6 +91,10 @@ class _Sink:
         """Write a batch with one write."""
         if messages and self.enabled(level):
             self._stream.write(self._lines(level, messages))
+
+    def lost(self, count: int) -> str:
+        """Return the line that says how many were dropped."""
+        return self._line("warning", f"Lines of this log that were dropped, for nobody read it: {count}", None)
 
     def _line(self, level: str, message: str, meta: Meta | None) -> str:
         raise NotImplementedError
@@ -189,10 +165,15 @@ def log_factory(
     """
     stream = stream or log_stream(raw)
     which: Meta = {} if process is None else {"process": process}
-    if log_format == "json":
-        return lambda scope: JsonSink(stream, level, {**which, **scope})
     coloured = wants_colour(sys.stderr) if colour is None else colour
-    return lambda scope: TextSink(stream, level, {**which, **scope}, colour=coloured)
+
+    def sink_of(scope: Meta) -> _Sink:
+        if log_format == "json":
+            return JsonSink(stream, level, {**which, **scope})
+        return TextSink(stream, level, {**which, **scope}, colour=coloured)
+
+    stream.say_lost = sink_of({"label": "core"}).lost
+    return sink_of
 
 
 def log_stream(raw: BinaryIO | None = None) -> LogStream:

@@ -1,0 +1,111 @@
+"""Where a process writes its log: whole lines, and in nobody's way for longer than a moment."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+PATIENCE_SECONDS: Final = 1.0
+"""How long a line may wait for a reader who takes nothing at all; one who is merely slow slows us down."""
+
+_AT_ONCE: Final = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
+"""Bytes that are sure to find a place where there is room for any."""
+
+SayLost = Callable[[int], str]
+"""Makes the line that says how many were lost."""
+
+
+class LogStream:
+    """Where all sinks of a process write: whole lines, as many as possible with one write.
+
+    Settling, sweeping and whatever else keeps jobs going logs as well, so nobody waits for a reader who has stopped
+    reading: what does not fit is dropped and counted until there is room again, and then said with `say_lost`.
+
+    A signal's handler may log while its thread is in the middle of a write. So the lock lets the same thread in again,
+    and the stream is one without a buffer of Python's, which would refuse the second call.
+    """
+
+    def __init__(self, raw: Any, *, patience: float = PATIENCE_SECONDS) -> None:
+        self.say_lost: SayLost = "{} lines of this log were lost: nobody read it\n".format
+        self._raw = raw
+        self._room = _room_in(raw)
+        self._patience = patience
+        self._lock = threading.RLock()  # keeps the lines of two threads apart when one write needs several calls
+        self._closed = False
+        self._is_stuck = False
+        self._unfinished = b""
+        self._lost = 0
+
+    def write(self, text: str) -> None:
+        """Write lines of our own."""
+        self.pass_on(text.encode("utf-8", "backslashreplace"))
+
+    def pass_on(self, lines: bytes) -> None:
+        """Write whole lines, perhaps another process's."""
+        with self._lock:
+            try:
+                if not self._closed:
+                    self._take(lines)
+            except (OSError, ValueError):
+                # Nobody reads the log any more; jobs go on.
+                self._closed = True
+
+    def _take(self, lines: bytes) -> None:
+        if self._is_stuck and not self._goes_on():
+            self._lost += lines.count(b"\n")
+        elif rest := self._write(lines):
+            self._give_up(lines, rest)
+
+    def _write(self, data: bytes) -> bytes:
+        """Write as long as somebody reads, and return the rest."""
+        if self._room is None:
+            return self._write_all(data)
+        while data and self._has_room(self._patience):
+            piece = data[:_AT_ONCE]
+            # Other processes may write to the same pipe; between two lines they do no harm.
+            end = piece.rfind(b"\n") + 1 or len(piece)
+            data = data[self._raw.write(piece[:end]) or 0 :]
+        return data
+
+    def _write_all(self, data: bytes) -> bytes:
+        while data:
+            data = data[self._raw.write(data) or 0 :]
+        return data
+
+    def _has_room(self, seconds: float) -> bool:
+        return self._room is None or bool(self._room.poll(seconds * 1000))
+
+    def _give_up(self, lines: bytes, rest: bytes) -> None:
+        """Keep the end of a line that was begun, and drop the others."""
+        written = lines[: len(lines) - len(rest)]
+        begun = bool(written) and not written.endswith(b"\n")
+        end = rest.find(b"\n") + 1 if begun else 0
+        self._unfinished, self._lost, self._is_stuck = rest[:end], rest.count(b"\n", end), True
+
+    def _goes_on(self) -> bool:
+        """Look whether somebody reads again; finish the line that was begun and say what was lost."""
+        if not self._has_room(0):
+            return False
+        if self._lost:
+            self._unfinished += self.say_lost(self._lost).encode()
+            self._lost = 0
+        self._unfinished = self._write(self._unfinished)
+        self._is_stuck = bool(self._unfinished)
+        return not self._is_stuck
+
+
+def _room_in(raw: Any) -> select.poll | None:
+    """Return what tells when there is room; nothing for a file, which always has some."""
+    try:
+        number = raw.fileno()
+        if not hasattr(select, "poll") or stat.S_ISREG(os.fstat(number).st_mode):
+            return None
+    except (AttributeError, OSError, ValueError):
+        return None
+    room = select.poll()
+    room.register(number, select.POLLOUT)
+    return room
