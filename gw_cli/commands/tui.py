@@ -59,11 +59,11 @@ def tui(
     as_json: Annotated[bool, typer.Option("--json", help="With --once: write JSON with stable keys.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Show a made-up queue; no database is needed.")] = False,
     record: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--record", metavar="FILE", help="Write down what is seen, secrets masked; .gz compresses it."),
     ] = None,
     replay: Annotated[
-        Path | None, typer.Option("--replay", metavar="FILE", help="Show again what --record wrote; needs no database.")
+        str | None, typer.Option("--replay", metavar="FILE", help="Show again what --record wrote; needs no database.")
     ] = None,
     connection: options.Connection = None,
     schema: options.Schema = None,
@@ -95,9 +95,9 @@ def tui(
     chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
     if demo and replay is not None:
         raise InvalidInputError("--demo and --replay both say what to show; give one of them")
-    source = _demo(configuration) if demo else _source(configuration) if replay is None else _replay(replay)
+    source = _demo(configuration) if demo else _source(configuration) if replay is None else _replay(Path(replay))
     if record is not None:
-        source = _recording(source, record)
+        source = _recording(source, Path(record))
     reason = None if once or as_json else _without_screen()
     if reason is not None:
         diagnostics.note(f"{reason}: this is what --once prints.")
