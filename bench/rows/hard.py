@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from statistics import quantiles
 from typing import Final
@@ -13,28 +14,16 @@ import psycopg
 from bench.contenders import FILL, Gw, Jobs
 from bench.frame import Goal, Measured, NotMeasuredError, Row
 from bench.measure import RATE, Bench, How, drain
+from bench.rows.looking import OUR_INDEXES, TASKS, fill
 from bench.server import ask
 from gw_core.domain.outcome import Completed
 from gw_core.postgres.database import Database
-from gw_core.postgres.store import CLAIM_PLAN, JobStore
+from gw_core.postgres.store import CLAIM_PLAN, SETTLE_PLAN, JobStore
 
 GROWTH: Final = "growth of p99"
 FREE: Final = "gw, nothing in the way"
-CHUNK: Final = 100_000
 IDLE_THREADS: Final = 10
-
-ADD_QUEUES: Final = """
-insert into graphile_worker._private_job_queues (queue_name) select 'queue-' || n from generate_series(1, 1000) as n
-"""
-ADD_BACKLOG: Final = """
-insert into graphile_worker._private_jobs (task_id, job_queue_id, run_at, payload)
-select tasks.id,
-       case when n %% 4 = 1 then 1 + n %% 1000 end,
-       case when n %% 4 = 3 then now() + interval '1 day' else now() end,
-       json_build_object('n', n)
-  from generate_series(%s::int, %s::int) as n, graphile_worker._private_tasks as tasks
-"""
-"""Half without a queue, a quarter in 1,000 queues, a quarter for tomorrow."""
+WARM_UP: Final = 20
 
 
 def rows(bench: Bench) -> Sequence[Row]:
@@ -65,34 +54,33 @@ def rows(bench: Bench) -> Sequence[Row]:
 
 
 def backlog(bench: Bench) -> Measured:
-    """Fill step by step; at each step time claims of as many jobs as a process with idle threads asks for."""
+    """Time claims of as many jobs as a process with idle threads asks for, in shorter and longer queues."""
     figures: dict[str, float] = {}
     p99s: list[float] = []
-    with bench.place() as (url, _):
-        Gw().install(url)
-        ask(url, "insert into graphile_worker._private_tasks (identifier) values ('noop')")
-        ask(url, ADD_QUEUES)
-        there = 0
-        for count in bench.sizes.backlog:
-            for first in range(there, count, CHUNK):
-                ask(url, ADD_BACKLOG, first, min(first + CHUNK, count) - 1)
-            there = count
-            bench.server.settle_down(url)
-            cuts = quantiles(claims(url, bench.sizes.claims), n=100, method="inclusive")
-            p99s.append(cuts[98])
-            figures |= {f"p50 ms, {count:,}": cuts[49], f"p99 ms, {count:,}": cuts[98]}
+    for count in bench.sizes.backlog:
+        spans: list[float] = []
+        while len(spans) < bench.sizes.claims:
+            with bench.place() as (url, _):
+                fill(bench, url, OUR_INDEXES, count)
+                # So few that the queue stays about as long as it is.
+                spans += claims(url, min(bench.sizes.claims, count // 50))
+        cuts = quantiles(spans, n=100, method="inclusive")
+        p99s.append(cuts[98])
+        figures |= {f"p50 ms, {count:,}": cuts[49], f"p99 ms, {count:,}": cuts[98]}
     return Measured({**figures, GROWTH: p99s[-1] / p99s[0]})
 
 
 def claims(url: str, count: int) -> list[float]:
     """Return the milliseconds of so many claims, after some to warm up; what was claimed is completed."""
     database = Database(url)
-    claiming, settling = database.connect("claim", CLAIM_PLAN), database.connect("settle")
-    store, settler = JobStore(claiming, database.schema), JobStore(settling, database.schema)
-    spans: list[float] = []
-    try:
-        tasks = store.register_tasks(["noop"])
-        for _ in range(20 + count):
+    with (
+        closing(database.connect("claim", CLAIM_PLAN)) as one,
+        closing(database.connect("settle", SETTLE_PLAN)) as two,
+    ):
+        store, settler = JobStore(one, database.schema), JobStore(two, database.schema)
+        tasks = store.register_tasks(f"task_{number}" for number in range(1, TASKS + 1))
+        spans = []
+        for _ in range(WARM_UP + count):
             began = time.perf_counter()
             jobs = store.claim(pool="bench", tasks=tasks, limit=IDLE_THREADS)
             spans.append((time.perf_counter() - began) * 1000)
@@ -100,10 +88,7 @@ def claims(url: str, count: int) -> list[float]:
                 raise NotMeasuredError("a claim found nothing")
             queues = {job.queue_id for job in jobs if job.queue_id is not None}
             settler.complete([Completed(job, 0.0) for job in jobs], pool="bench", freed_queues=sorted(queues))
-    finally:
-        claiming.close()
-        settling.close()
-    return spans[20:]
+    return spans[WARM_UP:]
 
 
 def held_back(bench: Bench, jobs: Jobs) -> Measured:

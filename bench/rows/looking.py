@@ -152,15 +152,23 @@ def look(bench: Bench, indexes: Sequence[str]) -> Measured:
     return Measured(figures)
 
 
-def fill(bench: Bench, url: str, indexes: Sequence[str]) -> None:
+def fill(bench: Bench, url: str, indexes: Sequence[str], count: int | None = None) -> None:
+    """Make a database one with so many jobs, and of our own indexes these; the jobs are made once in a whole run."""
+    count = bench.sizes.looked_at if count is None else count
+    bench.server.become_copy(url, f"{count} jobs", lambda kept: _make(bench, kept, count))
+    for name in set(OUR_INDEXES) - set(indexes):
+        ask(url, f"drop index graphile_worker.{name}")
+
+
+def _make(bench: Bench, url: str, count: int) -> None:
     """Make all jobs by one statement; indexes of ours are built afterwards, which takes less time."""
     Gw().install(url)
     with psycopg.connect(url, autocommit=True) as connection:
         made: dict[str, str] = dict(connection.execute(INDEXES).fetchall())
         for name in OUR_INDEXES:
             connection.execute(f"drop index graphile_worker.{name}".encode())
-        connection.execute(FILL.format(count=bench.sizes.looked_at, tasks=TASKS).encode())
-        for name in indexes:
+        connection.execute(FILL.format(count=count, tasks=TASKS).encode())
+        for name in OUR_INDEXES:
             connection.execute(made[name].encode())
     bench.server.settle_down(url)
 
