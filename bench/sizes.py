@@ -119,7 +119,7 @@ FULL: Final = Sizes(
     connections=100_000,
     connections_node=10_000,
     memory=1_000_000,
-    starts=5,
+    starts=3,
     looked_at=10_000_000,
     looks=20,
     console_seconds=600,
@@ -128,13 +128,13 @@ FULL: Final = Sizes(
     procrastinate=5_000,
     backlog=(10_000, 1_000_000, 10_000_000),
     claims=1_000,
-    idle_seconds=60,
+    idle_seconds=30,
     idle_workers=100,
     mixed=200_000,
     long_ms=30_000,
     soak_seconds=600,
     soak_rate=1_000,
-    limit_seconds=15,
+    limit_seconds=6,
 )
 
 SCALES: Final = {"tiny": TINY, "small": SMALL, "full": FULL}

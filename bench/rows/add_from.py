@@ -35,7 +35,7 @@ def rows(bench: Bench) -> Sequence[Row]:
             title=f"Add the {count:,} jobs of a file",
             sides={name: partial(_measured, bench, add, count) for name, add in sides.items()},
             goals=(Goal(figure=RATE, beside=ONE_CALL, at_least=0.6), Goal(figure=PEAK, at_most=150)),
-            rounds=3,
+            rounds=2,
         ),
     )
 

@@ -72,7 +72,7 @@ def rows(bench: Bench) -> Sequence[Row]:
             ),
             sides=sides,
             goals=goals,
-            rounds=2,
+            rounds=1,
         ),
     )
 

@@ -13,8 +13,8 @@ from bench.server import ask
 
 AT_LEAST: Final = 20_000
 HELD: Final = "held-"
-FEWEST_FOR_STATISTICS: Final = 1_000
-"""With fewer queues than this a plan made without statistics is no worse."""
+FEWEST_FOR_STATISTICS: Final = 10
+"""With fewer queues than this there is nothing that a plan made without statistics could get wrong."""
 NODE_UNBATCHED: Final = Node({"concurrentJobs": 24, "maxPoolSize": 25}, log_success=False)
 
 
