@@ -11,9 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from cli_support import Ended, Shell, jobs, rows
-
-pytestmark = pytest.mark.acceptance
+from cli_support import Ended, Shell, ShellWithin, jobs, rows
 
 HELLO = "def hello(payload):\n    pass\n"
 
@@ -24,9 +22,22 @@ def shell(tmp_path: Path, database_url: str) -> Shell:
 
 
 @pytest.fixture
+def within(
+    tmp_path: Path, database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> ShellWithin:
+    return ShellWithin(tmp_path, database=database_url, capsys=capsys, monkeypatch=monkeypatch)
+
+
+@pytest.fixture
 def nowhere(tmp_path: Path) -> Shell:
     """A shell that knows no database."""
     return Shell(tmp_path)
+
+
+@pytest.fixture
+def nowhere_within(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> ShellWithin:
+    """A shell that knows no database."""
+    return ShellWithin(tmp_path, capsys=capsys, monkeypatch=monkeypatch)
 
 
 def assert_refused(ended: Ended, code: int, *words: str) -> None:
@@ -66,23 +77,24 @@ def assert_refused(ended: Ended, code: int, *words: str) -> None:
         pytest.param(("list", "--config", "no.toml"), ("no.toml' does not exist",), id="no configuration file"),
     ],
 )
-def test_wrong_words_are_refused(shell: Shell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
-    assert_refused(shell.gw(*arguments), 2, *words)
+def test_wrong_words_are_refused(within: ShellWithin, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert_refused(within.gw(*arguments), 2, *words)
 
 
-def test_a_wrong_variable_is_named(shell: Shell) -> None:
-    assert_refused(shell.gw("run", GW_JOBS="many"), 2, "GW_JOBS 'many': give a whole number")
+def test_a_wrong_variable_is_named(within: ShellWithin) -> None:
+    assert_refused(within.gw("run", GW_JOBS="many"), 2, "GW_JOBS 'many': give a whole number")
 
 
-def test_an_unknown_key_in_the_file_is_named_with_its_nearest(shell: Shell) -> None:
-    path = shell.write("gw.toml", "poll_intervall = '1s'\n")
+def test_an_unknown_key_in_the_file_is_named_with_its_nearest(within: ShellWithin) -> None:
+    path = within.write("gw.toml", "poll_intervall = '1s'\n")
 
-    assert_refused(shell.gw("list"), 2, str(path), "'poll_intervall'", "did you mean poll-interval?")
+    assert_refused(within.gw("list"), 2, str(path), "'poll_intervall'", "did you mean poll-interval?")
 
 
 # -- reaching the database ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "arguments",
     [("add", "hello"), ("list",), ("remove", "k"), ("migrate",), ("run",), ("run", "--once"), ("migrate", "--plan")],
@@ -102,6 +114,7 @@ def closed_port() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("arguments", [("add", "hello"), ("list",), ("migrate",), ("run",)], ids=" ".join)
 def test_a_server_that_is_not_there_is_said_to_be(nowhere: Shell, closed_port: int, arguments: tuple[str, ...]) -> None:
     nowhere.write("tasks/hello.py", HELLO)
@@ -143,6 +156,7 @@ def _server_that_refuses_passwords() -> Iterator[tuple[int, list[bytes]]]:
     thread.join(60)
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("arguments", [("add", "hello"), ("run",), ("migrate", "--debug")], ids=" ".join)
 def test_a_wrong_password_is_said_and_never_shown(nowhere: Shell, arguments: tuple[str, ...]) -> None:
     nowhere.write("tasks/hello.py", HELLO)
@@ -156,10 +170,10 @@ def test_a_wrong_password_is_said_and_never_shown(nowhere: Shell, arguments: tup
     assert "hidden" not in ended.err
 
 
-def test_a_role_that_does_not_exist_is_said(nowhere: Shell, database_url: str) -> None:
+def test_a_role_that_does_not_exist_is_said(nowhere_within: ShellWithin, database_url: str) -> None:
     conninfo = psycopg.conninfo.make_conninfo(database_url, user="gw_test_nobody")
 
-    assert_refused(nowhere.gw("list", "-c", conninfo), 4, "gw_test_nobody")
+    assert_refused(nowhere_within.gw("list", "-c", conninfo), 4, "gw_test_nobody")
 
 
 @pytest.mark.parametrize(
@@ -172,8 +186,8 @@ def test_a_role_that_does_not_exist_is_said(nowhere: Shell, database_url: str) -
         pytest.param("host=db password='hidden", id="a quote is open"),
     ],
 )
-def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere: Shell, conninfo: str) -> None:
-    ended = nowhere.gw("list", "-c", conninfo)
+def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere_within: ShellWithin, conninfo: str) -> None:
+    ended = nowhere_within.gw("list", "-c", conninfo)
 
     assert_refused(ended, 2, "connection string")
     assert "hidden" not in ended.err
@@ -184,14 +198,15 @@ def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere: Shell, co
 
 @pytest.mark.parametrize("arguments", [("add", "hello"), ("list",), ("remove", "k")], ids=" ".join)
 def test_a_schema_that_is_missing_names_the_command_that_installs_it(
-    tmp_path: Path, empty_database_url: str, arguments: tuple[str, ...]
+    nowhere_within: ShellWithin, empty_database_url: str, arguments: tuple[str, ...]
 ) -> None:
-    ended = Shell(tmp_path, database=empty_database_url).gw(*arguments)
+    ended = nowhere_within.gw(*arguments, DATABASE_URL=empty_database_url)
 
     assert_refused(ended, 5, "gw migrate --schema graphile_worker")
     assert rows(empty_database_url, "select nspname from pg_namespace where nspname = 'graphile_worker'") == []
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -248,25 +263,26 @@ def test_a_schema_that_is_too_new_ends_with_57(shell: Shell, database_url: str, 
     ],
 )
 def test_a_job_that_cannot_be_is_not_added(
-    shell: Shell, database_url: str, arguments: tuple[str, ...], words: tuple[str, ...]
+    within: ShellWithin, database_url: str, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     rows(database_url, "select graphile_worker.add_job('before', '[1]', job_key => 'x')")
     before = jobs(database_url)
 
-    ended = shell.gw("add", *arguments)
+    ended = within.gw("add", *arguments)
 
     assert_refused(ended, 2, *words)
     assert jobs(database_url) == before
     assert len(before) == 1
 
 
-def test_removing_a_job_that_is_not_there_says_so(shell: Shell) -> None:
-    assert_refused(shell.gw("remove", "no\x1bkey"), 6, r"no job has the key 'no\x1bkey'")
+def test_removing_a_job_that_is_not_there_says_so(within: ShellWithin) -> None:
+    assert_refused(within.gw("remove", "no\x1bkey"), 6, r"no job has the key 'no\x1bkey'")
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -281,6 +297,7 @@ def test_a_run_without_tasks_is_refused(shell: Shell, files: dict[str, str], wor
     assert_refused(shell.gw("run", "--once"), 8, *words)
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("app", ["nowhere:app", "hello", "json:nothing", ":", "json:dumps"])
 def test_an_app_that_cannot_be_loaded_is_named(shell: Shell, app: str) -> None:
     ended = shell.gw("run", "--once", "--app", app)
@@ -293,6 +310,7 @@ def test_an_app_that_cannot_be_loaded_is_named(shell: Shell, app: str) -> None:
 BROKEN = "import hello\n\n\ndef broken(payload):\n    pass\n\n\nraise KeyError('no\\x1bsuch')\n"
 
 
+@pytest.mark.acceptance
 def test_a_task_file_that_does_not_import_is_shown_and_the_others_run(shell: Shell, database_url: str) -> None:
     shell.write("tasks/hello.py", HELLO)
     shell.write("tasks/broken.py", BROKEN)
@@ -309,6 +327,7 @@ def test_a_task_file_that_does_not_import_is_shown_and_the_others_run(shell: She
     assert [state for (state,) in rows(database_url, "select attempts from graphile_worker._private_jobs")] == [0]
 
 
+@pytest.mark.acceptance
 def test_a_task_file_that_does_not_import_is_refused_when_strict(shell: Shell, database_url: str) -> None:
     shell.write("tasks/hello.py", HELLO)
     shell.write("tasks/broken.py", BROKEN)
@@ -324,6 +343,7 @@ def test_a_task_file_that_does_not_import_is_refused_when_strict(shell: Shell, d
     assert jobs(database_url) == before
 
 
+@pytest.mark.acceptance
 def test_an_executable_that_is_not_executable_is_named(shell: Shell) -> None:
     shell.write("tasks/hello.py", HELLO)
     shell.write("tasks/shell.sh", "#!/bin/sh\ntrue\n", mode=0o644)
@@ -335,6 +355,7 @@ def test_an_executable_that_is_not_executable_is_named(shell: Shell) -> None:
     assert "execut" in ended.err
 
 
+@pytest.mark.acceptance
 def test_a_task_whose_body_would_never_run_is_named(shell: Shell) -> None:
     shell.write("tasks/hello.py", HELLO)
     shell.write("tasks/yields.py", "def yields(payload):\n    yield 1\n")
@@ -353,6 +374,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_task_that_ends_badly_fails_its_job_and_nothing_else(shell: Shell, database_url: str, name: str) -> None:
     body, error = ENDINGS[name]
@@ -373,6 +395,7 @@ def test_a_task_that_ends_badly_fails_its_job_and_nothing_else(shell: Shell, dat
     assert (attempts, locked_at) == (1, None)
 
 
+@pytest.mark.acceptance
 def test_a_failed_job_is_a_failure_when_strict(shell: Shell) -> None:
     shell.write("tasks/raises.py", "def raises(payload):\n    raise ValueError\n")
     shell.gw("add", "raises")
@@ -380,6 +403,7 @@ def test_a_failed_job_is_a_failure_when_strict(shell: Shell) -> None:
     assert shell.gw("run", "--once", "--strict").code == 1
 
 
+@pytest.mark.acceptance
 def test_a_task_that_returns_nonsense_has_done_its_job(shell: Shell, database_url: str) -> None:
     shell.write("tasks/odd.py", "def odd(payload):\n    return object()\n")
     shell.gw("add", "odd")
@@ -389,6 +413,7 @@ def test_a_task_that_returns_nonsense_has_done_its_job(shell: Shell, database_ur
     assert (ended.code, ended.out, jobs(database_url)) == (0, "", [])
 
 
+@pytest.mark.acceptance
 def test_a_job_nobody_here_knows_stays_untouched(shell: Shell, database_url: str) -> None:
     shell.write("tasks/hello.py", HELLO)
     shell.gw("add", "stranger")
