@@ -24,6 +24,11 @@ QUICK: dict[str, Any] = {
 }
 
 
+def rows(ward: Ward) -> list[dict[str, Any]]:
+    """The jobs, but not since when they are locked: who was silent for a while itself locks them anew."""
+    return [{**job, "locked_at": job["locked_at"] is not None} for job in ward.jobs()]
+
+
 def the_worker_of(process: Process, job_id: int) -> str:
     return process.wait_to_say(f"began {job_id} as").rpartition(" ")[2]
 
@@ -72,12 +77,12 @@ def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(ward
         zombie.stop_for_good()
         with ward.running({"wait": here}, **QUICK) as running:
             here.wait_for(1)
-            before = ward.jobs()
+            before = rows(ward)
             gate.touch()
             zombie.send(signal.SIGCONT)
             zombie.wait_to_say(f"lost {job_id}")
 
-            assert ward.jobs() == before
+            assert rows(ward) == before
             assert ward.held() == [running.pool_id] * 2
             here.open()
             running.heard.wait_for(JobCompleted)
