@@ -25,7 +25,7 @@ from gw_core.domain.manners import milliseconds
 from gw_core.postgres.blocking import find_blockages
 from gw_core.postgres.care import Heart, hearts, rows
 from gw_core.postgres.connections import Lender
-from gw_core.postgres.database import Connection
+from gw_core.postgres.database import Connection, allows_transactions
 from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translated
@@ -59,7 +59,7 @@ class Doctor:
 
     def blockages(self) -> Blockages:
         """Return who waits for whom in this database, and whose transactions have been open for longest."""
-        with self._connection() as connection, connection.transaction():
+        with self._connection() as connection, connection.pipeline():
             self._be_patient(connection)
             return find_blockages(connection, self.schema)
 
@@ -68,7 +68,7 @@ class Doctor:
         with self._connection() as connection:
             state = check(connection, self.schema)
             facts = self._server(connection, state)
-            if state.revision is None:
+            if state.revision is None or not facts.allows_transactions:
                 return facts
             looks: tuple[tuple[str, _Look], ...] = (
                 ("rights", self._rights),
@@ -86,7 +86,7 @@ class Doctor:
 
     def _guarded(self, connection: Connection, facts: Facts, name: str, look: _Look) -> Facts:
         try:
-            with translated(self.schema), connection.transaction():
+            with translated(self.schema), connection.pipeline():
                 self._be_patient(connection)
                 return look(connection, facts)
         except DatabaseUnavailableError:
@@ -95,7 +95,7 @@ class Doctor:
             return replace(facts, unseen=(*facts.unseen, (name, str(error))))
 
     def _be_patient(self, connection: Connection) -> None:
-        """Bound what follows in this transaction."""
+        """Bound what follows in this pipeline, which is one transaction; the server does not wait for us in it."""
         manners = self.lender.database.manners
         connection.execute(
             "select set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
@@ -112,6 +112,8 @@ class Doctor:
         )[0]
         after = time.time()
         problem = state.problem()
+        # A pooler invents the process number it tells its clients, for it serves them from many processes.
+        through_pooler = connection.info.backend_pid != pid
         return Facts(
             schema=self.schema,
             server=version,
@@ -123,8 +125,8 @@ class Doctor:
             read_only=read_only,
             clock_skew=timedelta(seconds=clock - (before + after) / 2),
             uncertainty=timedelta(seconds=(after - before) / 2),
-            # A pooler invents the process number it tells its clients, for it serves them from many processes.
-            through_pooler=connection.info.backend_pid != pid,
+            through_pooler=through_pooler,
+            allows_transactions=not through_pooler or allows_transactions(connection),
             prepared_statements=connection.prepare_threshold is not None,
             autovacuum=autovacuum,
             has_heartbeats=WORKERS_STEP in state.own_present,
