@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,9 @@ def _alone(lock: Path) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What a shell runs in the background is deaf to Ctrl-C, and so would be all programs that a test starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     inherited: dict[str, Any] | None = getattr(config, "workerinput", None)
     if inherited is not None:
         config.stash[RUN] = Run(prefix=inherited["gw_prefix"], folder=Path(inherited["gw_folder"]))
