@@ -48,6 +48,9 @@ A_LOOK: Final = 0.5
 A_STALL: Final = 0.2
 """Seconds: a look that comes so much later was held up with everything else, by the machine."""
 
+AFTER_A_STALL: Final = 1.0
+"""Seconds that processes have at least, when all can go on."""
+
 IN_ORDER: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 """How a process that was asked to stop ends; a service manager may have asked it as well."""
 
@@ -119,6 +122,7 @@ class Supervisor:
         self._vain_starts = 0
         self._codes: list[int] = []
         self._stop: _Stop | None = None
+        self._looked_at = time.monotonic()
 
     def run(self) -> int:
         """Run until the end and return the exit code: the worst of the processes', or that of the signal."""
@@ -141,19 +145,23 @@ class Supervisor:
 
     def _turn(self) -> None:
         """Take one piece of news, or do what has come due meanwhile."""
+        self._look(rest=0.0)
         rest = self._until_due()
-        late_at = float("inf") if rest is None else time.monotonic() + rest + A_STALL
         try:
-            self._news.get(timeout=rest)()
+            act = self._news.get(timeout=rest)
         except queue.Empty:
-            if time.monotonic() > late_at:
-                self._allow_for_a_stall()
-            self._do_due()
+            act = self._do_due
+        self._look(rest=rest)
+        act()
 
-    def _allow_for_a_stall(self) -> None:
-        """Kill nobody who had no time to end: the machine stood still, or had none for any of us."""
-        if self._stop is not None and self._stop.kill_at is not None:
-            self._stop.kill_at = max(self._stop.kill_at, time.monotonic() + A_LOOK)
+    def _look(self, *, rest: float | None) -> None:
+        """Look at the clock. Nobody is killed who had no time to end, because the machine stood still meanwhile."""
+        before, self._looked_at = self._looked_at, time.monotonic()
+        stop = self._stop
+        if rest is None or stop is None or stop.kill_at is None:
+            return
+        if self._looked_at - before > rest + A_STALL:
+            stop.kill_at = max(stop.kill_at, self._looked_at + AFTER_A_STALL)
 
     def _until_due(self) -> float | None:
         moments = [place.start_at for place in self._places]

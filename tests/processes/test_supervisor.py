@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -164,15 +164,26 @@ def test_only_what_has_not_ended_by_then_is_killed() -> None:
     assert [event.numbers for event in running.heard.of(ProcessesKilled)] == [(1,)]
 
 
-def test_nobody_is_killed_who_had_no_time_to_end_because_the_machine_stood_still() -> None:
+@pytest.mark.parametrize("news", [False, True], ids=["nothing else", "one that ended at the same moment"])
+@pytest.mark.parametrize(
+    ("stall", "in_vain"), [(6.0, False), (0.1, True)], ids=["the machine stood still", "it was only busy"]
+)
+def test_nobody_is_killed_who_had_no_time_to_end(
+    monkeypatch: pytest.MonkeyPatch, stall: float, in_vain: bool, news: bool
+) -> None:
     supervisor = Supervised({}).supervisor
-    due = time.monotonic()
-    supervisor._stop = stopping = supervising._Stop("the test asked", 0, kill_at=due)
+    supervisor._looked_at = 100.0
+    supervisor._stop = stopping = supervising._Stop("the test asked", 0, kill_at=100.05)
+    clock = iter([100.0, 100.0, *[100.05 + stall] * 10])
+    monkeypatch.setattr(supervising, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    if news:
+        supervisor._news.put(lambda: None)
 
-    supervisor._allow_for_a_stall()
+    supervisor._turn()
+    if news:
+        supervisor._turn()
 
-    assert stopping.kill_at is not None
-    assert stopping.kill_at > due
+    assert (stopping.kill_at is None) is in_vain, "it was killed"
 
 
 def test_what_does_not_end_after_a_second_signal_is_killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
