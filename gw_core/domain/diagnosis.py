@@ -113,12 +113,14 @@ class Facts:
     fullest_sequence: tuple[str, float] | None = None
     backlog: timedelta | None = None
     unseen: Sequence[tuple[str, str]] = field(default=())
+    allows_transactions: bool = True
+    """False behind a pooler that lends its connections for one statement; then nothing else can be looked at."""
 
 
 def diagnose(facts: Facts) -> list[Finding]:
     """Return a finding for everything that was looked at, in the order of a page that is read from the top."""
     findings = [*_server(facts), *_schema(facts)]
-    if facts.revision is not None:
+    if facts.revision is not None and facts.allows_transactions:
         findings += [
             *_rights(facts),
             *_indexes(facts),
@@ -160,7 +162,10 @@ def _server(facts: Facts) -> Iterator[Finding]:
         )
     else:
         yield Finding("clock", Verdict.OK, "the clocks agree")
-    if facts.through_pooler:
+    if not facts.allows_transactions:
+        words = "a pooler stands between that lends its connections for one statement, and a queue needs transactions"
+        yield Finding("pooler", Verdict.WRONG, words, "set its pool_mode to transaction, or connect to the server")
+    elif facts.through_pooler:
         words = "a pooler stands between; in transaction mode it passes on no news of jobs, so workers poll"
         remedy = "give workers a direct --listen-connection"
         if facts.prepared_statements:

@@ -205,7 +205,13 @@ class Database:
             self.pooling = Pooling.NONE
         elif self.pooling is Pooling.NONE:
             with closing(QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)) as other:
-                self.pooling = _mode(connection, other)
+                mode = _mode(connection, other)
+                if mode is Pooling.TRANSACTION and not allows_transactions(other):
+                    raise InvalidSettingError(
+                        f"the pooler at {described(self.conninfo)} lends its connections for one statement at a time, "
+                        "and a queue needs transactions; set its pool_mode to transaction, or connect to the server"
+                    )
+                self.pooling = mode
         connection.pooling = self.pooling
         if self.pooling is Pooling.TRANSACTION:
             self.prepared_statements = False
@@ -261,6 +267,16 @@ def transaction(connection: Connection) -> Iterator[None]:
     """Run the block in one transaction of `connection` (a savepoint inside the caller's own)."""
     with translated(), connection.transaction():
         yield
+
+
+def allows_transactions(connection: Connection) -> bool:
+    """Tell whether a pooler lets a transaction through; one that does not hangs up."""
+    try:
+        with connection.transaction():
+            connection.execute("select 1", prepare=False)
+    except psycopg.errors.ProtocolViolation:
+        return False
+    return True
 
 
 def _server_process(connection: Connection) -> int:

@@ -80,7 +80,7 @@ class Bouncer:
         self._words = (self._folder / "log").read_text() if (self._folder / "log").exists() else ""
         assert self._process.poll() is None, (self._folder / "log").read_text()
         try:
-            with psycopg.connect(self.url, connect_timeout=10) as connection:
+            with psycopg.connect(self.url, connect_timeout=10, autocommit=True) as connection:
                 connection.execute("select 1", prepare=False)
         except psycopg.OperationalError:
             return False
