@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import ClassVar
 
 from textual.app import ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Label, TextArea
@@ -21,7 +23,10 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
 
     AUTO_FOCUS = "#task"
     writes_down = True
-    BINDINGS = [("ctrl+e", "edit", "Editor")]  # noqa: RUF012 - as the base class has it
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # Before a field has its say, which would go to its end.
+        Binding("ctrl+e", "edit", "Editor", show=False, priority=True)
+    ]
 
     DEFAULT_CSS = """
     AddDialog .field { height: 1; }
@@ -59,16 +64,19 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     def action_edit(self) -> None:
         """Let the payload be written in the operator's own editor."""
         area = self.query_one("#payload", TextArea)
+        text, trouble = area.text, ""
         try:
             with self.app.suspend():
-                text = edited(area.text)
+                # The screen comes back at the end of this block, and only when nothing is raised through it.
+                try:
+                    text = edited(text)
+                except (OSError, ValueError) as error:
+                    trouble = f"The payload stays as it was: {error}"
         except SuspendNotSupported:
-            self.say("No editor can be opened here.")
-        except (OSError, ValueError) as error:
-            self.say(f"The payload stays as it was: {error}")
-        else:
+            trouble = "No editor can be opened here."
+        if text != area.text:
             area.load_text(text)
-            self.say("")
+        self.say(trouble)
 
     def answer(self) -> tuple[JobSpec, str]:
         """Return the job, or say what is wrong with it."""

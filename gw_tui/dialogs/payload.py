@@ -36,5 +36,5 @@ def edited(text: str) -> str:
         path.write_text(text, encoding="utf-8")
         code = subprocess.run([*command, str(path)], check=False).returncode  # noqa: S603 - the operator's own choice
         if code:
-            raise ValueError(f"{command[0]} ended with {code}")
+            raise ValueError(f"{Path(command[0]).name} ended with {code}")
         return path.read_text(encoding="utf-8").rstrip("\n")

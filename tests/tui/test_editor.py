@@ -1,0 +1,146 @@
+"""The operator's own editor for a payload, in a real terminal; and recordings from the command line."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from terminal import Terminal, console
+
+from gw_tui.dialogs.payload import edited
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.once]
+
+ON, OFF = b"\x1b[?1049h", b"\x1b[?1049l"
+
+Editor = Callable[[str], str]
+
+
+@pytest.fixture
+def editor(tmp_path: Path) -> Editor:
+    """Make an editor of a few lines of shell; the file to edit is its first argument."""
+
+    def made(lines: str) -> str:
+        path = tmp_path / "editor"
+        path.write_text(f"#!/bin/sh\n{lines}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    return made
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[str], Terminal]]:
+    """Start the console on a made-up queue with this editor, and open the form for a job."""
+    started: list[Terminal] = []
+
+    def starting(command: str) -> Terminal:
+        terminal = Terminal(console("--demo", "--screen", "jobs", "--no-mouse"), EDITOR=command, VISUAL="")
+        started.append(terminal)
+        terminal.until("page 1")
+        terminal.type("a")
+        terminal.until("Add a job")
+        return terminal
+
+    yield starting
+    for each in started:
+        each.close()
+
+
+def is_on_screen(terminal: Terminal) -> bool:
+    """Tell whether the console has the screen."""
+    return terminal.output.rindex(ON) > terminal.output.rindex(OFF)
+
+
+def test_the_editor_has_the_terminal_and_what_it_wrote_stands_in_the_form(
+    start: Callable[[str], Terminal], editor: Editor
+) -> None:
+    terminal = start(editor('echo "EDITING $(cat $1)"; printf \'{"from": "the editor"}\\n\' > "$1"'))
+    terminal.output = b""
+    terminal.type("\x05")
+    terminal.until("EDITING {}")
+    terminal.until(ON.decode())
+    for words in ("Add a job", "Most attempts", "the editor", "Cancel", "1 Overview"):
+        terminal.until(words)
+
+    # The screen is given back before the editor writes; after it everything is drawn, what lies behind as well.
+    assert terminal.output.index(OFF) < terminal.output.index(b"EDITING") < terminal.output.index(ON)
+    assert terminal.output.index(ON) < terminal.output.index(b"1 Overview")
+
+
+def test_an_editor_that_was_told_to_keep_nothing_changes_nothing(
+    start: Callable[[str], Terminal], editor: Editor
+) -> None:
+    terminal = start(editor('printf gone > "$1"; exit 1'))
+    terminal.type("\x05")
+    terminal.until("The payload stays as it was: editor ended with 1")
+
+    assert b"gone" not in terminal.output
+    assert is_on_screen(terminal)
+
+
+def test_an_editor_that_is_not_there_is_said_to_be_missing(start: Callable[[str], Terminal]) -> None:
+    terminal = start("/nowhere/editor --wait")
+    terminal.type("\x05")
+    terminal.until("The payload stays as it was: ")
+
+    assert is_on_screen(terminal)
+
+
+def test_an_editor_may_have_options_and_leave_any_text(monkeypatch: pytest.MonkeyPatch, editor: Editor) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{editor('printf %s/%s $1 $(cat $2) > $2')} --wait")
+
+    assert edited("text") == "--wait/text"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [("printf '\\377' > $1", "codec can't decode"), ("exit 3", "ended with 3")],
+    ids=["bytes", "code"],
+)
+def test_what_an_editor_leaves_that_is_no_text_is_refused(
+    monkeypatch: pytest.MonkeyPatch, editor: Editor, lines: str, words: str
+) -> None:
+    monkeypatch.setenv("VISUAL", editor(lines))
+
+    with pytest.raises(ValueError, match=words):
+        edited("text")
+
+
+# -- recordings --------------------------------------------------------------------------------------------------------
+
+
+def gw(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gw_cli", "tui", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_what_was_recorded_is_shown_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "demo.jsonl.gz")
+    recorded = gw("--demo", "--read-only", "--once", "--json", "--record", path)
+    replayed = gw("--replay", path, "--once", "--json")
+
+    assert recorded.returncode == replayed.returncode == 0
+    assert replayed.stdout == recorded.stdout.replace("demo@in-memory/shop", "demo@in-memory/shop (replay)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--replay", "nowhere"), "--replay nowhere cannot be read: No such file or directory"),
+        (("--replay", "pyproject.toml"), "pyproject.toml is no recording of a console"),
+        (("--demo", "--replay", "x"), "--demo and --replay both say what to show"),
+        (("--demo", "--once", "--record", "pyproject.toml"), "--record pyproject.toml cannot be made: File exists"),
+    ],
+    ids=["missing", "no recording", "two sources", "there already"],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(arguments: tuple[str, ...], words: str) -> None:
+    done = gw(*arguments)
+
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.split())
