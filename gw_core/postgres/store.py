@@ -372,10 +372,6 @@ class JobStore:
         )
         return [Job(*row) for row in rows]
 
-    def force_unlock(self, worker_ids: Sequence[str]) -> None:
-        """Take every lock from the named pools."""
-        self._rows("force_unlock_workers", worker_ids=list(worker_ids))
-
     # -- the one way to the database -------------------------------------------------------------------------------
 
     def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from support import Span, wait_until
 
+from gw_core.postgres.statements import query
 from statements.statement_support import OURS, THEIRS, Queue
 
 # -- renew_locks ---------------------------------------------------------------------------------------------------
@@ -78,13 +79,18 @@ def test_a_stale_row_somebody_has_locked_is_left_for_the_next_sweep(queue: Queue
 # -- force_unlock_workers ------------------------------------------------------------------------------------------
 
 
+def force_unlock(queue: Queue, *pools: str) -> None:
+    with psycopg.connect(queue.url, autocommit=True) as hands:
+        hands.execute(query("force_unlock_workers", "graphile_worker"), {"worker_ids": list(pools)})
+
+
 def test_only_the_named_pools_lose_their_locks(queue: Queue) -> None:
     queue.add(queue_name="a")
     queue.claim(pool="dead")
     queue.add(queue_name="b")
     queue.claim(pool="alive")
 
-    queue.store.force_unlock(["dead", "never heard of"])
+    force_unlock(queue, "dead", "never heard of")
 
     assert [queue.holder(job_id) for job_id in queue.ids()] == [None, "alive"]
     assert (queue.queue_holder("a"), queue.queue_holder("b")) == (None, "alive")
@@ -104,7 +110,7 @@ def test_a_dead_workers_claim_that_is_written_down_meanwhile_is_unlocked_whole_o
         psycopg.connect(queue.url, autocommit=True) as watch,
     ):
         dead.execute(claim, [late])
-        unlocking = threading.Thread(target=queue.store.force_unlock, args=(["dead"],))
+        unlocking = threading.Thread(target=force_unlock, args=(queue, "dead"))
         unlocking.start()
         wait_until(lambda: watch.execute(waiting).rowcount > 0, what="the unlock to wait")
         dead.commit()
