@@ -29,7 +29,7 @@ from gw_tui.journal import Journal, Kind
 from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying, Unwritten
 from gw_tui.options import PERIODS, Options
 from gw_tui.palette import ConsoleCommands
-from gw_tui.poller import BLURRED, SHARE, Poller
+from gw_tui.poller import BLURRED, Poller
 from gw_tui.registry import BY_ID, EVERYWHERE, PLACE_OF, PLACES, Place, Situation
 from gw_tui.rings import Rings
 from gw_tui.screens.base import ConsoleScreen, bindings_of
@@ -103,6 +103,7 @@ class ConsoleApp(App[None]):
         self.rings = Rings()
         self.glance: Glance | None = None
         self.cost: float | None = None
+        self._rest = 0.0
         self.last_act: Acted | None = None
         self.deeds = Deeds(self)
         self.upkeep = Upkeep(self)
@@ -163,7 +164,7 @@ class ConsoleApp(App[None]):
 
     @on(Heard)
     def _heard(self, message: Heard) -> None:
-        self.glance, self.cost = message.glance, message.took
+        self.glance, self.cost, self._rest = message.glance, message.took, message.rest
         self.connection = self.connection.heard(self.clock())
         self._late_because = ""
         self._poller.listener.reached()
@@ -315,7 +316,7 @@ class ConsoleApp(App[None]):
     @property
     def _expected(self) -> float:
         """How often an answer can be expected: seldomer than asked for when an answer costs much."""
-        return max(self._pace, HEARTBEAT, SHARE * (self.cost or 0.0))
+        return max(self._pace, HEARTBEAT, self._rest)
 
     def _beat(self) -> None:
         self._follow_phase()

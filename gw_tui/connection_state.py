@@ -11,6 +11,8 @@ LONGEST_WAIT: Final = 30.0
 LEAST_WAIT: Final = 0.1
 LATE_AFTER: Final = 3
 """So many periods without an answer make what is shown stale."""
+LATE_AT_LEAST: Final = 5.0
+"""And no fewer seconds than these, which a look at a busy database may take: its bounds together are no longer."""
 
 
 class Phase(StrEnum):
@@ -20,7 +22,7 @@ class Phase(StrEnum):
     """Nothing was heard yet."""
     LIVE = "live"
     STALE = "stale"
-    """The database has not answered for three periods; it may only be slow."""
+    """The database has not answered for three periods, five seconds at least; it may only be slow."""
     DOWN = "down"
     """The connection is gone; the next try is counted down."""
     RETRYING = "retrying"
@@ -107,7 +109,7 @@ class ConnectionState:
     def _without_trouble(self, now: float, period: float) -> Phase:
         if self.heard_at is None:
             return Phase.CONNECTING
-        return Phase.STALE if now - self.heard_at > LATE_AFTER * period else Phase.LIVE
+        return Phase.STALE if now - self.heard_at > max(LATE_AT_LEAST, LATE_AFTER * period) else Phase.LIVE
 
     def silent_for(self, now: float) -> float | None:
         """Return for how long nothing was heard; None before the first answer."""

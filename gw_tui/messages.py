@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 class Heard(Message):
-    """The hot look came back."""
+    """The hot look came back; the next one is due after `rest` seconds."""
 
-    def __init__(self, glance: Glance, took: float) -> None:
+    def __init__(self, glance: Glance, took: float, rest: float = 0.0) -> None:
         super().__init__()
         self.glance = glance
         self.took = took
+        self.rest = rest
 
     def can_replace(self, message: Message) -> bool:
         """A newer look supersedes one not yet drawn."""

@@ -6,6 +6,7 @@ import queue
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ Post = Callable[[Message], object]
 
 SHARE: Final = 40
 """A look rests forty times as long as it took: at most 2.5 % of the time, and with the screen's question 5 %."""
+
+LAST: Final = 3
+"""Of so many looks the middle one says how long to rest."""
 
 BLURRED: Final = 10.0
 """How much less often to look while nobody does."""
@@ -58,10 +62,17 @@ class _Lane:
     def __init__(self) -> None:
         self.due = 0.0
         self._factor = 1
+        self._last: deque[float] = deque(maxlen=LAST)
 
     def done(self, now: float, *, began: float, every: float, longest: float = UNTIL_WOKEN) -> None:
         self._factor = 1
-        self.due = max(began + every, now + min(longest, SHARE * (now - began)))
+        self._last.append(now - began)
+        self.due = max(began + every, now + min(longest, SHARE * self._usual))
+
+    @property
+    def _usual(self) -> float:
+        # The middle one: a machine that stood still for a moment says nothing of what looking costs.
+        return sorted(self._last)[(len(self._last) - 1) // 2]
 
     def failed(self, now: float, *, every: float, trouble: Trouble) -> None:
         self._factor = min(MOST_PATIENCE, self._factor * 2)
@@ -181,7 +192,7 @@ class Reader:
         # To connect, and to be held up by others' locks, takes time without giving the server any work.
         took = glance.took.total_seconds()
         self._glancing.done(now, began=now - took, every=period, longest=HELD_UP if glance.unseen else UNTIL_WOKEN)
-        self._post(Heard(glance, took))
+        self._post(Heard(glance, took, rest=max(0.0, self._glancing.due - now)))
         return True
 
     def _ask(self, wanted: _Wanted) -> bool:

@@ -11,6 +11,7 @@ from screens_support import Console, run
 from textual.command import CommandPalette
 
 from gw_core import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_tui import connection_state
 from gw_tui.app import ConsoleApp
 from gw_tui.connection_state import Phase
 from gw_tui.demo import DemoSource, FixedClock
@@ -283,7 +284,9 @@ def test_it_may_be_started_before_the_database(error: Exception, phase: Phase, w
     asyncio.run(inside())
 
 
-def test_a_database_that_is_slow_makes_the_screen_stale_and_says_why() -> None:
+def test_a_database_that_is_slow_makes_the_screen_stale_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_state, "LATE_AT_LEAST", 0.1)
+
     async def inside() -> None:
         source = DemoSource()
         app = ConsoleApp(source, Options(period=0.1))

@@ -139,6 +139,19 @@ def test_the_console_never_takes_more_than_a_twentieth_of_the_time(room: Room, t
     assert busy / (room.now - began) <= 0.05 + 2 * takes / (room.now - began)
 
 
+def test_one_slow_look_among_quick_ones_makes_no_long_rest(room: Room) -> None:
+    room.now += room.turn()
+    room.now += room.turn()
+    room.takes = 5.0
+    rest = room.turn()
+    room.now += rest
+
+    assert rest <= 1.0
+    assert room.turn() > 100  # two of three are slow: now it is the database
+    heard = [each for each in room.posted if isinstance(each, Heard)]
+    assert heard[-1].rest > 100
+
+
 def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) -> None:
     room.takes = 0.4
     room.reader.ask(HowMany(1), 1)
