@@ -34,6 +34,7 @@ from gw_tui.registry import BY_ID, EVERYWHERE, PLACE_OF, PLACES, Place, Situatio
 from gw_tui.rings import Rings
 from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.source import Question, Source
+from gw_tui.stylesheet import SteadyStylesheet
 from gw_tui.themes import FALLBACK, NAMES, THEMES
 from gw_tui.upkeep import Upkeep
 from gw_tui.widgets.connection_line import Standing
@@ -95,6 +96,7 @@ class ConsoleApp(App[None]):
             self._own_filters.append(NoColor())
         super().__init__(ansi_color=None if self.options.colour else True)
         self.no_color = not self.options.colour
+        self.stylesheet = SteadyStylesheet(variables=self.get_css_variables())
         self.source = source
         self.clock = clock
         self.period = self.options.period

@@ -9,6 +9,16 @@ from textual.theme import Theme
 STATES: Final = ("ready", "running", "scheduled", "backoff", "failed")
 
 
+def _scrollbar(*, thumb: str, ground: str) -> dict[str, str]:
+    grounds = ("background", "background-hover", "background-active", "corner-color")
+    return {
+        "scrollbar": thumb,
+        "scrollbar-hover": thumb,
+        "scrollbar-active": thumb,
+        **{f"scrollbar-{name}": ground for name in grounds},
+    }
+
+
 def _states(*, ready: str, running: str, scheduled: str, failed: str) -> dict[str, str]:
     # Four hues for five states: a fifth brings two of them too near to each other. Backoff shares that of scheduled
     # and differs by its glyph and its word.
@@ -33,6 +43,7 @@ DARK: Final = Theme(
         **_states(ready="#5AB0FF", running="#FFF3A0", scheduled="#7F8894", failed="#F0682F"),
         "quiet": "#8E97A3",
         "line": "#3A444F",
+        **_scrollbar(thumb="#3A444F", ground="#101418"),
         "cursor": "#27405A",
         "cursor-text": "#FFFFFF",
         "block-cursor-background": "#27405A",
@@ -57,6 +68,7 @@ LIGHT: Final = Theme(
         **_states(ready="#1C72AC", running="#3D2B00", scheduled="#6C7176", failed="#C2410C"),
         "quiet": "#5F666E",
         "line": "#B4BBC3",
+        **_scrollbar(thumb="#B4BBC3", ground="#FFFFFF"),
         "cursor": "#CFE3F5",
         "cursor-text": "#000000",
         "block-cursor-background": "#CFE3F5",
@@ -81,6 +93,7 @@ CONTRAST: Final = Theme(
         **_states(ready="#5CB8FF", running="#FFF38A", scheduled="#9AA2AC", failed="#FF7A3D"),
         "quiet": "#D0D5DB",
         "line": "#FFFFFF",
+        **_scrollbar(thumb="#FFFFFF", ground="#000000"),
         "cursor": "#FFFFFF",
         "cursor-text": "#000000",
         "block-cursor-background": "#FFFFFF",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -17,6 +19,11 @@ from gw_tui.widgets.key_bar import written_as_typed
 
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
+
+INDENT: Final = 16
+WIDEST: Final = 76
+FRAME: Final = 5
+"""What border, padding and scrollbar take of the width."""
 
 MOVING: Final = (
     ("↑ ↓ j k", "Move."),
@@ -45,16 +52,20 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll(id="help") as panel:
             panel.border_title = f"Help: {self._title}"
             panel.border_subtitle = "esc closes"
-            yield Static(self._content(), markup=False)
+            yield Static(id="keys", markup=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Let what a key does go on below where it began."""
+        self.query_one("#keys", Static).update(self._content(min(WIDEST, event.size.width) - FRAME))
 
     def action_scroll(self, lines: int) -> None:
         """Scroll the list."""
         self.query_one("#help").scroll_relative(y=lines, animate=False)
 
-    def _content(self) -> Content:
-        here = [line for command, line in self._lines() if not command.is_everywhere]
-        everywhere = [line for command, line in self._lines() if command.is_everywhere]
-        moving = [_line(keys, words, "$foreground") for keys, words in MOVING]
+    def _content(self, width: int = 1_000) -> Content:
+        here = [line for command, line in self._lines(width) if not command.is_everywhere]
+        everywhere = [line for command, line in self._lines(width) if command.is_everywhere]
+        moving = [_line(keys, words, "$foreground", width) for keys, words in MOVING]
         blocks = [
             Content(self._about),
             *_block("Here", here),
@@ -63,7 +74,7 @@ class HelpScreen(ModalScreen[None]):
         ]
         return Content("\n").join(blocks)
 
-    def _lines(self) -> Iterable[tuple[Command, Content]]:
+    def _lines(self, width: int) -> Iterable[tuple[Command, Content]]:
         keys: dict[str, list[str]] = {}
         for key, active in self._keys.items():
             if active.binding.id is not None and active.binding.id in BY_ID:
@@ -72,12 +83,14 @@ class HelpScreen(ModalScreen[None]):
             if name in keys:
                 style = "$warning" if command.danger is Danger.DESTROYS else "$foreground"
                 words = f"{command.label}: {command.help}" if name.startswith("go_") else command.help
-                yield command, _line(" ".join(keys[name]), words, style)
+                yield command, _line(" ".join(keys[name]), words, style, width)
 
 
 def _block(title: str, lines: list[Content]) -> list[Content]:
     return [Content(""), Content.styled(title, "bold $primary"), *lines] if lines else []
 
 
-def _line(keys: str, words: str, style: str) -> Content:
-    return Content.assemble((f"  {keys:<14}", "bold"), (words, style))
+def _line(keys: str, words: str, style: str, width: int) -> Content:
+    first, *rest = textwrap.wrap(words, max(INDENT, width - INDENT))
+    lines = [first, *(" " * INDENT + each for each in rest)]
+    return Content.assemble((f"  {keys:<{INDENT - 2}}", "bold"), ("\n".join(lines), style))

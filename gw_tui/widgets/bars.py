@@ -57,15 +57,14 @@ class Bars(Widget):
         quiet = style + self.get_component_rich_style("bars--scale", partial=True)
         strong = style + self.get_component_rich_style("bars--title", partial=True)
         known = [value for value in self._values if value is not None]
-        newest = "no figures yet" if self.newest is None else self._write(self.newest)
+        left = width - len(self._title) - 1
+        newest = _first_that_fits(left, ("no figures yet",), "…") if self.newest is None else self._write(self.newest)
         scale = f"  max {self._write(max(known))}" if known else ""
-        reach = f"  {self._reach}"
-        if len(self._title) + len(newest) + len(scale) + len(reach) >= width:
-            reach = ""
+        about = _first_that_fits(left - len(newest) - 1, (f"{scale}  {self._reach}", scale), "")
         segments = [
             Segment(f"{self._title} ", quiet),
             Segment(newest, strong),
-            Segment(f"{scale}{reach}", quiet),
+            Segment(about, quiet),
         ]
         return Strip(segments).adjust_cell_length(width, style)
 
@@ -77,6 +76,10 @@ class Bars(Widget):
         times = max(1, width // len(values))
         stretched = [value for value in values for _ in range(times)]
         return [None] * (width - len(stretched)) + stretched
+
+
+def _first_that_fits(width: int, texts: Sequence[str], last: str) -> str:
+    return next((text for text in texts if len(text) <= width), last)
 
 
 def _block(value: float | None, top: float, height: int, *, level: int) -> str:

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Static
 
-from gw_tui import clean, figures
+from gw_tui import clean, figures, glyphs
 from gw_tui.connection_state import Phase
 from gw_tui.registry import PLACES
 
@@ -147,4 +147,5 @@ class Banner(Static):
             return
         self._words = words
         self.set_class(bool(words), "-shown")
+        self.set_class(words.startswith(glyphs.WARNING), "-warns")
         self.update(Content(words))

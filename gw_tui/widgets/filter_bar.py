@@ -17,6 +17,7 @@ from gw_tui.clean import UNSAFE, line
 from gw_tui.filter_language import EVERYTHING, LONGEST, Cost, Filter, FilterError, Suggestion, parse, suggest
 
 MOST_SHOWN: Final = 6
+MARGINS: Final = 2
 COSTS: Final = {
     Cost.INDEX: "an index leads there",
     Cost.WINDOW: "looks at jobs a stretch at a time",
@@ -229,10 +230,16 @@ class FilterBar(Vertical):
 
     def _tell(self, found: Filter | FilterError) -> None:
         if isinstance(found, FilterError):
-            mark = f"{' ' * min(found.position, 60)}^ "
-            self._write(Content.assemble((f"{mark}{line(found.reason)}", "bold $error")))
+            self._write(Content.styled(_pointed(found, self.size.width - MARGINS), "bold $error"))
         else:
             self._write(Content.styled(f"enter shows · {COSTS[found.cost]}", "$quiet"))
 
     def _write(self, words: Content) -> None:
         self.query_one("#hint", Static).update(words)
+
+
+def _pointed(error: FilterError, width: int) -> str:
+    """Return what is wrong below a mark at its place, beside the mark where there is room."""
+    mark, reason = " " * min(error.position, width - 1) + "^", line(error.reason)
+    beside = f"{mark} {reason}"
+    return beside if len(beside) <= width else f"{mark}\n{reason}"

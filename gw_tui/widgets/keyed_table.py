@@ -30,7 +30,10 @@ GAP: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. Without a `width` it shares what is left, down to `least`; a lower `rank` is left out first."""
+    """A column. Without a `width` it gets `share` parts of what is left, and `least` at least.
+
+    Where there is no room for all, those of the lowest `rank` are left out first.
+    """
 
     key: str
     title: str
@@ -38,6 +41,7 @@ class Column:
     right: bool = False
     rank: int = 9
     least: int = 8
+    share: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,10 +334,11 @@ class KeyedTable(ScrollView, can_focus=True):
         flexible = [column for column in kept if column.width is None]
         spare = max(0, left - _least(kept))
         self._widths = {column.key: column.width or column.least for column in kept}
-        for number, column in enumerate(flexible):
-            share = spare // (len(flexible) - number)
-            self._widths[column.key] += share
-            spare -= share
+        parts = sum(column.share for column in flexible)
+        for column in flexible:
+            more = spare * column.share // parts
+            self._widths[column.key] += more
+            spare, parts = spare - more, parts - column.share
 
     def render_line(self, y: int) -> Strip:
         """Draw one line: the head, a row, or nothing."""

@@ -1,6 +1,9 @@
-"""What the frame's screens look like, as text at three sizes: `GW_RENEW=1 pytest tests/tui/test_snapshots.py` renews.
+"""Every screen and the main dialogs look as they did, at four sizes and in our three themes.
 
-Colours have their own tests; the pictures of the manual show them.
+When one of these fails, make them anew and look at what has changed: `GW_RENEW=1 pytest tests/tui/test_snapshots.py`.
+A file holds the screen as text, and below it a letter for each cell that says how the themes paint it: small enough to
+be read in a diff. The usual plugin was not taken: it wants an older pytest, and keeps each theme and size as a picture
+that nobody can read, tens of kilobytes each, in which every release of the framework changes every line.
 """
 
 from __future__ import annotations
@@ -9,68 +12,123 @@ import os
 from pathlib import Path
 
 import pytest
+from looks import Look, cells, first_difference, painted, read, written
+from scenes import LEAST, SCENES, Scene, a_queue, answered, stands_still
 from screens_support import Console, run
+from textual.theme import Theme
+from textual.widgets import Input, TextArea
 
-from gw_core import DatabaseUnavailableError
-from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.themes import THEMES
 
 KEPT = Path(__file__).parent / "snapshots"
-SIZES = [(80, 24), (120, 34), (160, 45)]
-GONE = DatabaseUnavailableError("the database is not available: terminating connection")
-STILL = 1_000.0
+COLOURLESS = [scene for scene in SCENES if scene.name in ("overview", "jobs", "question", "palette", "down")]
 
 
-async def nothing(console: Console) -> None:
-    await console.until(lambda: console.app._answer is not None)
+async def settled(console: Console) -> None:
+    """Wait until the screen changes no more."""
+    for field in (*console.app.screen.query(Input), *console.app.screen.query(TextArea)):
+        field.cursor_blink = False
+    before: list[str] = []
+    while before != (before := [repr(strip) for strip in console.app.screen._compositor.render_strips()]):
+        await console.pilot.pause()
 
 
-async def helped(console: Console) -> None:
-    await nothing(console)
-    await console.press("?")
-    await console.shows("esc closes")
+async def seen(console: Console) -> Look:
+    """Return what is on the screen, in all our themes."""
+    found, variables = {}, {}
+    for theme in THEMES if console.app.options.colour else THEMES[:1]:
+        console.app.use_theme(theme.name)
+        await settled(console)
+        found[theme.name] = cells(console.app)
+        variables[theme.name] = colours_of(theme)
+    return painted(variables, found)
 
 
-async def paused(console: Console) -> None:
-    await nothing(console)
-    await console.press("space")
-    await console.shows("PAUSED 00:00")
+def colours_of(theme: Theme) -> dict[str, str]:
+    own = {name: getattr(theme, name) for name in ("foreground", "background", "panel", "primary", "error", "accent")}
+    return {**own, "warning": str(theme.warning), **theme.variables}
 
 
-async def refused(console: Console) -> None:
-    await nothing(console)
-    console.app._poller.listener.stop()
-    console.source.go_down(GONE)
-    console.app._poller.reader._chance = lambda: 1.0
-    console.app._poller.reader._failures = 9
-    console.app.look_now()
-    await console.shows("r tries now")
+def compare(name: str, look: Look, size: tuple[int, int], *, with_paint: bool = True) -> None:
+    """Compare a look with the one that was kept, or keep it."""
+    file = KEPT / f"{name}-{size[0]}x{size[1]}.txt"
+    if os.environ.get("GW_RENEW"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(written(look, with_paint=with_paint), "utf-8")
+    difference = first_difference(read(file.read_text("utf-8"), size[0]), look)
+    assert difference is None, f"{file.name}, {difference}"
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_it_looks_as_it_did(scene: Scene) -> None:
+    async def scenario(console: Console) -> None:
+        await answered(console)
+        await scene.prepare(console)
+        for size in scene.sizes:
+            await console.pilot.resize_terminal(*size)
+            compare(scene.name, await seen(console), size, with_paint=size != LEAST)
+
+    run(scenario, source=a_queue(), screen=scene.screen, clock=stands_still, **scene.options)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("scene", COLOURLESS, ids=lambda scene: scene.name)
+def test_it_looks_as_it_did_without_colours_and_in_ascii(scene: Scene) -> None:
+    async def scenario(console: Console) -> None:
+        await answered(console)
+        await scene.prepare(console)
+        compare(f"{scene.name}-plain", await seen(console), (80, 24))
+
+    options = {**scene.options, "colour": False, "ascii": True}
+    run(scenario, source=a_queue(), screen=scene.screen, clock=stands_still, **options)
+
+
+def test_every_file_is_of_a_scene() -> None:
+    wanted = {f"{scene.name}-{size[0]}x{size[1]}.txt" for scene in SCENES for size in scene.sizes}
+    wanted |= {f"{scene.name}-plain-80x24.txt" for scene in COLOURLESS}
+
+    assert {path.name for path in KEPT.iterdir()} == wanted
+
+
+# -- how looks are compared --------------------------------------------------------------------------------------------
+
+
+def a_look(*lines: str, paint: str = "foreground on panel") -> Look:
+    return Look([[(character, paint) for character in line] for line in lines])
+
+
+def test_a_look_is_read_as_it_was_written() -> None:
+    look = Look([[("a", "quiet on panel"), ("b", "error on panel bold"), (" ", "panel")], [(" ", "panel")] * 3])
+
+    assert read(written(look), 3) == look
+
+
+def test_a_look_without_paint_is_like_any() -> None:
+    look = a_look("ab", "c ")
+
+    assert first_difference(read(written(look, with_paint=False), 2), look) is None
+
+
 @pytest.mark.parametrize(
-    ("name", "prepare"),
+    ("now", "words"),
     [
-        pytest.param("overview", nothing, id="overview"),
-        pytest.param("help", helped, id="help"),
-        pytest.param("paused", paused, id="paused"),
-        pytest.param("down", refused, id="down"),
+        pytest.param(a_look("abc", "dxf"), "line 2, column 2: it was 'e'", id="character"),
+        pytest.param(
+            a_look("abc", "def", paint="error on panel"), "line 1, column 1: it was 'a' in foreground", id="paint"
+        ),
+        pytest.param(a_look("abc"), "it had 2 lines and has 1", id="lines"),
     ],
 )
-def test_it_looks_as_it_did(name: str, prepare: object, size: tuple[int, int]) -> None:
-    file = KEPT / f"{name}-{size[0]}x{size[1]}.txt"
-    clock = FixedClock()
-    source = DemoSource(clock)
-    clock.advance(30)
+def test_the_first_cell_that_differs_is_named(now: Look, words: str) -> None:
+    difference = first_difference(a_look("abc", "def"), now)
 
-    async def scenario(console: Console) -> None:
-        console.app.clock = lambda: STILL
-        console.app.connection = console.app.connection.heard(STILL)
-        await prepare(console)
-        await console.pilot.pause()
-        if os.environ.get("GW_RENEW"):
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(console.text + "\n", "utf-8")
-        assert console.text + "\n" == file.read_text("utf-8")
+    assert difference is not None
+    assert words in difference
 
-    run(scenario, source=source, screen="overview", size=size)
+
+@pytest.mark.parametrize(("colour", "is_alike"), [("#102030", True), ("#12211F", False), ("#122231", True)])
+def test_colours_mixed_a_little_differently_are_alike(colour: str, is_alike: bool) -> None:
+    was, now = a_look("a", paint="#102030 on panel"), a_look("a", paint=f"{colour} on panel")
+
+    assert (first_difference(was, now) is None) == is_alike

@@ -1,0 +1,139 @@
+"""The console on servers that are stopped, started, promoted, or not there yet."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+from screens_support import Console
+from servers import Server
+
+from gw_core import Client, JobSpec
+from gw_core.postgres.migrations import migrate
+from gw_tui.app import ConsoleApp
+from gw_tui.connection_state import Phase
+from gw_tui.options import Options
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.source import ClientSource, Place
+
+pytestmark = pytest.mark.once
+
+AWAY = (Phase.DOWN, Phase.RETRYING)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def queue(server: Server) -> Server:
+    """A server with a queue, and a job in it that has failed for good."""
+    migrate(server.url)
+    with Client(server.url) as client:
+        client.add(JobSpec(task="send_email", payload={}))
+    server.run("update graphile_worker._private_jobs set attempts = max_attempts, last_error = 'refused'")
+    return server
+
+
+def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
+    async def inside() -> None:
+        source = ClientSource(Place(conninfo=url, schema="graphile_worker"))
+        app = ConsoleApp(source, Options(period=0.2, screen="jobs", filter="state:failed"))
+        assert app.phase is Phase.CONNECTING
+        async with app.run_test(size=(80, 24), notifications=True) as pilot:
+            await scenario(Console(app, pilot, source))
+
+    asyncio.run(inside())
+
+
+async def away(console: Console) -> None:
+    await console.until(lambda: console.app.phase in AWAY and console.app._phase in AWAY)
+
+
+async def live(console: Console) -> None:
+    await console.until(lambda: console.app._phase is Phase.LIVE)
+    await console.until(lambda: "LIVE" in console.text and not is_dimmed(console))
+
+
+def is_dimmed(console: Console) -> bool:
+    return console.app.screen.query_one("#body").has_class("-dimmed")
+
+
+def attempts(server: Server) -> object:
+    return server.run("select attempts from graphile_worker._private_jobs")[0][0]
+
+
+def test_a_server_that_was_away_is_live_again_without_a_key_and_acts_wait_for_it(queue: Server) -> None:
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await console.shows("refused")
+
+        await asyncio.to_thread(queue.stop)
+        await away(console)
+        await console.shows("Next try in ")
+        assert is_dimmed(console)
+        assert "send_email" in console.text
+        assert console.screen(JobsScreen).check_action("retry", ()) is None
+        await console.press("f")
+        assert isinstance(console.app.screen, JobsScreen)
+
+        await asyncio.to_thread(queue.start)
+        await live(console)
+        assert "Next try in " not in console.text
+        assert attempts(queue) == 25
+        await console.until(lambda: console.screen(JobsScreen).check_action("retry", ()))
+        await console.press("r")
+        await console.until(lambda: console.app.last_act is not None)
+        assert await asyncio.to_thread(attempts, queue) == 0
+
+    play(queue.url, scenario)
+
+
+def test_a_server_that_crashes_is_live_again_too(queue: Server) -> None:
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await asyncio.to_thread(queue.stop, signal.SIGKILL)
+        await away(console)
+        await asyncio.to_thread(queue.start)
+        await live(console)
+        await console.shows("refused")
+
+    play(queue.url, scenario)
+
+
+def test_it_waits_for_a_server_that_is_not_there_yet_and_then_for_its_schema(server: Server) -> None:
+    server.stop()
+
+    async def scenario(console: Console) -> None:
+        await away(console)
+        await asyncio.to_thread(server.start)
+        await console.shows("gw migrate")
+        assert console.app.phase is Phase.NO_SCHEMA
+        await asyncio.to_thread(migrate, server.url)
+        await live(console)
+
+    play(server.url, scenario)
+
+
+def test_it_follows_to_the_standby_which_takes_no_acts_until_it_is_promoted(queue: Server) -> None:
+    with Server(copy_of=queue) as standby:
+        both = f"postgres://postgres@127.0.0.1:{queue.port},127.0.0.1:{standby.port}/postgres"
+
+        async def scenario(console: Console) -> None:
+            await live(console)
+            await console.shows("READ-WRITE")
+            await asyncio.to_thread(queue.stop, signal.SIGQUIT)
+            await console.shows("READ-ONLY")
+            await live(console)
+            await console.shows("refused")
+            await asyncio.to_thread(standby.promote)
+            await console.shows("READ-WRITE")
+            await console.press("r")
+            await console.until(lambda: console.app.last_act is not None)
+            assert await asyncio.to_thread(attempts, standby) == 0
+
+        play(both, scenario)

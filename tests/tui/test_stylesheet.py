@@ -1,0 +1,54 @@
+"""Rules are read once, and anew when the colours change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from screens_support import Console, run
+from textual.css import stylesheet
+
+from gw_tui.registry import PLACES
+from gw_tui.themes import CONTRAST, LIGHT
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each piece of a style sheet was read."""
+    found: Counter[str] = Counter()
+    usual = stylesheet.parse
+
+    def parse(scope: str, css: str, *more: Any, **others: Any) -> Iterator[Any]:
+        found[css] += 1
+        return usual(scope, css, *more, **others)
+
+    monkeypatch.setattr(stylesheet, "parse", parse)
+    return found
+
+
+def test_no_rule_is_read_twice_however_many_screens_are_shown(parsed: Counter[str]) -> None:
+    async def scenario(console: Console) -> None:
+        console.app.use_theme(LIGHT.name)
+        await console.pilot.pause()
+        parsed.clear()
+        for place in PLACES:
+            console.app.visit(place.id)
+            await console.until(lambda place=place: place.id == getattr(console.app.front, "PLACE", ""))
+        await console.pilot.pause()
+        assert parsed
+        assert set(parsed.values()) == {1}
+
+    run(scenario, screen="overview")
+
+
+def test_another_theme_is_seen_at_once(parsed: Counter[str]) -> None:
+    async def scenario(console: Console) -> None:
+        for theme in (LIGHT, CONTRAST):
+            console.app.use_theme(theme.name)
+            await console.pilot.pause()
+            ground = console.app.screen.styles.background.hex
+            assert ground == theme.background
+
+    run(scenario, screen="overview")
