@@ -1,0 +1,220 @@
+"""Following the newest jobs, jumping, exact counts of a queue, and payloads that are not fetched."""
+
+from __future__ import annotations
+
+import pytest
+from screens_support import Console, run
+
+from gw_core import Count, Quality
+from gw_tui import acts
+from gw_tui.demo import DemoSource
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.jump import JumpScreen
+
+
+async def jobs(console: Console) -> JobsScreen:
+    """Wait until the list is in front and has rows."""
+    await console.until(lambda: isinstance(console.app.screen, JobsScreen) and console.table("#jobs").keys)
+    await console.pilot.pause()
+    return console.screen(JobsScreen)
+
+
+def added(source: DemoSource) -> str:
+    """Let somebody add a job, and return its key in the list."""
+    return str(source.queue.insert(task_identifier="mail").id)
+
+
+# -- following ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_jobs_come_in_at_the_top_while_the_list_is_followed() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("F")
+        await console.shows("following")
+        await console.until(lambda: console.table("#jobs").keys)
+        new = added(console.source)
+        await console.refresh()
+        await console.until(lambda: console.table("#jobs").keys[0] == new)
+        assert console.table("#jobs").scroll_offset.y == 0
+        assert console.table("#jobs").waiting == 0
+
+    run(scenario)
+
+
+def test_no_row_is_under_the_cursor_while_the_list_is_followed() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await jobs(console)
+        await console.press("F")
+        await console.until(lambda: console.table("#jobs").keys)
+        assert console.table("#jobs").highlighted is None
+        assert screen.targets() == ()
+        await console.press("r", "x", "f", "m")
+        await console.pilot.pause()
+        assert console.source.acts == []
+        assert console.app.screen is screen
+        assert console.table("#jobs").marks == set()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("key", ["F", "down", "k", "g"])
+def test_a_key_that_moves_ends_the_following_on_the_first_row(key: str) -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("F")
+        await console.until(lambda: console.table("#jobs").keys)
+        await console.press(key)
+        first = console.table("#jobs").keys[0]
+        await console.until(lambda: console.table("#jobs").highlighted == first)
+        added(console.source)
+        await console.refresh()
+        assert console.table("#jobs").highlighted == first
+        assert "following" not in console.text
+
+    run(scenario)
+
+
+def test_a_state_is_followed_in_the_order_it_has() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        before = console.table("#jobs").keys
+        await console.press("F")
+        await console.shows("following")
+        await console.until(lambda: console.table("#jobs").keys)
+        assert console.table("#jobs").keys == before
+
+    run(scenario, filter="state:failed")
+
+
+def test_marked_rows_keep_their_place_and_are_not_followed() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("m", "F")
+        await console.tells("esc drops the marks")
+        assert len(console.table("#jobs").marks) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("key", ["A", "ctrl+a"])
+def test_marking_ends_the_following(key: str) -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("F")
+        await console.until(lambda: console.table("#jobs").keys)
+        await console.press(key)
+        await console.until(lambda: console.table("#jobs").marks)
+        assert console.table("#jobs").highlighted is not None
+
+    run(scenario)
+
+
+# -- jumping -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_letter_goes_to_its_panel() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#findings").keys)
+        await console.press("ctrl+o")
+        await console.until(lambda: isinstance(console.app.screen, JumpScreen))
+        await console.pilot.pause()
+        await console.press("s")
+        await console.until(lambda: console.app.focused is console.table("#sessions"))
+
+    run(scenario, screen="locks")
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+o", "x"])
+def test_any_other_key_leaves_and_does_nothing_else(key: str) -> None:
+    async def scenario(console: Console) -> None:
+        screen = await jobs(console)
+        await console.press("ctrl+o")
+        await console.until(lambda: isinstance(console.app.screen, JumpScreen))
+        await console.press(key)
+        await console.until(lambda: console.app.screen is screen)
+        assert console.app.focused is console.table("#jobs")
+        assert console.source.acts == []
+
+    run(scenario)
+
+
+def test_a_digit_goes_to_its_screen() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("ctrl+o")
+        await console.until(lambda: isinstance(console.app.screen, JumpScreen))
+        await console.press("4")
+        await console.until(lambda: console.app.screen.query("#workers"))
+
+    run(scenario)
+
+
+# -- exact counts ------------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_told() -> None:
+    source = DemoSource()
+    do = source.act
+
+    def counted(act: acts.Act) -> acts.Result:
+        assert act == acts.CountExactly(queue="imports")
+        do(act)
+        return acts.Result(queue=(Count(123_456), Count(120_000, Quality.EXACT)))
+
+    source.act = counted  # type: ignore[method-assign]
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: "imports" in console.table().keys)
+        console.table().move_to("imports")
+        await console.press("=")
+        await console.shows("imports: 123,456 waiting, 120,000 due, counted")
+        assert "123k" in console.text
+
+    run(scenario, source=source, screen="queues", size=(140, 34))
+
+
+# -- payloads ----------------------------------------------------------------------------------------------------------
+
+
+class Nosy(DemoSource):
+    """Notes whether a payload was ever asked for."""
+
+    asked_for_payload = False
+
+    def job(self, job_id: int, *, with_payload: bool = True):  # type: ignore[no-untyped-def]
+        """Return everything about one job."""
+        self.asked_for_payload |= with_payload
+        return super().job(job_id, with_payload=with_payload)
+
+    def page(self, *arguments, with_payload: bool = False, **more):  # type: ignore[no-untyped-def]
+        """Return a page of jobs."""
+        self.asked_for_payload |= with_payload
+        return super().page(*arguments, with_payload=with_payload, **more)
+
+
+def test_without_payloads_none_is_fetched_not_even_of_the_job_that_is_opened() -> None:
+    source = Nosy()
+
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("enter")
+        await console.shows("Payloads are not fetched")
+        await console.shows("attempt ")
+        assert not source.asked_for_payload
+
+    run(scenario, source=source, show_payload=False)
+
+
+def test_without_payloads_a_filter_that_asks_for_them_is_refused() -> None:
+    source = Nosy()
+
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("slash")
+        await console.type("payload.user.id:42")
+        await console.press("enter")
+        await console.tells("with --no-payload none is fetched")
+        assert not source.asked_for_payload
+
+    run(scenario, source=source, show_payload=False)
