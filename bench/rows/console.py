@@ -1,27 +1,35 @@
-"""The console on a very large queue under load: how long its looks take, what it takes of the server, and of memory."""
+"""The console on a very large queue under load: what its looks cost the server, how long they take, and memory."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Final
 
 import psycopg
+from textual.pilot import Pilot
 
 from bench.frame import Goal, Measured, NotMeasuredError, Row
 from bench.measure import Bench
-from bench.rows.looking import OUR_INDEXES, fill, workers
+from bench.rows.looking import OUR_INDEXES, PACE, WORKERS, fill, workers
+from bench.server import ask
+from bench.server_time import percentile, telling
+from bench.watched_source import HOT, Tick, WatchedSource
 from gw_tui.app import ConsoleApp
 from gw_tui.options import Options
-from gw_tui.source import ClientSource, Place
+from gw_tui.source import Place
 
-TICK: Final = "tick p95 ms"
+TICK: Final = "tick p95 ms in the server"
+SCREEN: Final = "dearest screen, tick p95 ms in the server"
+DUTY: Final = "% of the time in the server"
 BACKENDS: Final = "connections"
 OPEN: Final = "seen idle in a transaction"
 GROWTH: Final = "MiB grown"
@@ -30,14 +38,32 @@ PERIOD: Final = 0.2
 LAG_EVERY: Final = 0.05
 LOOK_EVERY: Final = 0.5
 NOTIFIES_A_SECOND: Final = 2_000
-SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events")
 SCREEN_SECONDS: Final = 20.0
 WARM: Final = 0.25
-"""The first quarter of the time fills caches and rings; figures count from then on."""
+"""The first quarter of the time fills caches and rings; memory and ticks count from then on."""
+PATIENCE_SECONDS: Final = 60.0
+CURVE_SECONDS: Final = 300.0
+COSTLY: Final = 0.3
+"""A statement that takes this many milliseconds of a screen's tick is named."""
+
+# What is shown in turn: the screen, its filter, and the keys pressed there.
+TOUR: Final[Sequence[tuple[str, str, str, str]]] = (
+    ("overview", "overview", "", ""),
+    ("jobs", "jobs", "", ""),
+    ("job", "jobs", "", "enter"),
+    ("jobs, failed", "jobs", "state:failed", ""),
+    ("jobs, ready", "jobs", "state:ready", ""),
+    ("queues", "queues", "", ""),
+    ("workers", "workers", "", "down"),
+    ("cron", "cron", "", ""),
+    ("locks", "locks", "", ""),
+    ("events", "events", "", ""),
+)
 SESSIONS: Final = (
     "select count(*)::int, count(*) filter (where state like 'idle in transaction%')::int from pg_stat_activity "
     "where application_name like 'gw-tui%' and datname = current_database()"
 )
+DONE: Final = "select pg_stat_get_tuples_deleted('graphile_worker._private_jobs'::regclass)"
 # Each with words of its own, for the server sends what is the same only once.
 NOTIFY: Final = """
 select count(pg_notify('jobs:insert', '{"r":' || random() || ',"count":1}')) from generate_series(1, %s::int)
@@ -47,13 +73,16 @@ select count(pg_notify('jobs:insert', '{"r":' || random() || ',"count":1}')) fro
 def rows(bench: Bench) -> Sequence[Row]:
     """The console itself, without a terminal, on all its screens in turn."""
     sizes = bench.sizes
+    pace = f"{WORKERS} workers at {PACE} jobs/s each at most"
     return (
         Row(
             name="console",
-            title=f"The console on {sizes.looked_at:,} jobs for {sizes.console_seconds / 60:g} minutes",
+            title=f"The console on {sizes.looked_at:,} jobs beside {pace}, for {sizes.console_seconds / 60:g} minutes",
             sides={"gw": partial(watch, bench)},
             goals=(
                 Goal(figure=TICK, at_most=10),
+                Goal(figure=SCREEN, at_most=10),
+                Goal(figure=DUTY, at_most=5),
                 Goal(figure=BACKENDS, at_most=3),
                 Goal(figure=OPEN, at_most=0),
                 Goal(figure=GROWTH, at_most=5),
@@ -68,11 +97,14 @@ def rows(bench: Bench) -> Sequence[Row]:
 class _Seen:
     """What was seen while the console ran."""
 
-    ticks: list[float] = field(default_factory=list)
-    lags: list[float] = field(default_factory=list)
-    memory: list[float] = field(default_factory=list)
+    ticks: Sequence[Tick] = ()
+    lags: array[float] = field(default_factory=lambda: array("d"))
+    memory: array[float] = field(default_factory=lambda: array("d"))
     backends: int = 0
     open: int = 0
+    seconds: float = 0.0
+    processor_time: float = 0.0
+    done: int = 0
 
 
 def watch(bench: Bench) -> Measured:
@@ -83,46 +115,107 @@ def watch(bench: Bench) -> Measured:
             seen = asyncio.run(_watch(url, bench.sizes.console_seconds))
     if not seen.ticks or not seen.memory:
         raise NotMeasuredError("the console saw nothing")
-    warm, ticks = _warm(seen.memory), _warm(seen.ticks)
-    return Measured(
-        {
-            "ticks": len(ticks),
-            "tick p50 ms": median(ticks),
-            TICK: _p95(ticks),
-            BACKENDS: seen.backends,
-            OPEN: seen.open,
-            "MiB": seen.memory[-1],
-            GROWTH: warm[-1] - warm[0],
-            LAG: _p95(seen.lags),
-        }
-    )
+    return Measured(_figures(seen), _curve(seen))
 
 
-def _warm(figures: Sequence[float]) -> Sequence[float]:
-    return figures[int(WARM * len(figures)) :]
+def _figures(seen: _Seen) -> dict[str, float]:
+    memory, ticks = seen.memory[int(WARM * len(seen.memory)) :], seen.ticks[int(WARM * len(seen.ticks)) :]
+    server = [tick.server[HOT] for tick in ticks]
+    screens = _screens(ticks)
+    return {
+        "looks a second": len(seen.ticks) / seen.seconds,
+        "jobs/s": seen.done / seen.seconds,
+        "tick p50 ms in the server": median(server),
+        TICK: percentile(server, 0.95),
+        "tick max ms in the server": max(server),
+        **_spans("glance", [tick.wall[HOT] for tick in ticks if tick.screen == "events"]),
+        **_spans("tick", [tick.wall[HOT] for tick in ticks]),
+        **{f"{name}: tick p95 ms in the server": span for name, span in screens.items()},
+        SCREEN: max(screens.values()),
+        **_lanes(ticks),
+        **_statements(ticks),
+        "processor ms a tick in the server": seen.processor_time / len(seen.ticks),
+        DUTY: 100 * sum(sum(tick.server.values()) for tick in seen.ticks) / 1000 / seen.seconds,
+        BACKENDS: seen.backends,
+        OPEN: seen.open,
+        "MiB": memory[-1],
+        GROWTH: memory[-1] - memory[0],
+        LAG: percentile(seen.lags, 0.95),
+        "lag of the screen p99 ms": percentile(seen.lags, 0.99),
+    }
 
 
-def _p95(spans: Sequence[float]) -> float:
-    return sorted(spans)[int(0.95 * (len(spans) - 1))]
+def _spans(what: str, spans: Sequence[float]) -> dict[str, float]:
+    """Return what the console waited, the way there and back included."""
+    if not spans:
+        return {}
+    return {f"{what} p50 ms in all": median(spans), f"{what} p95 ms in all": percentile(spans, 0.95)}
+
+
+def _screens(ticks: Sequence[Tick]) -> dict[str, float]:
+    spans: dict[str, list[float]] = defaultdict(list)
+    for tick in ticks:
+        spans[tick.screen].append(tick.server[HOT])
+    return {name: percentile(each, 0.95) for name, each in spans.items()}
+
+
+def _lanes(ticks: Sequence[Tick]) -> dict[str, float]:
+    """Return what is asked every few seconds only: at its dearest, for there are few of them."""
+    names = {lane for tick in ticks for lane in tick.server} - {HOT}
+    spans = {name: [tick.server[name] for tick in ticks if tick.server.get(name)] for name in sorted(names)}
+    return {f"{name} p50 ms in the server": median(each) for name, each in spans.items() if each}
+
+
+def _statements(ticks: Sequence[Tick]) -> dict[str, float]:
+    spans: dict[str, list[float]] = defaultdict(list)
+    for tick in ticks:
+        for name, span in tick.statements.items():
+            spans[name].append(span)
+    means = {name: mean(each) for name, each in spans.items()}
+    return {
+        f"{name} mean ms": means[name] for name in sorted(means, key=lambda name: -means[name]) if means[name] > COSTLY
+    }
+
+
+def _curve(seen: _Seen) -> dict[str, str]:
+    """Return the memory of long runs from step to step."""
+    step = max(1, round(CURVE_SECONDS * len(seen.memory) / seen.seconds))
+    points = seen.memory[::step]
+    if len(points) < 3:
+        return {}
+    return {"memory": f"MiB every {CURVE_SECONDS / 60:g} minutes: {', '.join(f'{each:.1f}' for each in points)}"}
 
 
 async def _watch(url: str, seconds: float) -> _Seen:
     seen = _Seen()
-    app = ConsoleApp(ClientSource(Place(conninfo=url, schema="graphile_worker")), Options(period=PERIOD))
+    source = WatchedSource(Place(conninfo=telling(url), schema="graphile_worker"))
+    app = ConsoleApp(source, Options(period=PERIOD))
+    done, began = int(ask(url, DONE)), time.monotonic()
     async with app.run_test(size=(120, 34)) as pilot:
         with ExitStack() as stack:
             looking = stack.enter_context(psycopg.connect(url, autocommit=True))
-            others = [_lag(seen), _ticks(app, seen), _tour(app), _sessions(looking, seen), _announce(url)]
+            tour = _tour(app, source, pilot, min(SCREEN_SECONDS, seconds / len(TOUR)))
+            others = [_lag(seen), tour, _sessions(looking, seen), _announce(url)]
             tasks = [asyncio.create_task(each) for each in others]
             await asyncio.sleep(seconds)
+            await _for_something(source, seen)
             for task in tasks:
                 task.cancel()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
+        seen.ticks, seen.processor_time = tuple(source.ticks), source.processor_time
+        seen.seconds, seen.done = time.monotonic() - began, int(ask(url, DONE)) - done
         await pilot.pause()
     for end in ends:
         if not isinstance(end, asyncio.CancelledError):
             raise NotMeasuredError(f"watching ended by itself: {end!r}")
     return seen
+
+
+async def _for_something(source: WatchedSource, seen: _Seen) -> None:
+    """Give a machine that stands still the time to see anything."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (len(source.ticks) < 2 or not seen.memory) and time.monotonic() < deadline:
+        await asyncio.sleep(LAG_EVERY)
 
 
 async def _lag(seen: _Seen) -> None:
@@ -133,22 +226,17 @@ async def _lag(seen: _Seen) -> None:
         seen.lags.append(1000 * (time.perf_counter() - began - LAG_EVERY))
 
 
-async def _ticks(app: ConsoleApp, seen: _Seen) -> None:
-    """Note what every look took."""
-    before = None
-    while True:
-        await asyncio.sleep(PERIOD / 4)
-        if (glance := app.glance) is not None and glance is not before:
-            before = glance
-            seen.ticks.append(1000 * glance.took.total_seconds())
-
-
-async def _tour(app: ConsoleApp) -> None:
+async def _tour(app: ConsoleApp, source: WatchedSource, pilot: Pilot[None], seconds: float) -> None:
     """Show one screen after the other."""
     while True:
-        for place in SCREENS:
-            app.visit(place)
-            await asyncio.sleep(SCREEN_SECONDS)
+        for name, place, filter_text, key in TOUR:
+            until = time.monotonic() + seconds
+            app.visit(place, filter_text)
+            if key:
+                await asyncio.sleep(seconds / 4)
+                await pilot.press(key)
+            source.screen = name
+            await asyncio.sleep(max(0.0, until - time.monotonic()))
 
 
 async def _sessions(connection: psycopg.Connection, seen: _Seen) -> None:

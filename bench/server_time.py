@@ -1,0 +1,80 @@
+"""What the server itself says its statements take: it tells the session that ran them, so that no log is read."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from psycopg.conninfo import make_conninfo
+from psycopg.errors import Diagnostic
+
+from gw_core import Client
+from gw_core.postgres.database import Connection
+from gw_core.postgres.statements import numbered_query, sql_folder
+
+SCHEMA: Final = "graphile_worker"
+TELLING: Final = "-c log_min_duration_statement=0 -c client_min_messages=log -c log_parameter_max_length=0"
+"""Planning is in it: each message of the protocol is timed, to parse, to bind and to execute."""
+_SPAN: Final = re.compile(r"duration: ([\d.]+) ms  \w+ [^:]*: (.*)", re.DOTALL)
+_OTHERS: Final = 30
+
+
+def telling(url: str) -> str:
+    """Return a connection string for sessions that are told what their statements take; a superuser's only."""
+    return make_conninfo(url, options=TELLING)
+
+
+@dataclass(slots=True)
+class ServerTimes:
+    """Milliseconds by statement since they were last taken away; one thread at a time."""
+
+    _spans: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _heard: Connection | None = None
+
+    def hear(self, client: Client) -> int:
+        """Listen to the one connection of a client, a new one as well, and return its server process."""
+        with client._lender.connection() as connection:
+            if connection is not self._heard:
+                connection.add_notice_handler(self._note)
+                self._heard = connection
+            return connection.info.backend_pid
+
+    def take(self) -> Mapping[str, float]:
+        """Return what was heard since the last time."""
+        spans, self._spans = self._spans, defaultdict(float)
+        return spans
+
+    def _note(self, told: Diagnostic) -> None:
+        if span := _SPAN.match(told.message_primary or ""):
+            self._spans[_name(span[2])] += float(span[1])
+
+
+@lru_cache(maxsize=512)
+def _name(statement: str) -> str:
+    text = statement.strip()
+    return _names().get(text, " ".join(text.split())[:_OTHERS])
+
+
+@lru_cache(maxsize=1)
+def _names() -> Mapping[str, str]:
+    """Return the names of our statements by their texts, as the driver sends them."""
+    files = (sql_folder() / "queries").glob("*.sql")
+    return {numbered_query(file.stem, SCHEMA)[0].decode().strip(): file.stem for file in files}
+
+
+def processor_time(pid: int) -> float | None:
+    """Return how many milliseconds a process on this machine has computed; None where nobody tells."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
+    return None
+
+
+def percentile(spans: Sequence[float], share: float) -> float:
+    """Return the value that a share of all stay below."""
+    return sorted(spans)[int(share * (len(spans) - 1))]

@@ -1,0 +1,121 @@
+"""The console's own source of facts, with a note of what each tick cost, here and in the server."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from bench.server_time import ServerTimes, processor_time
+from gw_core import (
+    Blockages,
+    Finding,
+    Glance,
+    JobFilter,
+    JobPage,
+    JobReport,
+    NameKind,
+    PageMark,
+    QueueReport,
+    QueueStatistics,
+)
+from gw_tui.source import PAGE, ClientSource, Crontabs, Place
+
+HOT: Final = "tick"
+
+
+@dataclass(slots=True)
+class Tick:
+    """A glance and what the visible screen asked until the next one: milliseconds by lane, and by statement."""
+
+    screen: str
+    wall: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    server: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    statements: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+class WatchedSource(ClientSource):
+    """A queue in a database, watched: `ticks` has what was seen, `screen` is for others to set.
+
+    What is asked at each tick is the lane `HOT`; what is asked every few seconds has a lane of its own.
+    """
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.screen = ""
+        self.ticks: list[Tick] = []
+        self.pid = 0
+        self._times = ServerTimes()
+
+    @property
+    def processor_time(self) -> float:
+        """How many milliseconds the server's process has computed for us; 0 where nobody tells."""
+        return processor_time(self.pid) or 0.0
+
+    def glance(self) -> Glance:
+        self.pid = self._times.hear(self._looking)
+        self._times.take()
+        self.ticks.append(Tick(self.screen))
+        with self._noted(HOT):
+            return super().glance()
+
+    def page(
+        self,
+        wanted: JobFilter,
+        *,
+        after: PageMark | None = None,
+        limit: int = PAGE,
+        patience: timedelta | None = None,
+        with_payload: bool = False,
+    ) -> JobPage:
+        with self._noted(HOT):
+            return super().page(wanted, after=after, limit=limit, patience=patience, with_payload=with_payload)
+
+    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+        with self._noted(HOT):
+            return super().job(job_id, with_payload=with_payload)
+
+    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+        with self._noted(HOT):
+            return super().queues(after=after, limit=limit, only_held=only_held)
+
+    def statistics(self) -> QueueStatistics:
+        with self._noted("sample"):
+            return super().statistics()
+
+    def crontabs(self) -> Crontabs:
+        with self._noted("crontabs"):
+            return super().crontabs()
+
+    def findings(self) -> Sequence[Finding]:
+        with self._noted("doctor"):
+            return super().findings()
+
+    def blockages(self) -> Blockages:
+        with self._noted("doctor"):
+            return super().blockages()
+
+    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
+        with self._noted("names"):
+            return super().names(kind, prefix)
+
+    @contextmanager
+    def _noted(self, lane: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._note(lane, 1000 * (time.perf_counter() - began), self._times.take())
+
+    def _note(self, lane: str, wall: float, spans: Mapping[str, float]) -> None:
+        if not self.ticks:
+            return
+        tick = self.ticks[-1]
+        tick.wall[lane] += wall
+        tick.server[lane] += sum(spans.values())
+        for name, span in spans.items():
+            tick.statements[name] += span
