@@ -69,6 +69,10 @@ class _Lane:
         self._last.append(now - began)
         self.due = max(began + every, now + min(longest, SHARE * self._usual))
 
+    def begin_anew(self) -> None:
+        """Something else is asked from now on."""
+        self._last.clear()
+
     @property
     def _usual(self) -> float:
         # The middle one: a machine that stood still for a moment says nothing of what looking costs.
@@ -199,6 +203,8 @@ class Reader:
         """Ask what the screen asks; False when nothing can be asked any more."""
         assert wanted.question is not None  # noqa: S101 - the caller has looked
         began, every = self._clock(), self._every(wanted.question)
+        if wanted.generation != self._answered:
+            self._asking.begin_anew()
         with self._lock:
             self._busy_with = wanted.generation
         try:

@@ -152,6 +152,17 @@ def test_one_slow_look_among_quick_ones_makes_no_long_rest(room: Room) -> None:
     assert heard[-1].rest > 100
 
 
+def test_what_another_question_cost_says_nothing_of_a_new_one(room: Room) -> None:
+    room.reader.ask(HowMany(1), 1)
+    for _ in range(3):
+        room.now += room.turn()
+    room.takes = 0.4
+    room.reader.ask(HowMany(2), 2)
+    room.turn()
+
+    assert room.reader._asking.due - room.now == pytest.approx(0.4 * SHARE)
+
+
 def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) -> None:
     room.takes = 0.4
     room.reader.ask(HowMany(1), 1)
