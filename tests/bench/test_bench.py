@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.timeout(900)]
 
 CHECKOUT = Path(__file__).parents[2]
 A_FEW = ("drain", "latency", "queues-10", "bulk-add")
