@@ -11,6 +11,7 @@ from bench.rows import (
     add_from,
     bulk_add,
     console,
+    console_lag,
     drain,
     footprint,
     hard,
@@ -41,6 +42,7 @@ MAKERS: Final[Sequence[Callable[[Bench], Sequence[Row]]]] = (
     processes.rows,
     looking.rows,
     console.rows,
+    console_lag.rows,
     index_cost.rows,
     peers.rows,
 )
