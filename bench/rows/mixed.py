@@ -46,6 +46,7 @@ LAST_CLAIMS: Final = """
 select pid, query_start, 1000 * extract(epoch from state_change - query_start)::float8
   from pg_stat_activity
  where datname = current_database() and application_name like '%:claim' and state = 'idle'
+   and state_change >= query_start
 """
 
 
