@@ -203,11 +203,20 @@ class QueuesScreen(ActsOnWorkers):
         if self._is_narrowed:
             narrowed = f"{'held, ' * self._only_held}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             words.insert(0, clean.line(narrowed))
+        if (beat := self._beat_of_holder()) is not None:
+            words.append(f"holder's last beat {figures.span(beat)} ago")
         if self._counted is not None:
             words.append(self._counted.words(self.console.now))
         if found.after is not None:
             words.append(f"n goes on after {clean.line(found.after, 30)!r}")
         return " · ".join(words)
+
+    def _beat_of_holder(self) -> timedelta | None:
+        """Return how long ago the heart of the worker beat that holds the queue under the cursor."""
+        glance, holder = self.console.glance, self.holder()
+        workers = () if glance is None or holder is None else glance.workers
+        age = next((each.heartbeat_age for each in workers if each.id == holder), None)
+        return None if glance is None or age is None else age + max(timedelta(), self.console.now - glance.at)
 
     def on_resize(self, event: events.Resize) -> None:
         """Show as many columns as there is room for."""

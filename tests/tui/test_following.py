@@ -174,6 +174,15 @@ def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_told() -> None:
     run(scenario, source=source, screen="queues", size=(140, 34))
 
 
+def test_the_holder_of_the_queue_under_the_cursor_says_when_its_heart_last_beat() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: "imports" in console.table().keys)
+        console.table().move_to("imports")
+        await console.shows("holder's last beat 9m")
+
+    run(scenario, screen="queues")
+
+
 # -- payloads ----------------------------------------------------------------------------------------------------------
 
 
