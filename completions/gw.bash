@@ -5,7 +5,7 @@ _gw_flags() {
         "gw run") echo "--connection --schema --tasks --app --once --cron --strict --no-strict --watch --no-watch --jobs --max-pool-size --poll-interval --look-ahead --grace-period --recover --no-recover --heartbeat-interval --sweep-interval --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --processes --max-jobs --max-lifetime --max-rss --probe-port --probe-host --metrics --no-metrics --listen --no-listen --listen-connection --client-time --no-client-time --prepared-statements --no-prepared-statements --crontab --forbidden-flag --log-level --log-format --verbose --quiet --pg-bin --config --debug --help" ;;
         "gw add") echo "--payload --payload-file --queue --run-at --max-attempts --job-key --job-key-mode --priority --flag --from --format --on-error --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw list") echo "--job-key --state --task --queue --worker --flag --error --after --limit --within --payload --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw show") echo "--job-key --key --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw show") echo "--job-key --key --payload --no-payload --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw stats") echo "--exact --tasks --watch --interval --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw queues") echo "--held --after --limit --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw tasks") echo "--exact --json --connection --schema --pg-bin --config --debug --help" ;;

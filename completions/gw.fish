@@ -110,6 +110,7 @@ complete -c gw -n '__fish_seen_subcommand_from list' -l schema -s s -r -d 'The s
 complete -c gw -n '__fish_seen_subcommand_from list' -l pg-bin -r -F -d 'The folder with PostgreSQL\'s programs, for embedded:.'
 complete -c gw -n '__fish_seen_subcommand_from list' -l config -s C -r -F -d 'The configuration file, instead of the nearest gw.toml or pyproject.toml with [tool.gw].'
 complete -c gw -n '__fish_seen_subcommand_from show' -l job-key -l key -s k -r -a '(gw --complete keys (commandline -ct | string replace -r "^--[^=]*=" "") 2>/dev/null)' -d 'The job with this key.'
+complete -c gw -n '__fish_seen_subcommand_from show' -l payload -l no-payload -d 'Show the payload; off, it is not even fetched.'
 complete -c gw -n '__fish_seen_subcommand_from show' -l json -d 'Write JSON with stable keys.'
 complete -c gw -n '__fish_seen_subcommand_from show' -l connection -s c -r -d 'The database: postgres://…, a libpq string, or embedded: for a PostgreSQL run for you.'
 complete -c gw -n '__fish_seen_subcommand_from show' -l schema -s s -r -d 'The schema the queue lives in.'

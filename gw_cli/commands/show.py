@@ -37,6 +37,9 @@ def show(
     key: Annotated[
         str | None, typer.Option("--job-key", "--key", "-k", metavar="KEY", help="The job with this key.")
     ] = None,
+    payload: Annotated[
+        bool, typer.Option("--payload/--no-payload", help="Show the payload; off, it is not even fetched.")
+    ] = True,
     as_json: options.Json = False,
     connection: options.Connection = None,
     schema: options.Schema = None,
@@ -53,7 +56,7 @@ def show(
         raise InvalidInputError("name one job: give its ID, or its key with --job-key")
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
-        report = client.reports.job(number, job_key=key)
+        report = client.reports.job(number, job_key=key, with_payload=payload)
     if report is None:
         missing = f"there is no job {number}" if key is None else f"no job has the key {quoted(key)}"
         raise NothingMatchedError(f"{missing}; a job that was completed is gone")
@@ -63,9 +66,10 @@ def show(
 
 
 def record_of(report: JobReport) -> dict[str, object]:
-    """Return a report under the keys we promise."""
+    """Return a report under the keys we promise; a payload that was not fetched is None."""
     return {
         **job_record(report.job, report.state, with_payload=True),
+        **({} if report.job.payload else {"payload": None}),
         "at": report.at,
         "failed_at": report.failed_at,
         "reasons": [
@@ -111,7 +115,8 @@ def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, 
         yield "failed_at", f"{output.cell(report.failed_at)}{INFERRED}"
     if report.job.last_error:
         yield "last_error", indented(report.job.last_error)
-    yield "payload", indented(report.job.payload)
+    if report.job.payload:
+        yield "payload", indented(report.job.payload)
     for number, reason in enumerate(report.reasons):
         yield "why" if number == 0 else "", visible(_marked(reason.sentence, inferred=reason.inferred))
     for number, line in enumerate(_schedule(report)):

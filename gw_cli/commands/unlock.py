@@ -46,7 +46,8 @@ def unlock(
 ) -> int:
     """Take every job and queue from workers that are dead, for others to run.
 
-    A worker that is alive would go on with them, and they would run twice: it asks first, and warns when a heart beats.
+    A worker that is alive would go on with them, and they would run twice: it asks first, and says so when the
+    last heartbeat is fresh.
     """
     names = sorted(set(workers))
     if any(not name or "\x00" in name for name in names):
@@ -72,9 +73,10 @@ def unlock(
 def _warn(held: Sequence[Locks]) -> None:
     for each in held:
         if each.last_beat is not None and each.last_beat.total_seconds() < ALIVE_SECONDS:
+            beat = f"its last beat was {each.last_beat.total_seconds():.0f} s ago"
             diagnostics.note(
-                f"warning: the heart of {quoted(each.worker_id)} beat {each.last_beat.total_seconds():.0f} s ago; "
-                "if it lives, what it runs now will run a second time"
+                f"warning: {quoted(each.worker_id)} may live: {beat}; "
+                "if it does, what it runs now will run a second time"
             )
 
 

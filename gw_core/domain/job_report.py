@@ -152,8 +152,10 @@ def reasons(job: Job, state: JobState, around: Surroundings) -> tuple[Reason, ..
 
 def _of_running(job: Job, around: Surroundings) -> Iterator[Reason]:
     since = around.now - job.locked_at if job.locked_at is not None else timedelta()
-    yield Reason(Standing.RUNNING, f"{job.locked_by} runs attempt {job.attempts}, for {_rounded(since)}")
     heart = next((each for each in around.hearts if each.worker == job.locked_by), None)
+    # A worker that was killed a moment ago looks as one that lives: whoever reads it has to know how old the beat is.
+    beat = "" if heart is None else f"; its last beat was {_rounded(around.now - heart.last_heartbeat_at)} ago"
+    yield Reason(Standing.RUNNING, f"{job.locked_by} runs attempt {job.attempts}, for {_rounded(since)}{beat}")
     if heart is not None and not heart.beats(around.now):
         silence = _rounded(around.now - heart.last_heartbeat_at)
         yield Reason(Standing.WORKER_SILENT, f"{job.locked_by} was not heard of for {silence}: it may be dead", True)

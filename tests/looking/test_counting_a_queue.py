@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from looking_support import Queue
+from looking_support import Program, Queue
 
 from gw_core import Count
 from gw_core.postgres import reports
@@ -59,3 +59,11 @@ def test_a_job_can_be_looked_at_without_its_payload(queue: Queue) -> None:
     shown = queue.reports.job(job)
     assert shown is not None
     assert shown.job.payload == '{"secret":"s3cr3t"}'
+
+
+def test_gw_show_leaves_the_payload_out_when_told_to(gw: Program, queue: Queue) -> None:
+    job = queue.ready(payload={"secret": "s3cr3t"})
+
+    assert gw("show", str(job), "--json", "--no-payload").json["payload"] is None
+    assert "s3cr3t" not in gw("show", str(job), "--no-payload").out
+    assert "s3cr3t" in gw("show", str(job)).out

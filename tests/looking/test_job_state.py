@@ -257,6 +257,12 @@ def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: li
     assert standings(job, **around) == expected
 
 
+def test_a_running_job_says_how_old_the_last_beat_of_its_worker_is() -> None:
+    (reason,) = reasons(RUNNING, JobState.RUNNING, Surroundings(now=NOW, hearts=[a_heart(ago=timedelta(seconds=4))]))
+
+    assert reason.sentence.endswith("; its last beat was 4s ago")
+
+
 def test_a_reason_names_who_and_how_long() -> None:
     job = a_job(queue_name="letters", queue_id=1)
     around = Surroundings(
