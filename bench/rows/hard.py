@@ -24,6 +24,8 @@ GROWTH: Final = "growth of p99"
 FREE: Final = "gw, nothing in the way"
 IDLE_THREADS: Final = 10
 WARM_UP: Final = 20
+CLAIMS_OF_A_QUEUE: Final = 200
+"""So few that a short queue stays about as long as it is, and as few in a long one: each leaves dead rows behind."""
 
 
 def rows(bench: Bench) -> Sequence[Row]:
@@ -62,8 +64,7 @@ def backlog(bench: Bench) -> Measured:
         while len(spans) < bench.sizes.claims:
             with bench.place() as (url, _):
                 fill(bench, url, OUR_INDEXES, count)
-                # So few that the queue stays about as long as it is.
-                spans += claims(url, min(bench.sizes.claims, count // 50))
+                spans += claims(url, min(bench.sizes.claims, CLAIMS_OF_A_QUEUE, count // 50))
         cuts = quantiles(spans, n=100, method="inclusive")
         p99s.append(cuts[98])
         figures |= {f"p50 ms, {count:,}": cuts[49], f"p99 ms, {count:,}": cuts[98]}
