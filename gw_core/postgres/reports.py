@@ -40,7 +40,6 @@ FOR_ALL_VALUES: Final = frozenset(
     {
         "report_hearts",
         "report_jobs",
-        "report_jobs_ahead",
         "report_names",
         "report_queue_of_job",
         "report_queues",

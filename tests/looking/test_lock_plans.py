@@ -11,7 +11,7 @@ from looking_support import Queue
 
 from gw_core import JobFilter
 from gw_core.postgres import reports
-from gw_core.postgres.statements import query
+from gw_core.postgres.statements import numbered_query, query
 
 ROWS = 1_000_000
 WORKERS = {"workers": ["pool-1"], "silent_seconds": [300.0]}
@@ -41,8 +41,9 @@ def million(databases: Databases, template: str) -> Iterator[Queue]:
     held = "i % 500 = 1"
     queue.many(
         ROWS,
-        "attempts, run_at, locked_at, locked_by",
-        f"case when i % 4 = 0 then 25 else 0 end, now() + (i % 1000) * interval '1 minute', "
+        "job_queue_id, attempts, run_at, locked_at, locked_by",
+        "case when i % 10 < 3 then 1 + i % 200 end, case when i % 4 = 0 then 25 else 0 end, "
+        "now() + (i % 1000) * interval '1 minute', "
         f"case when {held} then now() - i % 3600 * interval '1 second' end, "
         f"case when {held} then 'pool-' || i % 60 end",
     )
@@ -88,6 +89,38 @@ def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queu
 
     assert f"jobs_gw_{index}_index" in plan
     assert "Seq Scan on _private_jobs" not in plan
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        pytest.param("glance_heads", "jobs_main_index", id="the heads of a glance"),
+        pytest.param("glance_locks", "jobs_gw_locked_index", id="the locks of a glance"),
+        pytest.param("glance_failed", "jobs_gw_failed_index", id="the failures of a glance"),
+        pytest.param("report_queues", "jobs_gw_queue_heads_index", id="a page of queues"),
+        pytest.param("report_jobs", "jobs_pkey", id="some jobs"),
+        pytest.param("stats_heads", "jobs_main_index", id="the heads of statistics"),
+    ],
+)
+def test_what_is_planned_once_for_all_values_walks_an_index(known: Queue, name: str, index: str) -> None:
+    plan = plan_for_all_values(known, name)
+
+    assert index in plan
+    assert "Seq Scan on _private_jobs " not in plan
+
+
+def plan_for_all_values(queue: Queue, name: str) -> str:
+    """The plan that the server keeps for a statement under the manners of a reader."""
+    statement, names = numbered_query(name, "graphile_worker")
+    nulls = ", ".join(["null"] * len(names))
+    manners = {"statement_timeout": "5s", "lock_timeout": "1s", "plans": "force_generic_plan"}
+    with queue.hands.transaction():
+        queue.hands.execute(query("report_manners", "graphile_worker"), manners)
+        queue.hands.execute(b"prepare looked as " + statement)
+        rows = queue.run(f"explain (costs off) execute looked{nulls and f'({nulls})'}")
+        queue.run("deallocate looked")
+    return "\n".join(row[0] for row in rows)
 
 
 def plan_of(queue: Queue, name: str, values: dict[str, Any], *, with_manners: bool = False) -> str:
