@@ -159,7 +159,7 @@ class CronScreen(AddsJobs):
             self.query_one(KeyedTable).apply(_row(each, now) for each in self._rows)
             self._draw_about()
         style = "$warning" if self._trouble else "$quiet"
-        self.query_one("#line", Static).update(Content.styled(self._words(), style))
+        self.query_one("#line", Static).update(Content.styled(self._words(), style), layout=False)
 
     def _words(self) -> str:
         if self._trouble or self._crontabs is None:

@@ -319,7 +319,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     def _draw_page_line(self) -> None:
         words = " · ".join(self._page_words())
         style = "$warning" if self._trouble or self._search.is_searching else "$quiet"
-        self.query_one("#page", Static).update(Content.styled(words, style))
+        self.query_one("#page", Static).update(Content.styled(words, style), layout=False)
 
     def _page_words(self) -> Iterator[str]:
         """Yield what the page line says, the weightiest first."""

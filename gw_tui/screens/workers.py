@@ -166,7 +166,7 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         aged = sorted((_aged(each, away) for each in self._workers.values()), key=self._weight)
         self.query_one("#workers", KeyedTable).apply(_row(each, self._recovery, self.console.now) for each in aged)
         style = "$warning" if self._trouble or self._unseen else "$quiet"
-        self.query_one("#line", Static).update(Content.styled(self._words(aged), style))
+        self.query_one("#line", Static).update(Content.styled(self._words(aged), style), layout=False)
 
     def _weight(self, worker: WorkerInfo) -> tuple[int, str]:
         return _WEIGHT.index(health(worker, self._recovery)), worker.id

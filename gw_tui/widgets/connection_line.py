@@ -56,7 +56,7 @@ class TabBar(Static):
 
     def on_resize(self) -> None:
         """Use the long titles where they fit."""
-        self.update(self._content(self.size.width - 2))
+        self.update(self._content(self.size.width - 2), layout=False)
 
     def _content(self, width: int) -> Content:
         short = width < sum(len(place.title) + 4 for place in PLACES) + len(NAME)
@@ -93,7 +93,7 @@ class ConnectionLine(Static):
 
     def _draw(self) -> None:
         if self._standing is not None and self.size.width:
-            self.update(_line(self._standing, self.size.width))
+            self.update(_line(self._standing, self.size.width), layout=False)
 
 
 def _line(standing: Standing, width: int) -> Content:

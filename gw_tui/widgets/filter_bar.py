@@ -116,7 +116,7 @@ class FilterBar(Vertical):
         self._wanted = wanted
         text = line(wanted, LONGEST)
         self.query_one("#shown", Static).update(
-            Content.assemble(("/ ", "$quiet"), (text, "bold") if text else (self._empty, "$quiet"))
+            Content.assemble(("/ ", "$quiet"), (text, "bold") if text else (self._empty, "$quiet")), layout=False
         )
 
     def know(self, names: Mapping[str, Sequence[str]]) -> None:

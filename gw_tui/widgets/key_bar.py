@@ -27,6 +27,7 @@ class KeyBar(Static):
 
     def __init__(self) -> None:
         super().__init__("", markup=False)
+        self._drawn = Content("")
 
     def on_mount(self) -> None:
         """Follow the bindings of the screen."""
@@ -39,8 +40,9 @@ class KeyBar(Static):
 
     def draw(self) -> None:
         """Show the keys as they are now."""
-        if self.is_attached and self.size.width:
-            self.update(self._content())
+        if self.is_attached and self.size.width and not (content := self._content()).is_same(self._drawn):
+            self._drawn = content
+            self.update(content, layout=False)
 
     def _content(self) -> Content:
         found = live(self.screen.active_bindings)

@@ -294,7 +294,7 @@ class KeyedTable(ScrollView, can_focus=True):
         if not top <= index < top + visible:
             wanted = index if index < top else index - visible + 1
             self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
-        self.refresh()
+        self._refresh_changes()
 
     def _set_highlighted(self, key: str | None) -> None:
         if key != self.highlighted:

@@ -47,5 +47,6 @@ class Tile(Static):
                 (clean.line(number), "bold"),
                 "\n",
                 (clean.line(about), "$quiet"),
-            )
+            ),
+            layout=False,
         )

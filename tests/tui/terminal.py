@@ -62,14 +62,14 @@ class Terminal:
             self.output += data
             seconds = 0
 
-    def until(self, words: str, *, deadline: float = 30.0) -> None:
+    def until(self, words: str, *, deadline: float = 90.0) -> None:
         """Wait until the program has written these words without a break."""
         end = time.monotonic() + deadline
         while words.encode() not in self.output:
             assert time.monotonic() < end, f"it never wrote {words!r}: {self.output[-3000:]!r}"
             self.read()
 
-    def ended(self, *, deadline: float = 30.0) -> int:
+    def ended(self, *, deadline: float = 90.0) -> int:
         """Wait for the end and return the exit code; negative is a signal's number."""
         end = time.monotonic() + deadline
         while (code := self.process.poll()) is None:

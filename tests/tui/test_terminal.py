@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from stalls import Stopwatch
 from terminal import Terminal, console
 
 HERE = Path(__file__).parent
@@ -126,7 +127,7 @@ def test_a_terminal_that_is_closed_ends_it(start: Start, is_told: bool) -> None:
     terminal.until(READY)
     terminal.hang_up()
 
-    assert terminal.process.wait(10) != 0
+    assert terminal.process.wait(90) != 0
 
 
 def test_it_ends_at_once_while_the_database_is_silent(start: Start) -> None:
@@ -134,11 +135,11 @@ def test_it_ends_at_once_while_the_database_is_silent(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         terminal = start(console("--connection", f"postgres://x@127.0.0.1:{server.getsockname()[1]}/x"))
         terminal.until("CONNECTING")
-        began = time.monotonic()
-        terminal.type("q")
-        terminal.ended()
+        with Stopwatch(terminal.process.pid) as watch:
+            terminal.type("q")
+            terminal.ended()
 
-        assert time.monotonic() - began < 4
+        assert watch.seconds < 4
         assert is_restored(terminal)
 
 
@@ -150,6 +151,7 @@ def test_a_fault_of_ours_is_a_sentence_and_shows_no_data(start: Start, arguments
     assert is_restored(terminal)
     assert b"AttributeError" in terminal.output
     assert (b"Traceback" in terminal.output) == bool(arguments)
+    assert terminal.output.index(b"AttributeError") > terminal.output.rindex(OFF)
     assert b"s3cret" not in terminal.output
 
 
@@ -166,7 +168,7 @@ def _bytes_a_second(terminal: Terminal) -> float:
     before, began = len(terminal.output), time.monotonic()
     while time.monotonic() < began + 1.5:
         terminal.read(0.1)
-    return (len(terminal.output) - before) / 1.5
+    return (len(terminal.output) - before) / (time.monotonic() - began)
 
 
 def test_no_other_command_loads_the_screen() -> None:
