@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from looking_support import Program, Queue
 
 from gw_core import Count
 from gw_core.postgres import reports
 from gw_core.postgres.statements import query
+
+
+@pytest.fixture(autouse=True)
+def leisure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lift the bound of counting, which a machine that stands still for seconds would meet."""
+    monkeypatch.setattr(reports, "COUNTING_TIMEOUT", timedelta(minutes=2))
 
 
 @pytest.fixture(params=["with our indexes", "without them"])

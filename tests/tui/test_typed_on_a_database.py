@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from gw_core import JobFilter, JobSpec, Litter, RecoverySettings, Seen
-from gw_tui import acts
+from gw_core import JobFilter, JobSpec, Litter, RecoverySettings, Seen, SessionManners
+from gw_tui import acts, source
 from gw_tui.as_typed import as_typed
 from gw_tui.source import ClientSource, Place
 
@@ -84,7 +84,10 @@ class Ground:
 
 
 @pytest.fixture
-def ground(database_url: str) -> Iterator[Ground]:
+def ground(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    # The bounds are for people who look; a machine that stands still for seconds would meet them here.
+    for name in ("QUICK", "PATIENT"):
+        monkeypatch.setattr(source, name, SessionManners(connect_timeout=timedelta(minutes=2)))
     found = Ground(database_url)
     yield found
     found.close()
