@@ -63,7 +63,7 @@ def test_attempts_are_inferred_and_projected_and_the_next_is_marked() -> None:
         assert "attempt 3 of 5" in console.text
         assert "≈ inferred" in console.text
         assert any("▶" in line and "due" in line for line in console.text.splitlines())
-        assert "soonest, the last" in console.text
+        assert "soonest, last" in console.text
 
     run(scenario, source=source, filter=f"id:{job.id}", size=(120, 34))
 
@@ -102,7 +102,7 @@ def test_payloads_are_not_shown_where_that_was_asked_for() -> None:
     async def scenario(console: Console) -> None:
         await opened(console)
         await console.press("y")
-        assert "Payloads are not shown" in console.text
+        assert "Payloads are not fetched" in console.text
         assert not console.app.clipboard
 
     run(scenario, show_payload=False)
