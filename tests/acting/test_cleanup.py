@@ -147,20 +147,21 @@ def test_it_works_on_a_schema_without_our_line(gw: Program, queue: Queue) -> Non
 # -- races ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_queue_that_somebody_is_adding_to_in_an_open_transaction_stays(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("what", ["queues", "tasks"])
+def test_what_somebody_is_adding_to_in_an_open_transaction_stays(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(cleanup, "TRIES", 1)
     monkeypatch.setattr(cleanup, "PAUSE_SECONDS", 0)
-    unused(queue, queue_name="q")
+    unused(queue, "t", "q")
     with psycopg.connect(queue.url) as adder, Client(queue.url) as client:
         adder.execute("select graphile_worker.add_job('t', queue_name => 'q')")
-        with pytest.raises(TransientDatabaseError, match="the queues were in use"):
-            list(client.cleaner.clear(Litter.UNUSED_QUEUES))
+        with pytest.raises(TransientDatabaseError, match=f"the {what} were in use"):
+            list(client.cleaner.clear(Litter(f"unused-{what}")))
         adder.commit()
-        list(client.cleaner.clear(Litter.UNUSED_QUEUES))
+        list(client.cleaner.clear(Litter(f"unused-{what}")))
 
-    assert queues(queue) == {"q"}
+    assert (tasks(queue), queues(queue)) == ({"t"}, {"q"})
 
 
 @pytest.mark.parametrize(("litter", "table"), [("unused-queues", "job_queues"), ("unused-tasks", "tasks")])

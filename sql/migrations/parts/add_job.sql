@@ -32,16 +32,21 @@ begin
   end if;
 
   -- Whoever adds a single job waits for it, so from here on statements are few: this takes half the time of `add_jobs`.
-  if not exists (
-    select from :GRAPHILE_WORKER_SCHEMA._private_tasks as known where known.identifier = add_job.identifier
-  ) then
-    insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier) values (add_job.identifier) on conflict do nothing;
-  end if;
+  -- Both inserts run though the name is known: their locks keep others from clearing it away before our job is there.
+  insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
+    select add_job.identifier
+     where not exists (
+       select from :GRAPHILE_WORKER_SCHEMA._private_tasks as known where known.identifier = add_job.identifier
+     )
+  on conflict do nothing;
 
-  if queue_name is not null and not exists (
-    select from :GRAPHILE_WORKER_SCHEMA._private_job_queues as known where known.queue_name = add_job.queue_name
-  ) then
-    insert into :GRAPHILE_WORKER_SCHEMA._private_job_queues (queue_name) values (add_job.queue_name) on conflict do nothing;
+  if queue_name is not null then
+    insert into :GRAPHILE_WORKER_SCHEMA._private_job_queues (queue_name)
+      select add_job.queue_name
+       where not exists (
+         select from :GRAPHILE_WORKER_SCHEMA._private_job_queues as known where known.queue_name = add_job.queue_name
+       )
+    on conflict do nothing;
   end if;
 
   -- A task that is deleted in between makes this fail; a join would drop the job in silence.
