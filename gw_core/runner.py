@@ -250,21 +250,7 @@ class Runner:
         scheduler = None if crontab is None else self._scheduler(crontab)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
-        pool = self._pool = Pool(
-            database=self._database,
-            registry=registry,
-            settings=self.settings,
-            events=self.events,
-            resources=TaskResources(self._adder, self._connections, self.logger),
-            interceptors=self._interceptors,
-            forbidden_flags=self._forbidden_flags,
-            once=once,
-            listen_database=self._listen_database,
-            on_ended=self.stop,
-            on_refused=lambda error: self._ask_to_end(_End(str(error), exit_code=1)),
-            on_breaking_migration=self._on_breaking_migration,
-            on_crash=self._on_crash,
-        )
+        pool = self._pool = self._new_pool(registry, once=once)
         if self._is_forced:
             pool.force()
         self._services = [self._lock_renewal(pool)]
@@ -280,6 +266,23 @@ class Runner:
         pool.start()
         for service in self._services:
             service.start()
+
+    def _new_pool(self, registry: TaskRegistry, *, once: bool) -> Pool:
+        return Pool(
+            database=self._database,
+            registry=registry,
+            settings=self.settings,
+            events=self.events,
+            resources=TaskResources(self._adder, self._connections, self.logger),
+            interceptors=self._interceptors,
+            forbidden_flags=self._forbidden_flags,
+            once=once,
+            listen_database=self._listen_database,
+            on_ended=self.stop,
+            on_refused=lambda error: self._ask_to_end(_End(str(error), exit_code=1)),
+            on_breaking_migration=self._on_breaking_migration,
+            on_crash=self._on_crash,
+        )
 
     def _load_tasks(self) -> LoadedTasks | TaskRegistry:
         if isinstance(self._tasks, TaskRegistry):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Any, Final
-
-import msgspec
 
 from gw_core.domain.crontab_item import KnownCrontab
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.glance import Glance, HeldQueue, JobCounters, PriorityHead, SchemaGlance, ServerGlance
 from gw_core.domain.queue_report import Count, Quality
 from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merged
+from gw_core.postgres.answers import heart, moment
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.reading import Bounds, Plans, Rows, read
 from gw_core.postgres.statements import quoted
@@ -61,10 +60,10 @@ class Glances:
         took = timedelta(seconds=perf_counter() - began)
         place = answers["place"][0]
         counters, estimates = _counters(answers.get("counters"))
-        held = [HeldQueue(name=name, held_by=by, held_at=_moment(at)) for name, by, at in answers.get("queues", ())]
+        held = [HeldQueue(name=name, held_by=by, held_at=moment(at)) for name, by, at in answers.get("queues", ())]
         heads = [_head(*row, most=most_ready) for row in answers.get("heads", ())]
         glance = Glance(
-            at=_moment(place[0]),
+            at=moment(place[0]),
             took=took,
             server=_server(place),
             schema=_installed(self._schema, place, answers.get("revision")),
@@ -162,7 +161,7 @@ def _server(place: tuple[Any, ...]) -> ServerGlance:
         user=user,
         host=host,
         port=port,
-        started_at=_moment(started),
+        started_at=moment(started),
         in_recovery=in_recovery,
         read_only=read_only,
     )
@@ -193,7 +192,7 @@ def _counters(rows: Rows | None) -> tuple[JobCounters | None, dict[str, Count]]:
         deleted=deleted,
         live_rows=live,
         dead_rows=dead,
-        last_vacuum_at=None if vacuumed is None else _moment(vacuumed),
+        last_vacuum_at=None if vacuumed is None else moment(vacuumed),
     )
     known = {name: Count(round(each), Quality.ESTIMATE) for name, each in estimates.items() if each is not None}
     return counters, {**known, "bytes": Count(size)}
@@ -214,8 +213,8 @@ def _head(
         ready=_bounded(ready, most),
         oldest_id=oldest_id,
         oldest_task=task,
-        oldest_due_at=None if oldest is None else _moment(oldest),
-        next_due_at=None if upcoming is None else _moment(upcoming),
+        oldest_due_at=None if oldest is None else moment(oldest),
+        next_due_at=None if upcoming is None else moment(upcoming),
     )
 
 
@@ -234,8 +233,8 @@ def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
 
 def _workers(answers: Mapping[str, Rows], held: Sequence[HeldQueue], recovery: RecoverySettings) -> list[WorkerInfo]:
     """Return every worker known by a heartbeat or by a lock among those looked at."""
-    hearts = [_heart(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
-    now = _moment(answers["place"][0][0])
+    hearts = [heart(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
+    now = moment(answers["place"][0][0])
     holders = [
         WorkerInfo(id=name, jobs=jobs, lock_age=timedelta(seconds=latest), is_resilient=resilient)
         for name, jobs, latest, resilient in answers.get("locks", ())
@@ -257,35 +256,5 @@ def with_queues(holders: Sequence[WorkerInfo], held: Sequence[HeldQueue], now: d
     return list(known.values())
 
 
-def _heart(
-    worker_id: str,
-    started: float,
-    last: float,
-    age: float,
-    host: str | None,
-    pid: int | None,
-    version: str | None,
-    metadata: str | None,
-) -> WorkerInfo:
-    about = msgspec.json.decode(metadata) if metadata else None
-    return WorkerInfo(
-        id=worker_id,
-        started_at=_moment(started),
-        last_heartbeat_at=_moment(last),
-        heartbeat_age=timedelta(seconds=age),
-        host=host,
-        pid=pid,
-        version=version,
-        metadata=about if isinstance(about, dict) else {},
-    )
-
-
 def _bounded(counted: int, most: int) -> Count:
     return Count(counted) if counted <= most else Count(most, Quality.AT_LEAST)
-
-
-def _moment(epoch: float) -> datetime:
-    try:
-        return datetime.fromtimestamp(epoch, UTC)
-    except (OverflowError, ValueError):
-        return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)

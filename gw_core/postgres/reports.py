@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,7 @@ from gw_core.domain.queue_report import (
     projected,
 )
 from gw_core.domain.recovery import RecoverySettings
+from gw_core.postgres.answers import moment
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.reading import Bounds, Plans, read
 from gw_core.postgres.statements import quoted
@@ -343,9 +344,9 @@ class Reports:
             values = {"id": job.id, "queue_id": job.queue_id, "most": MOST_WAITING}
             ((ahead, is_bound),) = self._rows("report_jobs_ahead", values)
         return Surroundings(
-            now=_moment(now),
+            now=moment(now),
             queue_held_by=holder,
-            queue_held_at=None if held_at is None else _moment(held_at),
+            queue_held_at=None if held_at is None else moment(held_at),
             ahead=ahead,
             ahead_is_bound=is_bound,
             hearts=self._hearts(names),
@@ -366,11 +367,11 @@ class Reports:
             tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
         }
         return QueueStatistics(
-            at=_moment(now),
+            at=moment(now),
             total=projected(sum(hits.values()), share),
             states=_counted(_over_all(hits), share),
-            first_due_at=None if first is None else _moment(first),
-            next_due_at=None if upcoming is None else _moment(upcoming),
+            first_due_at=None if first is None else moment(first),
+            next_due_at=None if upcoming is None else moment(upcoming),
             queues=queues,
             held_queues=held,
             table_bytes=size,
@@ -418,7 +419,7 @@ class Reports:
 
     def _beating(self) -> list[Heart]:
         ((now, *_),) = self._rows("report_queue_of_job", {"queue_id": None})
-        return [each for each in self._hearts(self._names(JobFilter())) if each.beats(_moment(now))]
+        return [each for each in self._hearts(self._names(JobFilter())) if each.beats(moment(now))]
 
     # -- the way to the database -----------------------------------------------------------------------------------
 
@@ -436,7 +437,7 @@ class Reports:
         # Our pools are in both tables, and only in ours with their tasks.
         by_worker = {row[0]: row for row in (*rust_hearts, *hearts)}
         return [
-            Heart(worker=worker, last_heartbeat_at=_moment(at), tasks=None if tasks is None else frozenset(tasks))
+            Heart(worker=worker, last_heartbeat_at=moment(at), tasks=None if tasks is None else frozenset(tasks))
             for worker, at, tasks in by_worker.values()
         ]
 
@@ -582,12 +583,12 @@ def _queue_report(
     return QueueReport(
         name=name,
         held_by=held_by,
-        held_at=None if held_at is None else _moment(held_at),
+        held_at=None if held_at is None else moment(held_at),
         waiting=Count(waiting, quality),
         due=Count(due, quality),
         head_id=head_id,
         head_task=head_task,
-        head_run_at=None if head_run_at is None else _moment(head_run_at),
+        head_run_at=None if head_run_at is None else moment(head_run_at),
     )
 
 
@@ -595,13 +596,3 @@ def _knowing(task: str, hearts: Sequence[Heart]) -> tuple[str, ...] | None:
     """Return who knows a task, or None when no live worker tells what it knows."""
     telling = [each for each in hearts if each.tasks is not None]
     return tuple(each.worker for each in telling if task in (each.tasks or ())) if telling else None
-
-
-# -- values ----------------------------------------------------------------------------------------------------------
-
-
-def _moment(epoch: float) -> datetime:
-    try:
-        return datetime.fromtimestamp(epoch, UTC)
-    except (OverflowError, ValueError):
-        return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)

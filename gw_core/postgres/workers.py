@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,6 +25,7 @@ from gw_core.domain.recovery import (
     WorkerInfo,
     merged,
 )
+from gw_core.postgres.answers import heart
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
 from gw_core.postgres.statements import query
@@ -138,7 +139,7 @@ class WorkerStore:
         rows = self._rows("list_heartbeats")
         if has_rust_workers:
             rows += self._rows("list_rust_heartbeats")
-        return [_heart(*row) for row in rows]
+        return [heart(*row) for row in rows]
 
     def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
         """Return whoever holds locks, with how many and for how long."""
@@ -206,29 +207,6 @@ def with_workers(lender: Lender, act: Callable[[WorkerStore], Answer]) -> Answer
 def _with_workers(lender: Lender, act: Callable[[WorkerStore], Answer]) -> Answer:
     with lender.connection() as connection:
         return act(WorkerStore(connection, lender.database.schema))
-
-
-def _heart(
-    worker_id: str,
-    started: float,
-    last: float,
-    age: float,
-    host: str | None,
-    pid: int | None,
-    version: str | None,
-    metadata: str | None,
-) -> WorkerInfo:
-    about = msgspec.json.decode(metadata) if metadata else None
-    return WorkerInfo(
-        id=worker_id,
-        started_at=datetime.fromtimestamp(started, UTC),
-        last_heartbeat_at=datetime.fromtimestamp(last, UTC),
-        heartbeat_age=timedelta(seconds=age),
-        host=host,
-        pid=pid,
-        version=version,
-        metadata=about if isinstance(about, dict) else {},
-    )
 
 
 def _columns(silent: Silent) -> dict[str, list[Any]]:
