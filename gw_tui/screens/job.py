@@ -70,7 +70,7 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
     JobScreen #payload { height: 3fr; }
     JobScreen #error { height: 2fr; }
     JobScreen #attempts { width: 50; }
-    JobScreen.-is-narrow #attempts { width: 38; }
+    JobScreen.-is-narrow #attempts { width: 43; }
     JobScreen.-is-tiny #panels { layout: vertical; }
     JobScreen.-is-tiny #attempts { width: 1fr; height: 6; }
     """
@@ -327,6 +327,6 @@ def _attempt(row: AttemptRow, now: datetime) -> Content:
     sign = "▶" if row.is_next else " "
     about = "≈" if row.certainty is Certainty.INFERRED and row.at is not None else " "
     wait = "" if row.wait is None else figures.span(row.wait)
-    note = f"{_NOTES[row.certainty]}{', the last' if row.is_last else ''}"
+    note = f"{_NOTES[row.certainty]}{', last' if row.is_last else ''}"
     text = f"{sign}{row.number:>3} {about}{figures.day(row.at, now):<12} {wait:>6} {note}"
     return Content.styled(text, "bold" if row.is_next else "$quiet" if row.certainty is Certainty.INFERRED else "")
