@@ -67,7 +67,8 @@ def _names(kind: str, prefix: str) -> list[str]:
         cache = _cache_file(configuration, kind, prefix)
         if not _is_fresh(cache):
             fetcher.fetch(configuration, kind, prefix, cache)
-        return _read(cache)
+        # On a slow machine the last answer to whatever else was asked is better than none.
+        return _read(cache if cache.exists() else everything)
     except Exception:  # noqa: BLE001 - whoever presses Tab must see no error, whatever it is
         return []
     finally:
