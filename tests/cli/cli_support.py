@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -131,11 +132,15 @@ class Running:
     def says(self, words: str) -> None:
         """Read what it says until a line has these words."""
         assert self._process.stderr is not None
-        # The test's own time limit bounds the wait.
-        for line in self._process.stderr:
-            self._said.append(line)
-            if words.encode() in line:
-                return
+        patience = threading.Timer(2 * DEADLINE_SECONDS, self._process.kill)
+        patience.start()
+        try:
+            for line in self._process.stderr:
+                self._said.append(line)
+                if words.encode() in line:
+                    return
+        finally:
+            patience.cancel()
         raise AssertionError(f"it ended without saying {words!r}, but: {b''.join(self._said).decode()}")
 
     def end(self) -> Ended:
