@@ -83,6 +83,9 @@ PATIENT: Final = SessionManners(
 """Of the connection that acts, and counts when asked to."""
 
 
+LOCKS_AGAIN: Final = timedelta(seconds=5)
+"""What workers hold is counted no more often."""
+
 FINDINGS_AGAIN: Final = 15.0
 """The doctor is asked no more often, in seconds."""
 
@@ -240,7 +243,7 @@ class ClientSource:
 
     def glance(self) -> Glance:
         """Return what every tick shows."""
-        return self._looking.reports.glance(recovery=self._place.recovery)
+        return self._looking.reports.glance(recovery=self._place.recovery, locks_every=LOCKS_AGAIN)
 
     def page(
         self,

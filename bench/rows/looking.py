@@ -20,6 +20,7 @@ from bench.processes import Command, running
 from bench.server import ask
 from bench.server_time import ServerTimes, percentile, telling
 from gw_core import Client
+from gw_tui.source import LOCKS_AGAIN
 
 SLOWEST: Final = "slowest reading command, p95 ms"
 GLANCE: Final = "glance p95 ms in the server"
@@ -228,7 +229,7 @@ def _glances(url: str, count: int) -> dict[str, float]:
         times.hear(client)
         for _ in range(count):
             began = time.perf_counter()
-            glance = client.reports.glance()
+            glance = client.reports.glance(locks_every=LOCKS_AGAIN)
             walls.append(1000 * (time.perf_counter() - began))
             spans.append(sum(times.take().values()))
             if glance.unseen:

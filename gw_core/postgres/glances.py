@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from time import perf_counter
+from math import inf
+from time import monotonic, perf_counter
 from typing import Any, Final
 
 from gw_core.domain.crontab_item import KnownCrontab
@@ -46,9 +47,18 @@ class Glances:
         self._known: SchemaGlance | None = None
         self._has_rust_workers = False
         self._heads = 1
+        # What was found of locks when they were last asked for, and when that was.
+        self._locks: Rows = []
+        self._locks_at = -inf
 
-    def look(self, recovery: RecoverySettings) -> Glance:
-        """Return what is to be seen now; `recovery` says which workers count as dead."""
+    def look(self, recovery: RecoverySettings, *, locks_every: timedelta = timedelta()) -> Glance:
+        """Return what is to be seen now; `recovery` says which workers count as dead.
+
+        What workers hold is asked no more often than every so often: the index of locked jobs keeps an entry for each
+        job that was ever run until vacuum has come, and all of them are walked past.
+        """
+        if monotonic() - self._locks_at >= locks_every.total_seconds():
+            self._locks_at = -inf
         glance, known = self._look(recovery)
         # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
         return glance if glance.schema == known else self._look(recovery)[0]
@@ -58,6 +68,7 @@ class Glances:
         began = perf_counter()
         answers, unseen = self._ask(self._questions(recovery, most_ready))
         took = timedelta(seconds=perf_counter() - began)
+        self._remember_locks(answers)
         place = answers["place"][0]
         counters, estimates = _counters(answers.get("counters"))
         held = [HeldQueue(name=name, held_by=by, held_at=moment(at)) for name, by, at in answers.get("queues", ())]
@@ -81,8 +92,17 @@ class Glances:
             crontabs=[KnownCrontab(*row) for row in answers.get("crontabs", ())],
             unseen=unseen,
         )
+        if glance.schema != known:
+            self._locks_at = -inf
         self._known, self._has_rust_workers, self._heads = glance.schema, place[RUST], max(1, len(heads))
         return glance, known
+
+    def _remember_locks(self, answers: dict[str, Rows]) -> None:
+        """Keep what was found of locks, or put in what is known of them."""
+        if "locks" in answers:
+            self._locks, self._locks_at = answers["locks"], monotonic()
+        elif self._locks_at != -inf:
+            answers["locks"] = self._locks
 
     def _most_ready(self) -> int:
         return max(FEWEST_READY, min(MOST_READY, READY_IN_ALL // self._heads))
@@ -105,7 +125,7 @@ class Glances:
             "crontabs": ("list_crontabs", {}),
         }
         known = self._known
-        if known is not None and known.has_locked_index:
+        if known is not None and known.has_locked_index and self._locks_at == -inf:
             flags = {"resilient_flags": list(recovery.resilient_flags)}
             questions["locks"] = ("glance_locks", {"most": MOST_LOCKED + 1, **flags})
         if known is not None and known.has_failed_index:

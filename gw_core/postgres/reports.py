@@ -134,13 +134,14 @@ class Reports:
 
     # -- at a glance -----------------------------------------------------------------------------------------------
 
-    def glance(self, recovery: RecoverySettings | None = None) -> Glance:
+    def glance(self, recovery: RecoverySettings | None = None, *, locks_every: timedelta = timedelta()) -> Glance:
         """Return what a console shows at each tick, in one round trip, at a cost that does not grow with the queue.
 
-        `recovery` says which workers count as dead. A part that fails is named in the answer; raised is only what makes
-        looking in vain: no connection, no schema, no right to see the tables.
+        `recovery` says which workers count as dead. Who looks often asks anew what workers hold only every so often,
+        `locks_every`. A part that fails is named in the answer; raised is only what makes looking in vain: no
+        connection, no schema, no right to see the tables.
         """
-        return self._glances.look(recovery or RecoverySettings())
+        return self._glances.look(recovery or RecoverySettings(), locks_every=locks_every)
 
     @cached_property
     def _glances(self) -> Glances:

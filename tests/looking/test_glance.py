@@ -195,6 +195,18 @@ def test_a_schema_that_changes_between_two_glances_is_noticed(queue: Queue) -> N
     assert after.unseen == ()
 
 
+def test_who_looks_often_is_told_again_what_was_known_of_locks(queue: Queue) -> None:
+    queue.running(by="pool-1")
+    before = queue.reports.glance(locks_every=timedelta(days=1))
+    queue.running(by="pool-1")
+
+    kept = queue.reports.glance(locks_every=timedelta(days=1))
+    anew = queue.reports.glance()
+
+    assert [each.running for each in (before, kept, anew)] == [Count(1), Count(1), Count(2)]
+    assert [worker.jobs for each in (before, kept, anew) for worker in each.workers] == [1, 1, 2]
+
+
 @pytest.mark.parametrize("before", [1, 9], ids=["planned each time", "planned for good"])
 def test_a_part_that_fails_is_named_and_the_rest_is_seen(
     queue: Queue, monkeypatch: pytest.MonkeyPatch, before: int
