@@ -158,7 +158,7 @@ class DemoQueue:
 
     def states(self) -> Iterator[FoundJob]:
         """Yield every job with its state."""
-        return (FoundJob(job, self.state(job)) for job in self.jobs.values())
+        return (FoundJob(job, self.state(job)) for job in list(self.jobs.values()))
 
     def state(self, job: Job) -> JobState:
         """Return a job's state."""
