@@ -10,8 +10,8 @@ from gw_core import Quality
 if TYPE_CHECKING:
     from gw_core import Count
 
-DEPTHS: Final = (1_000, 300, 100, 50, 20)
-IN_ALL: Final = 2_000
+DEPTHS: Final = (1_000, 300, 100, 50, 20, 10)
+IN_ALL: Final = 1_000
 """So many jobs are counted for a page, over all its queues: each may lie on a page of the table of its own."""
 
 

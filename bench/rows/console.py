@@ -40,7 +40,7 @@ LOOK_EVERY: Final = 0.5
 NOTIFIES_A_SECOND: Final = 2_000
 SCREEN_SECONDS: Final = 20.0
 WARM: Final = 0.25
-"""The first quarter of the time fills caches and rings; memory and ticks count from then on."""
+"""The first quarter of the time fills caches and rings, and shows every screen once; memory and ticks count from then on."""
 PATIENCE_SECONDS: Final = 60.0
 CURVE_SECONDS: Final = 300.0
 COSTLY: Final = 0.3
@@ -194,7 +194,7 @@ async def _watch(url: str, seconds: float) -> _Seen:
     async with app.run_test(size=(120, 34)) as pilot:
         with ExitStack() as stack:
             looking = stack.enter_context(psycopg.connect(url, autocommit=True))
-            tour = _tour(app, source, pilot, min(SCREEN_SECONDS, seconds / len(TOUR)))
+            tour = _tour(app, source, pilot, min(SCREEN_SECONDS, WARM * seconds / len(TOUR)))
             others = [_lag(seen), tour, _sessions(looking, seen), _announce(url)]
             tasks = [asyncio.create_task(each) for each in others]
             await asyncio.sleep(seconds)
