@@ -40,7 +40,7 @@ LOOK_EVERY: Final = 0.5
 NOTIFIES_A_SECOND: Final = 2_000
 SCREEN_SECONDS: Final = 20.0
 WARM: Final = 0.25
-"""The first quarter of the time fills caches and rings, and shows every screen once; memory and ticks count from then on."""
+"""The first quarter of the time fills caches and rings, and shows every screen once; what comes after it counts."""
 PATIENCE_SECONDS: Final = 60.0
 CURVE_SECONDS: Final = 300.0
 COSTLY: Final = 0.3
