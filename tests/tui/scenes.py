@@ -110,6 +110,7 @@ async def events(console: Console) -> None:
     app.note(Kind.ACT, "job 99189 retried")
     app._beat()
     await console.shows("31 jobs announced")
+    await console.press("g")  # what there was before may have had the cursor
 
 
 async def job(console: Console) -> None:
