@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-from typing import Final
 
 from gw_core import InvalidSettingError
 from gw_tui.app import ConsoleApp
 from gw_tui.options import Options
 from gw_tui.registry import PLACE_OF, with_keys
 from gw_tui.source import Source
-
-ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
-ENDED_BY_SIGNAL: Final = 128
-STDIN: Final = 0
-LOOK_AGAIN: Final = 2.0
-"""How often to make sure that the terminal is still there, in seconds."""
+from gw_tui.watch import Watch
 
 
 def run(source: Source, options: Options) -> int:
@@ -46,21 +39,6 @@ def check(options: Options) -> None:
         raise InvalidSettingError(f"tui.keys: {error}") from None
 
 
-async def _end_without_terminal(app: ConsoleApp) -> None:
-    """End when the terminal is gone: nobody tells a console whose terminal did not control it."""
-    while os.isatty(STDIN):
-        await asyncio.sleep(LOOK_AGAIN)
-    app.exit(None, ENDED_BY_SIGNAL + signal.SIGHUP)
-
-
 async def _run(app: ConsoleApp, *, mouse: bool) -> None:
-    loop = asyncio.get_running_loop()
-    for number in ENDING_SIGNALS:
-        loop.add_signal_handler(number, app.exit, None, ENDED_BY_SIGNAL + number)
-    watch = asyncio.create_task(_end_without_terminal(app))
-    try:
+    with Watch(asyncio.get_running_loop(), lambda code: app.exit(None, code)):
         await app.run_async(mouse=mouse)
-    finally:
-        watch.cancel()
-        for number in ENDING_SIGNALS:
-            loop.remove_signal_handler(number)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,8 @@ import msgspec
 from gw_core import FoundJob, Glance, JobFilter, JobPage
 from gw_tui.demo import DemoSource
 from gw_tui.options import Options
+from gw_tui.screens import overview as module
+from gw_tui.screens.overview import OverviewScreen
 from gw_tui.start import run
 
 EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
@@ -44,6 +48,14 @@ class FaultySource(HostileSource):
         return replace(super().glance(), heads=[SECRET])
 
 
+class StuckScreen(OverviewScreen):
+    """Waits for ever at a key, as it does when nobody takes what it writes."""
+
+    def on_key(self) -> None:
+        os.write(1, b"STUCK")
+        threading.Event().wait()
+
+
 SECRET = "postgres://app:s3cret@db/app"
 
 
@@ -55,10 +67,11 @@ if __name__ == "__main__":
 
         command._demo = lambda _: FaultySource()
         sys.exit(program.program(["tui", "--demo", *sys.argv[2:]]))
+    if sys.argv[1] == "stuck":
+        module.OverviewScreen = StuckScreen
+        sys.exit(run(DemoSource(), Options(period=0.2)))
     # Say it past every widget as well: the last filter is there for what forgets to clean.
     from textual.widgets import Static
-
-    from gw_tui.screens.overview import OverviewScreen
 
     class Leaking(OverviewScreen):
         """Has a widget that does not clean its text."""
@@ -66,8 +79,6 @@ if __name__ == "__main__":
         def body(self) -> Any:
             yield from super().body()
             yield Static(EVIL, markup=False)
-
-    import gw_tui.screens.overview as module
 
     module.OverviewScreen = Leaking
     sys.exit(run(HostileSource(), Options(screen=sys.argv[1], period=0.2)))

@@ -91,6 +91,11 @@ class Terminal:
             os.close(self._master)
 
     @property
+    def modes(self) -> int:
+        """What the terminal does with keys by itself: echo them, gather them to lines."""
+        return int(termios.tcgetattr(self._master)[3])
+
+    @property
     def colours(self) -> list[bytes]:
         """Every sequence that sets a colour."""
         return [found for found in COLOUR.findall(self.output) if CODES.search(found[2:-1])]

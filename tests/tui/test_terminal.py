@@ -130,6 +130,30 @@ def test_a_terminal_that_is_closed_ends_it(start: Start, is_told: bool) -> None:
     assert terminal.process.wait(90) != 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_a_screen_that_is_stuck(start: Start, number: signal.Signals) -> None:
+    terminal = start([sys.executable, str(HERE / "hostile_console.py"), "stuck"])
+    terminal.until(READY)
+    before = terminal.modes
+    terminal.type("j")
+    terminal.until("STUCK")
+    os.kill(terminal.process.pid, number)
+
+    assert terminal.ended() == 128 + number
+    assert terminal.modes != before
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "not told"])
+def test_a_terminal_that_is_closed_ends_a_screen_that_is_stuck(start: Start, is_told: bool) -> None:
+    terminal = start([sys.executable, str(HERE / "hostile_console.py"), "stuck"], controls=is_told)
+    terminal.until(READY)
+    terminal.type("j")
+    terminal.until("STUCK")
+    terminal.hang_up()
+
+    assert terminal.process.wait(90) == 128 + signal.SIGHUP
+
+
 def test_it_ends_at_once_while_the_database_is_silent(start: Start) -> None:
     # It takes the connection and never says a word.
     with socket.create_server(("127.0.0.1", 0)) as server:
