@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="which rows, as patterns; all without (see --list)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each side is measured (default: 3)")
     parser.add_argument("--scale", choices=SCALES, default="small", help="how much each row does (default: small)")
-    parser.add_argument("--minutes", type=float, metavar="N", help="how long vacuum-soak and console last")
+    parser.add_argument("--minutes", type=float, metavar="N", help="how long soaks and the console last")
     parser.add_argument("--without", action="append", default=[], metavar="ROW", help="leave these rows out")
     parser.add_argument("--alone", action="store_true", help="measure gw only, none of its peers")
     parser.add_argument("--database", metavar="URL", help="a server where we may make databases, instead of our own")

@@ -1,4 +1,4 @@
-"""The console on a very large queue under load: what its looks cost the server, how long they take, and memory."""
+"""The console on a very large queue: what its looks cost the server and how long they take; and a soak under load."""
 
 from __future__ import annotations
 
@@ -34,10 +34,8 @@ BACKENDS: Final = "connections"
 OPEN: Final = "seen idle in a transaction"
 GROWTH: Final = "MiB grown"
 LAG: Final = "lag of the screen p95 ms"
-PERIOD: Final = 0.2
 LAG_EVERY: Final = 0.05
 LOOK_EVERY: Final = 0.5
-NOTIFIES_A_SECOND: Final = 2_000
 SCREEN_SECONDS: Final = 20.0
 WARM: Final = 0.25
 """The first quarter of the time fills caches and rings, and shows every screen once; what comes after it counts."""
@@ -70,24 +68,42 @@ select count(pg_notify('jobs:insert', '{"r":' || random() || ',"count":1}')) fro
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a console is used for and what happens around it."""
+
+    period: float
+    """How often it looks, in seconds, unless its looks take too long for that."""
+    announced: int = 0
+    """How many jobs others announce in a second."""
+
+
+USUAL: Final = Load(period=Options().period)
+HEAVY: Final = Load(period=0.2, announced=2_000)
+
+
 def rows(bench: Bench) -> Sequence[Row]:
     """The console itself, without a terminal, on all its screens in turn."""
     sizes = bench.sizes
-    pace = f"{WORKERS} workers at {PACE} jobs/s each at most"
+    what = f"on {sizes.looked_at:,} jobs beside {WORKERS} workers at {PACE} jobs/s each at most"
+    span = f"for {sizes.console_seconds / 60:g} minutes"
+    bounds = (Goal(figure=DUTY, at_most=5), Goal(figure=BACKENDS, at_most=3), Goal(figure=OPEN, at_most=0))
     return (
         Row(
             name="console",
-            title=f"The console on {sizes.looked_at:,} jobs beside {pace}, for {sizes.console_seconds / 60:g} minutes",
-            sides={"gw": partial(watch, bench)},
-            goals=(
-                Goal(figure=TICK, at_most=10),
-                Goal(figure=SCREEN, at_most=10),
-                Goal(figure=DUTY, at_most=5),
-                Goal(figure=BACKENDS, at_most=3),
-                Goal(figure=OPEN, at_most=0),
-                Goal(figure=GROWTH, at_most=5),
-                Goal(figure=LAG, at_most=25),
+            title=f"The console as it comes {what}, {span}",
+            sides={"gw": partial(watch, bench, USUAL)},
+            goals=(Goal(figure=TICK, at_most=10), Goal(figure=SCREEN, at_most=10), *bounds),
+            rounds=1,
+        ),
+        Row(
+            name="console-soak",
+            title=(
+                f"The console at {1 / HEAVY.period:g} looks a second {what}, "
+                f"and {HEAVY.announced:,} announcements a second, {span}"
             ),
+            sides={"gw": partial(watch, bench, HEAVY)},
+            goals=(*bounds, Goal(figure=GROWTH, at_most=5), Goal(figure=LAG, at_most=25)),
             rounds=1,
         ),
     )
@@ -107,12 +123,12 @@ class _Seen:
     done: int = 0
 
 
-def watch(bench: Bench) -> Measured:
-    """Let the console look at a full queue while workers work and jobs are announced."""
+def watch(bench: Bench, load: Load) -> Measured:
+    """Let the console look at a full queue while workers work and, perhaps, jobs are announced."""
     with bench.place() as (url, folder):
         fill(bench, url, OUR_INDEXES)
         with workers(url, folder):
-            seen = asyncio.run(_watch(url, bench.sizes.console_seconds))
+            seen = asyncio.run(_watch(url, bench.sizes.console_seconds, load))
     if not seen.ticks or not seen.memory:
         raise NotMeasuredError("the console saw nothing")
     return Measured(_figures(seen), _curve(seen))
@@ -186,16 +202,16 @@ def _curve(seen: _Seen) -> dict[str, str]:
     return {"memory": f"MiB every {CURVE_SECONDS / 60:g} minutes: {', '.join(f'{each:.1f}' for each in points)}"}
 
 
-async def _watch(url: str, seconds: float) -> _Seen:
+async def _watch(url: str, seconds: float, load: Load) -> _Seen:
     seen = _Seen()
     source = WatchedSource(Place(conninfo=telling(url), schema="graphile_worker"))
-    app = ConsoleApp(source, Options(period=PERIOD))
+    app = ConsoleApp(source, Options(period=load.period))
     done, began = int(ask(url, DONE)), time.monotonic()
     async with app.run_test(size=(120, 34)) as pilot:
         with ExitStack() as stack:
             looking = stack.enter_context(psycopg.connect(url, autocommit=True))
             tour = _tour(app, source, pilot, min(SCREEN_SECONDS, WARM * seconds / len(TOUR)))
-            others = [_lag(seen), tour, _sessions(looking, seen), _announce(url)]
+            others = [_lag(seen), tour, _sessions(looking, seen), _announce(url, load.announced)]
             tasks = [asyncio.create_task(each) for each in others]
             await asyncio.sleep(seconds)
             await _for_something(source, seen)
@@ -249,9 +265,9 @@ async def _sessions(connection: psycopg.Connection, seen: _Seen) -> None:
         seen.memory.append(_resident())
 
 
-async def _announce(url: str) -> None:
+async def _announce(url: str, a_second: int) -> None:
     """Announce jobs as a busy application does."""
-    count = int(NOTIFIES_A_SECOND * LOOK_EVERY)
+    count = int(a_second * LOOK_EVERY)
     with _connected(url) as connection:
         while True:
             await asyncio.sleep(LOOK_EVERY)
