@@ -22,6 +22,47 @@ SHARE: Final = 20
 LONGEST_WITHOUT: Final = 30.0
 """… and are this many seconds apart at most: what lies before the margin waits so long."""
 
+GOES_ON_FOR: Final = 0.05
+"""Seconds between two claims from the very beginning at most, while claims follow each other and go on from there to
+there: the look-ahead window. So long waits what was given back, or committed late, while newer jobs are plenty."""
+
+LEAST_TO_GO_ON: Final = 50
+"""Claims of fewer jobs begin at the very beginning: they are for whoever is waited for, and have passed little."""
+
+
+class Trail:
+    """How far the last claims came, so that the next one need not read past what they took.
+
+    Only for a pool that finds as many jobs as it asks for, claim after claim. Not for jobs in named queues, whose order
+    is not the order in which they are found.
+    """
+
+    def __init__(self) -> None:
+        self._reached: dict[int, float] = {}
+        self._until = 0.0
+
+    def goes_on(self, now: float) -> bool:
+        """Whether a claim at this moment may go on where the last one stopped."""
+        return bool(self._reached) and now < self._until
+
+    def begin(self, now: float) -> None:
+        """Note that a claim began at the very beginning."""
+        self._reached = {}
+        self._until = now + GOES_ON_FOR
+
+    def note(self, jobs: Iterable[tuple[int, float]]) -> None:
+        """Note priority and `run_at`, in seconds since 1970, of each job that was found, when no fewer were wanted."""
+        for priority, run_at in jobs:
+            self._reached[priority] = max(run_at, self._reached.get(priority, run_at))
+
+    def forget(self) -> None:
+        """Let the next claim begin at the very beginning."""
+        self._reached = {}
+
+    def columns(self) -> tuple[list[int], list[float]]:
+        """Return priorities, and since when their jobs are worth a look."""
+        return sorted(self._reached), [self._reached[priority] for priority in sorted(self._reached)]
+
 
 class Heads:
     """Remembers the first job found of each priority, and says when a claim may begin there.

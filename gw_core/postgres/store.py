@@ -22,7 +22,7 @@ from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.domain.settings import ANCESTORS_STALE_LOCK
 from gw_core.postgres.arrays import teach_text_arrays, text_array, text_encoding
 from gw_core.postgres.database import Connection, in_its_settings
-from gw_core.postgres.heads import Heads
+from gw_core.postgres.heads import LEAST_TO_GO_ON, Heads, Trail
 from gw_core.postgres.statements import numbered_query, query
 from gw_core.postgres.translation import translate, translated
 
@@ -100,6 +100,7 @@ class JobStore:
         self.walked_to: int | None = None
         self._whole_claims = 0
         self._heads = Heads()
+        self._trail = Trail()
 
     @contextmanager
     def transaction(self, *, needed: bool = True) -> Iterator[None]:
@@ -209,8 +210,21 @@ class JobStore:
         return self._heads.skips_until(now)
 
     def _claimed_rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Claim past the dead rows where there are many; from the beginning else."""
-        began, heads = time.monotonic(), self._heads
+        """Claim what comes after the jobs claimed last, when that is plenty; and else what there is."""
+        began, trail, limit = time.monotonic(), self._trail, values["limit"]
+        rows = self._claim_on(values) if trail.goes_on(began) else []
+        if len(rows) < limit:
+            trail.begin(began)
+            rows += self._claim_all_over({**values, "limit": limit - len(rows)}, began)
+        if self._whole_claims or not LEAST_TO_GO_ON <= limit <= len(rows):
+            trail.forget()
+        else:
+            trail.note((row[5], row[6]) for row in rows)
+        return rows
+
+    def _claim_all_over(self, values: Mapping[str, Any], began: float) -> list[tuple[Any, ...]]:
+        """Claim past the dead rows where there are very many, and from the very beginning else."""
+        heads = self._heads
         if heads.may_skip(began):
             rows = self._whole_claim({**values, **_heads_as_values(heads)})
             heads.note_partial(found=len(rows), seconds=time.monotonic() - began)
@@ -219,6 +233,17 @@ class JobStore:
             heads.note_whole(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
         if rows:
             heads.note_found((row[5], row[6], row[12] is not None) for row in rows)
+        return rows
+
+    def _claim_on(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Claim what comes after the jobs claimed last, nothing when there are jobs in named queues."""
+        self.walked_to = None
+        levels, since = self._trail.columns()
+        values = {**values, "unqueued_levels": levels, "unqueued_since": since}
+        rows = self._claim_by("claim_further_unqueued_jobs", values)
+        if _ends_with_a_note(rows):
+            self._whole_claims = WHOLE_CLAIMS
+            return []
         return rows
 
     def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:

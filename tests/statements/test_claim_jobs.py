@@ -9,14 +9,29 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core.postgres.heads import Heads
+from gw_core.postgres.heads import Heads, Trail
 from gw_core.postgres.store import WHOLE_CLAIMS
 from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
 
 
-@pytest.fixture(params=["as it comes", "by the whole statement", "past dead rows"])
+class EverOn(Trail):
+    """A trail that began long ago and is never left."""
+
+    def goes_on(self, now: float) -> bool:
+        return True
+
+    def columns(self) -> tuple[list[int], list[float]]:
+        return [0, 5], [0.0, 0.0]
+
+
+@pytest.fixture(params=["as it comes", "by the whole statement", "past dead rows", "going on"])
 def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
-    """Without named queues a shorter statement claims, and past dead rows it begins late: by the same rules."""
+    """Without named queues a shorter statement claims, goes on in a backlog, and begins late past dead rows.
+
+    All that by the same rules.
+    """
+    if request.param == "going on":
+        queue.store._trail = EverOn()
     if request.param == "by the whole statement":
         queue.store._whole_claims = 1_000_000
     if request.param == "past dead rows":
@@ -26,6 +41,7 @@ def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
 
 def skip_before(queue: Queue, span: timedelta, *, priorities: Sequence[int]) -> None:
     """Make claims begin that far back, as after slow ones; priorities not known are read from their beginning."""
+    queue.store._trail = Trail()
     heads = queue.store._heads = Heads()
     began = queue.now().timestamp() - span.total_seconds()
     heads.note_found([(priority, began, has_queue) for priority in priorities for has_queue in (False, True)])

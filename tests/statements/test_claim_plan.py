@@ -45,6 +45,8 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
         "per_queue": str(limit),
         "reach": str(max(100, limit)),
     }
+    if name == "claim_further_unqueued_jobs":
+        known |= {"unqueued_levels": "array[0]", "unqueued_since": "array[extract(epoch from now()) - 60]"}
     arguments = ", ".join(known.get(each, "0" if each.startswith("walk") else "null") for each in names)
     connection: psycopg.Connection[Any] = queue.store.connection
     with connection.transaction(force_rollback=True):
@@ -58,7 +60,9 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
 
 @pytest.mark.parametrize("statistics", ["missing", "fresh"])
 @pytest.mark.parametrize("limit", [1, 500])
-@pytest.mark.parametrize("name", ["claim_jobs", "claim_unqueued_jobs", "is_anything_runnable"])
+@pytest.mark.parametrize(
+    "name", ["claim_jobs", "claim_unqueued_jobs", "claim_further_unqueued_jobs", "is_anything_runnable"]
+)
 def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int, name: str) -> None:
     if statistics == "fresh":
         backlog.run("analyze _private_jobs, _private_job_queues, _private_tasks")

@@ -1,0 +1,42 @@
+-- The rest of a claim that takes jobs without a queue only, once their priorities are known; `:FROM` says where each is read from.
+queued (anything) as materialized (
+  select exists (
+           select
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+         )
+),
+unqueued as materialized (
+  select due.id
+    from (select * from unqueued_levels where not (select anything from queued)) as levels
+   cross join lateral (
+           select jobs.id
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is null
+              and jobs.priority = levels.priority
+              :FROM
+              \ir parts/is_runnable.sql
+            order by jobs.run_at
+            limit %(limit)s
+              for update skip locked
+         ) as due
+   limit %(limit)s
+),
+claimed as (
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set attempts = jobs.attempts + 1,
+         locked_at = now(),
+         locked_by = %(pool)s
+   where jobs.id = any(array(select id from unqueued))
+  returning
+    \ir parts/claimed_columns.sql
+    null::text as queue_name,
+    jobs.last_error
+)
+select * from claimed
+union all
+select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
+  from queued
+ where queued.anything
