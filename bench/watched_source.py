@@ -63,6 +63,10 @@ class WatchedSource(ClientSource):
         with self._noted(HOT):
             return super().glance()
 
+    def count_locks(self) -> timedelta | None:
+        with self._noted("locks"):
+            return super().count_locks()
+
     def page(
         self,
         wanted: JobFilter,
@@ -72,7 +76,8 @@ class WatchedSource(ClientSource):
         patience: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
-        with self._noted(HOT):
+        # One worker's jobs are listed every few seconds; no screen of the tour asks for them at each tick.
+        with self._noted(HOT if wanted.worker is None else "held"):
             return super().page(wanted, after=after, limit=limit, patience=patience, with_payload=with_payload)
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
@@ -80,7 +85,7 @@ class WatchedSource(ClientSource):
             return super().job(job_id, with_payload=with_payload)
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
-        with self._noted(HOT):
+        with self._noted("queues"):
             return super().queues(after=after, limit=limit, only_held=only_held)
 
     def statistics(self) -> QueueStatistics:

@@ -19,15 +19,18 @@ from gw_core import GraphileWorkerError
 from gw_tui.acts import Act, Result
 from gw_tui.connection_state import Trouble, wait_before
 from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying, Unwritten
-from gw_tui.source import Ear, Question, Source, judged
+from gw_tui.source import LOCKS_AGAIN, Ear, Question, Source, judged
 
 if TYPE_CHECKING:
     from gw_tui.action_log import ActionLog
 
 Post = Callable[[Message], object]
 
-SHARE: Final = 40
-"""A look rests forty times as long as it took: at most 2.5 % of the time, and with the screen's question 5 %."""
+GLANCES: Final = 45
+QUESTIONS: Final = 45
+LOCKS: Final = 200
+"""The server works for glances a forty-fifth of the time at most, and a two hundredth to count what workers hold;
+what the visible screen asks takes a forty-fifth as well: together 5 %."""
 
 LAST: Final = 3
 """Of so many looks the middle one says how long to rest."""
@@ -57,21 +60,30 @@ class _Wanted:
 
 
 class _Lane:
-    """When to look next: every so often, seldomer when it costs much or fails."""
+    """When to ask next: every so often from start to start, seldomer when it costs much or fails."""
 
-    def __init__(self) -> None:
+    def __init__(self, rarity: int) -> None:
         self.due = 0.0
+        self._rarity = rarity
+        self._rested = 0.0
         self._factor = 1
         self._last: deque[float] = deque(maxlen=LAST)
 
-    def done(self, now: float, *, began: float, every: float, longest: float = UNTIL_WOKEN) -> None:
+    def done(self, began: float, *, took: float, every: float, longest: float = UNTIL_WOKEN) -> None:
+        """Plan the next start after one that took so long; one that came a little late does not delay the next."""
         self._factor = 1
-        self._last.append(now - began)
-        self.due = max(began + every, now + min(longest, SHARE * self._usual))
+        self._last.append(took)
+        self._rested = began + took + min(longest, (self._rarity - 1) * self._usual)
+        planned = self.due if 0 <= began - self.due < every / 2 else began
+        self.due = max(planned + every, self._rested)
 
     def begin_anew(self) -> None:
         """Something else is asked from now on."""
         self._last.clear()
+
+    def hasten(self, now: float) -> None:
+        """Ask as soon as the last time has been rested from."""
+        self.due = min(self.due, max(now, self._rested))
 
     @property
     def _usual(self) -> float:
@@ -110,7 +122,7 @@ class Reader:
         self._bell = threading.Event()
         self._stopping = threading.Event()
         self._hurried = threading.Event()
-        self._glancing, self._asking = _Lane(), _Lane()
+        self._glancing, self._asking, self._counting = _Lane(GLANCES), _Lane(QUESTIONS), _Lane(LOCKS)
         self._answered: int | None = None
         self._failures = 0
         self._thread = threading.Thread(target=self._run, name="gw-tui-reader", daemon=True)
@@ -140,7 +152,7 @@ class Reader:
     def nudge(self) -> None:
         """Look soon: something has happened."""
         with self._lock:
-            self._glancing.due = min(self._glancing.due, self._clock())
+            self._glancing.hasten(self._clock())
         self._bell.set()
 
     def pace(self, period: float) -> None:
@@ -171,18 +183,32 @@ class Reader:
         """Do what is due, and return how many seconds to rest."""
         if self._hurried.is_set():
             self._hurried.clear()
-            self._glancing.due = self._asking.due = 0.0
+            self._glancing.due = self._asking.due = self._counting.due = 0.0
         elif self._failures and self._clock() < self._glancing.due:
             return self._glancing.due - self._clock()
         if self._failures:
             self._post(Trying())
-        if self._clock() >= self._glancing.due and not self._look():
+        if self._clock() >= self._glancing.due and not (self._count() and self._look()):
             return max(0.0, self._glancing.due - self._clock())
         wanted = self._newest()
         is_new = wanted.generation != self._answered
         if wanted.question is not None and (is_new or self._clock() >= self._asking.due) and not self._ask(wanted):
             return max(0.0, self._glancing.due - self._clock())
         return self._rest()
+
+    def _count(self) -> bool:
+        """Have what workers hold counted anew when it is time for that; False when nothing can be asked."""
+        began = self._clock()
+        if began < self._counting.due:
+            return True
+        every = max(self._every(None), LOCKS_AGAIN.total_seconds())
+        try:
+            worked = self._source.count_locks()
+        except Exception as error:  # noqa: BLE001 - see below
+            return self._hindered(error, _Wanted(self._newest().generation), self._counting, every)
+        took = self._clock() - began if worked is None else worked.total_seconds()
+        self._counting.done(began, took=took, every=every)
+        return True
 
     def _look(self) -> bool:
         """Take a glance; False when nothing can be asked."""
@@ -193,9 +219,11 @@ class Reader:
             return self._hindered(error, _Wanted(self._newest().generation), self._glancing, period)
         now = self._clock()
         self._failures = 0
-        # To connect, and to be held up by others' locks, takes time without giving the server any work.
+        # To connect, to travel, and to be held up by others' locks takes time without giving the server any work.
         took = glance.took.total_seconds()
-        self._glancing.done(now, began=now - took, every=period, longest=HELD_UP if glance.unseen else UNTIL_WOKEN)
+        worked = took if glance.worked is None else glance.worked.total_seconds()
+        longest = HELD_UP if glance.unseen else UNTIL_WOKEN
+        self._glancing.done(now - took, took=worked, every=period, longest=longest)
         self._post(Heard(glance, took, rest=max(0.0, self._glancing.due - now)))
         return True
 
@@ -219,7 +247,7 @@ class Reader:
                 self._busy_with = None
         now = self._clock()
         self._answered = wanted.generation
-        self._asking.done(now, began=began, every=every)
+        self._asking.done(began, took=now - began, every=every)
         self._post(Answered(wanted.generation, wanted.question, answer, now - began))
         return True
 

@@ -120,6 +120,10 @@ class RecordingSource:
         """Return what every tick shows."""
         return self._noted("glance", self._source.glance)
 
+    def count_locks(self) -> timedelta | None:
+        """Have what workers hold counted anew; the glances tell."""
+        return self._source.count_locks()
+
     def page(
         self,
         wanted: JobFilter,
@@ -329,6 +333,10 @@ class ReplaySource:
         """Return what every tick showed."""
         found: Glance = self._answer("glance")
         return found
+
+    def count_locks(self) -> timedelta | None:
+        """Do nothing: what was counted then is in the glances."""
+        return timedelta()
 
     def page(
         self,

@@ -83,8 +83,14 @@ PATIENT: Final = SessionManners(
 """Of the connection that acts, and counts when asked to."""
 
 
-LOCKS_AGAIN: Final = timedelta(seconds=5)
-"""What workers hold is counted no more often."""
+LOCKS_AGAIN: Final = timedelta(seconds=2)
+"""What workers hold is counted, and listed, no more often."""
+
+FRESH: Final = LOCKS_AGAIN + timedelta(seconds=1)
+"""A count of what workers hold that is older than this says so."""
+
+QUEUES_AGAIN: Final = timedelta(seconds=2)
+"""A page of queues is asked for no more often: each of its jobs may lie on a page of the table of its own."""
 
 FINDINGS_AGAIN: Final = 15.0
 """The doctor is asked no more often, in seconds."""
@@ -131,6 +137,9 @@ class Source(Protocol):
 
     def glance(self) -> Glance:
         """Return what every tick shows."""
+
+    def count_locks(self) -> timedelta | None:
+        """Count anew what workers hold, for the glances that follow; return how long the server worked, if it said."""
 
     def page(
         self,
@@ -243,7 +252,11 @@ class ClientSource:
 
     def glance(self) -> Glance:
         """Return what every tick shows."""
-        return self._looking.reports.glance(recovery=self._place.recovery, locks_every=LOCKS_AGAIN)
+        return self._looking.reports.glance(recovery=self._place.recovery, locks_every=None)
+
+    def count_locks(self) -> timedelta | None:
+        """Count anew what workers hold, for the glances that follow; return how long the server worked, if it said."""
+        return self._looking.reports.count_locks(self._place.recovery)
 
     def page(
         self,

@@ -179,7 +179,12 @@ def _lanes(ticks: Sequence[Tick]) -> dict[str, float]:
     """Return what is asked every few seconds only: at its dearest, for there are few of them."""
     names = {lane for tick in ticks for lane in tick.server} - {HOT}
     spans = {name: [tick.server[name] for tick in ticks if tick.server.get(name)] for name in sorted(names)}
-    return {f"{name} p50 ms in the server": median(each) for name, each in spans.items() if each}
+    figures: dict[str, float] = {}
+    for name, each in spans.items():
+        if each:
+            figures[f"{name} p50 ms in the server"] = median(each)
+            figures[f"{name} p95 ms in the server"] = percentile(each, 0.95)
+    return figures
 
 
 def _statements(ticks: Sequence[Tick]) -> dict[str, float]:

@@ -100,6 +100,8 @@ class Glance:
     at: datetime
     took: timedelta
     """How long the answer took, the way to the database included."""
+    worked: timedelta | None = None
+    """How long the server worked at it, as it says itself; None where it could not say."""
     server: ServerGlance
     schema: SchemaGlance
     counters: JobCounters | None = None
@@ -108,6 +110,8 @@ class Glance:
     waiting: Count | None = None
     """Jobs that are ready, scheduled or between attempts; an estimate."""
     running: Count | None = None
+    locks_age: timedelta | None = None
+    """How long ago it was counted what workers hold: `running`, and the jobs of `workers`."""
     failed: Count | None = None
     table_bytes: int | None = None
     """The table of jobs with its indexes."""

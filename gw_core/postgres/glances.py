@@ -26,9 +26,10 @@ MOST_LOCKED: Final = 10_000
 MOST_FAILED: Final = 1_000
 MOST_HEADS: Final = 50
 MOST_READY: Final = 1_000
-FEWEST_READY: Final = 50
-READY_IN_ALL: Final = 3_000
-"""Ready jobs are counted up to this over all priorities, so that fifty of them cost no more than three."""
+FEWEST_READY: Final = 20
+READY_IN_ALL: Final = 1_000
+"""Ready jobs are counted up to this over all priorities, so that fifty of them cost no more than one: beside workers,
+each may lie on a page of the table of its own."""
 
 MOST_WORKERS: Final = 500
 MOST_QUEUES: Final = 200
@@ -47,28 +48,40 @@ class Glances:
         self._known: SchemaGlance | None = None
         self._has_rust_workers = False
         self._heads = 1
-        # What was found of locks when they were last asked for, and when that was.
+        # What was found of locks when they were last asked for, when that was, and why it was in vain.
         self._locks: Rows = []
         self._locks_at = -inf
+        self._locks_unseen: tuple[tuple[str, str], ...] = ()
 
-    def look(self, recovery: RecoverySettings, *, locks_every: timedelta = timedelta()) -> Glance:
+    def look(self, recovery: RecoverySettings, *, locks_every: timedelta | None = timedelta()) -> Glance:
         """Return what is to be seen now; `recovery` says which workers count as dead.
 
         What workers hold is asked no more often than every so often: the index of locked jobs keeps an entry for each
-        job that was ever run until vacuum has come, and all of them are walked past.
+        job that was ever run until vacuum has come, and all of them are walked past. None leaves it to `count_locks`.
         """
-        if monotonic() - self._locks_at >= locks_every.total_seconds():
+        if locks_every is not None and monotonic() - self._locks_at >= locks_every.total_seconds():
             self._locks_at = -inf
         glance, known = self._look(recovery)
         # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
         return glance if glance.schema == known else self._look(recovery)[0]
+
+    def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
+        """Ask anew what workers hold, for the glances that follow, and return how long the server worked at it.
+
+        A failure is told by the glances.
+        """
+        if self._known is None or not self._known.has_locked_index:
+            return timedelta()
+        answers, unseen = self._ask({"locks": self._about_locks(recovery), "span": ("glance_span", {})})
+        self._locks, self._locks_at, self._locks_unseen = answers.get("locks", []), monotonic(), unseen
+        return _worked(answers)
 
     def _look(self, recovery: RecoverySettings) -> tuple[Glance, SchemaGlance | None]:
         known, most_ready = self._known, self._most_ready()
         began = perf_counter()
         answers, unseen = self._ask(self._questions(recovery, most_ready))
         took = timedelta(seconds=perf_counter() - began)
-        self._remember_locks(answers)
+        unseen += self._with_locks(answers)
         place = answers["place"][0]
         counters, estimates = _counters(answers.get("counters"))
         held = [HeldQueue(name=name, held_by=by, held_at=moment(at)) for name, by, at in answers.get("queues", ())]
@@ -76,17 +89,19 @@ class Glances:
         glance = Glance(
             at=moment(place[0]),
             took=took,
+            worked=_worked(answers),
             server=_server(place),
             schema=_installed(self._schema, place, answers.get("revision")),
             counters=counters,
             total=estimates.get("total"),
             waiting=estimates.get("waiting"),
             running=_running(answers.get("locks")),
+            locks_age=self._locks_age if "locks" in answers else None,
             failed=_failed(answers.get("failed"), estimates.get("failed")),
             table_bytes=estimates["bytes"].value if "bytes" in estimates else None,
             heads=heads[:MOST_HEADS],
             heads_are_all=len(heads) <= MOST_HEADS,
-            workers=_workers(answers, held, recovery),
+            workers=_workers(answers, self._locks_age, held, recovery),
             held_queues=held[:MOST_QUEUES],
             held_queues_are_all=len(held) <= MOST_QUEUES,
             crontabs=[KnownCrontab(*row) for row in answers.get("crontabs", ())],
@@ -97,12 +112,19 @@ class Glances:
         self._known, self._has_rust_workers, self._heads = glance.schema, place[RUST], max(1, len(heads))
         return glance, known
 
-    def _remember_locks(self, answers: dict[str, Rows]) -> None:
-        """Keep what was found of locks, or put in what is known of them."""
+    def _with_locks(self, answers: dict[str, Rows]) -> tuple[tuple[str, str], ...]:
+        """Keep what was found of locks, or put in what is known of them; return what else was not to be seen."""
         if "locks" in answers:
-            self._locks, self._locks_at = answers["locks"], monotonic()
+            self._locks, self._locks_at, self._locks_unseen = answers["locks"], monotonic(), ()
+        elif self._locks_unseen and self._locks_at != -inf:
+            return self._locks_unseen
         elif self._locks_at != -inf:
             answers["locks"] = self._locks
+        return ()
+
+    @property
+    def _locks_age(self) -> timedelta:
+        return timedelta() if self._locks_at == -inf else timedelta(seconds=monotonic() - self._locks_at)
 
     def _most_ready(self) -> int:
         return max(FEWEST_READY, min(MOST_READY, READY_IN_ALL // self._heads))
@@ -126,15 +148,18 @@ class Glances:
         }
         known = self._known
         if known is not None and known.has_locked_index and self._locks_at == -inf:
-            flags = {"resilient_flags": list(recovery.resilient_flags)}
-            questions["locks"] = ("glance_locks", {"most": MOST_LOCKED + 1, **flags})
+            questions["locks"] = self._about_locks(recovery)
         if known is not None and known.has_failed_index:
             questions["failed"] = ("glance_failed", {"most": MOST_FAILED + 1})
         if known is not None and known.has_heartbeats:
             questions["workers"] = ("glance_hearts", {"workers": MOST_WORKERS})
         if self._has_rust_workers:
             questions["rust workers"] = ("glance_rust_hearts", {"workers": MOST_WORKERS})
-        return questions
+        return {**questions, "span": ("glance_span", {})}
+
+    @staticmethod
+    def _about_locks(recovery: RecoverySettings) -> tuple[str, dict[str, Any]]:
+        return "glance_locks", {"most": MOST_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)}
 
     def _ask(
         self, questions: Mapping[str, tuple[str, dict[str, Any]]]
@@ -153,6 +178,8 @@ class Glances:
         answers: dict[str, Rows] = {}
         unseen: list[tuple[str, str]] = []
         for part, question in questions.items():
+            if part == "span":  # of a statement alone it would say nothing
+                continue
             try:
                 (answers[part],) = self._rows([question])
             except DatabaseUnavailableError:
@@ -171,6 +198,10 @@ class Glances:
 
 
 # -- what is answered --------------------------------------------------------------------------------------------------
+
+
+def _worked(answers: Mapping[str, Rows]) -> timedelta | None:
+    return timedelta(seconds=answers["span"][0][0]) if "span" in answers else None
 
 
 def _server(place: tuple[Any, ...]) -> ServerGlance:
@@ -251,12 +282,14 @@ def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
     return estimate if is_beyond else counted
 
 
-def _workers(answers: Mapping[str, Rows], held: Sequence[HeldQueue], recovery: RecoverySettings) -> list[WorkerInfo]:
-    """Return every worker known by a heartbeat or by a lock among those looked at."""
+def _workers(
+    answers: Mapping[str, Rows], locks_age: timedelta, held: Sequence[HeldQueue], recovery: RecoverySettings
+) -> list[WorkerInfo]:
+    """Return every worker known by a heartbeat or by a lock among those looked at, that long ago."""
     hearts = [heart(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
     now = moment(answers["place"][0][0])
     holders = [
-        WorkerInfo(id=name, jobs=jobs, lock_age=timedelta(seconds=latest), is_resilient=resilient)
+        WorkerInfo(id=name, jobs=jobs, lock_age=locks_age + timedelta(seconds=latest), is_resilient=resilient)
         for name, jobs, latest, resilient in answers.get("locks", ())
         if name is not None
     ]

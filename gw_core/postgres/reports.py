@@ -134,14 +134,24 @@ class Reports:
 
     # -- at a glance -----------------------------------------------------------------------------------------------
 
-    def glance(self, recovery: RecoverySettings | None = None, *, locks_every: timedelta = timedelta()) -> Glance:
+    def glance(
+        self, recovery: RecoverySettings | None = None, *, locks_every: timedelta | None = timedelta()
+    ) -> Glance:
         """Return what a console shows at each tick, in one round trip, at a cost that does not grow with the queue.
 
         `recovery` says which workers count as dead. Who looks often asks anew what workers hold only every so often,
-        `locks_every`. A part that fails is named in the answer; raised is only what makes looking in vain: no
-        connection, no schema, no right to see the tables.
+        `locks_every`, or when it calls `count_locks`, and gives None. A part that fails is named in the answer; raised
+        is only what makes looking in vain: no connection, no schema, no right to see the tables.
         """
         return self._glances.look(recovery or RecoverySettings(), locks_every=locks_every)
+
+    def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
+        """Count anew what workers hold, for the glances that follow; they tell when it failed.
+
+        Returned is how long the server worked at it; None where it could not say.
+        Before the first glance nothing is known of the schema, and nothing is done: that glance counts by itself.
+        """
+        return self._glances.count_locks(recovery or RecoverySettings())
 
     @cached_property
     def _glances(self) -> Glances:
@@ -221,7 +231,7 @@ class Reports:
         Only time that brings little counts as searching: who asked for many jobs, and gets them, waits for them.
         """
         ids: list[int] = []
-        looked_at, reach, left = 0, max(FIRST_REACH, min(limit, MOST_REACH)), patience.total_seconds()
+        looked_at, reach, left = 0, _first_reach(wanted, mark, limit), patience.total_seconds()
         while True:
             began = monotonic()
             stretch = self._stretch(wanted, names, mark, reach=reach, limit=limit - len(ids))
@@ -539,6 +549,12 @@ def _of_order(mark: PageMark, order: str) -> PageMark:
     if mark.order != order:
         raise InvalidInputError(f"--after {mark} belongs to another list; give an id")
     return mark
+
+
+def _first_reach(wanted: JobFilter, mark: PageMark, limit: int) -> int:
+    """Look at no more jobs than are wanted where about each one matches."""
+    is_led = wanted == JobFilter(state=wanted.state) and (wanted.state is None or mark.order != "id")
+    return min(limit, MOST_REACH) if is_led else max(FIRST_REACH, min(limit, MOST_REACH))
 
 
 def _next_reach(reach: int, *, took: float, left: float) -> int:

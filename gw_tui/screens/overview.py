@@ -17,7 +17,7 @@ from gw_tui.attention import Grade, Known, Worry, drain_time, worries
 from gw_tui.connection_state import Phase, Trouble
 from gw_tui.rings import REACHES
 from gw_tui.screens.base import ConsoleScreen
-from gw_tui.source import Crontabs, Question, Source
+from gw_tui.source import FRESH, Crontabs, Question, Source
 from gw_tui.widgets.bars import Bars
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 from gw_tui.widgets.tiles import Tile
@@ -141,6 +141,8 @@ class OverviewScreen(ConsoleScreen):
         stale = sum(worker.is_stale for worker in glance.workers)
         alive = figures.counted(len(glance.workers) - stale, "worker")
         alive = f"{len(glance.workers) - stale} alive · {stale} stale" if stale else alive
+        if glance.locks_age is not None and glance.locks_age > FRESH:
+            alive += f" · {figures.span(glance.locks_age)} ago"
         self._tile(
             "running",
             glance.running or self._count(JobState.RUNNING, glance),

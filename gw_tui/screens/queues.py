@@ -23,7 +23,7 @@ from gw_tui.filter_language import quoted
 from gw_tui.job_rows import when
 from gw_tui.screens.jobs import show_jobs
 from gw_tui.screens.tending import ActsOnWorkers
-from gw_tui.source import Question, Source
+from gw_tui.source import QUEUES_AGAIN, Question, Source
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class Counted:
 @dataclass(frozen=True)
 class QueuesQuestion(Question):
     """A page of queues in order of their names."""
+
+    every: ClassVar[timedelta | None] = QUEUES_AGAIN
 
     after: str = ""
     text: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -23,7 +23,7 @@ from gw_tui.health import Health, health, silence
 from gw_tui.job_rows import Around, row_of
 from gw_tui.screens.jobs import PATIENCE, show_jobs
 from gw_tui.screens.tending import ActsOnWorkers, Sweeps
-from gw_tui.source import Question, Source
+from gw_tui.source import FRESH, LOCKS_AGAIN, Question, Source
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
 MOST_JOBS: Final = 50
@@ -66,7 +66,9 @@ _WEIGHT: Final = (Health.STALE, Health.LATE, Health.UNKNOWN, Health.HEALTHY)
 
 @dataclass(frozen=True)
 class HeldJobsQuestion(Question):
-    """The jobs that one worker holds."""
+    """The jobs that one worker holds; all that are held are walked past to find them."""
+
+    every: ClassVar[timedelta | None] = LOCKS_AGAIN
 
     worker: str
 
@@ -179,8 +181,19 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         jobs = sum(each.jobs for each in workers)
         dead_after = f"dead after {figures.span(self._recovery.threshold)} of silence"
         return " · ".join(
-            [figures.counted(len(workers), "worker"), *counts, f"{figures.counted(jobs, 'job')} held", dead_after]
+            [
+                figures.counted(len(workers), "worker"),
+                *counts,
+                f"{figures.counted(jobs, 'job')} held",
+                *self._age(),
+                dead_after,
+            ]
         )
+
+    def _age(self) -> Sequence[str]:
+        """Say how old the numbers of held jobs are, where that matters."""
+        age = None if self.console.glance is None else self.console.glance.locks_age
+        return () if age is None or age <= FRESH else (f"counted {figures.span(age)} ago",)
 
     def _draw_held(self) -> None:
         if not self.stands or self._held is None:

@@ -207,6 +207,55 @@ def test_who_looks_often_is_told_again_what_was_known_of_locks(queue: Queue) -> 
     assert [worker.jobs for each in (before, kept, anew) for worker in each.workers] == [1, 1, 2]
 
 
+def test_what_workers_hold_is_counted_apart_from_the_glances(queue: Queue) -> None:
+    reports = queue.reports
+    reports.count_locks()
+    queue.running(by="pool-1")
+    first = reports.glance(locks_every=None)
+    queue.running(by="pool-1")
+    kept = reports.glance(locks_every=None)
+
+    worked = reports.count_locks()
+    anew = reports.glance(locks_every=None)
+
+    assert [each.running for each in (first, kept, anew)] == [Count(1), Count(1), Count(2)]
+    assert worked is not None
+    assert first.locks_age is not None
+    assert kept.locks_age is not None
+    assert first.locks_age < kept.locks_age
+    assert first.workers[0].lock_age is not None
+    assert kept.workers[0].lock_age is not None
+    assert first.workers[0].lock_age < kept.workers[0].lock_age
+
+
+def test_a_count_of_what_workers_hold_that_fails_is_named_by_the_glances(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
+    reports = queue.reports
+    queue.running()
+    reports.glance(locks_every=None)
+    with queue.hands.transaction():
+        queue.run("lock table _private_jobs in access exclusive mode")
+        reports.count_locks()
+
+    blind = reports.glance(locks_every=None)
+    reports.count_locks()
+    anew = reports.glance(locks_every=None)
+
+    assert ([part for part, _ in blind.unseen], blind.running, blind.locks_age) == (["locks"], None, None)
+    assert (anew.unseen, anew.running) == ((), Count(1))
+
+
+def test_a_glance_says_how_long_the_server_worked_at_it(queue: Queue) -> None:
+    queue.reports.glance()
+
+    glance = queue.reports.glance()
+
+    assert glance.worked is not None
+    assert glance.worked > timedelta()
+
+
 @pytest.mark.parametrize("before", [1, 9], ids=["planned each time", "planned for good"])
 def test_a_part_that_fails_is_named_and_the_rest_is_seen(
     queue: Queue, monkeypatch: pytest.MonkeyPatch, before: int

@@ -27,7 +27,19 @@ from gw_tui.acts import Fail, Retry
 from gw_tui.connection_state import Trouble
 from gw_tui.demo import DemoSource
 from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying
-from gw_tui.poller import BLURRED, FORBIDDEN_AGAIN, PARTING, SHARE, UNTIL_WOKEN, Actor, Listener, Poller, Reader
+from gw_tui.poller import (
+    BLURRED,
+    FORBIDDEN_AGAIN,
+    GLANCES,
+    LOCKS,
+    PARTING,
+    QUESTIONS,
+    UNTIL_WOKEN,
+    Actor,
+    Listener,
+    Poller,
+    Reader,
+)
 from gw_tui.source import Question, Source, judged
 
 GONE = DatabaseUnavailableError("the database is not available: gone")
@@ -70,6 +82,17 @@ class Room:
             return replace(answer, took=timedelta(seconds=self.takes)) if isinstance(answer, Glance) else answer
 
         return lasting
+
+    def count_counts(self, worked: timedelta = timedelta(milliseconds=2)) -> list[float]:
+        """Note from now on when it is counted what workers hold."""
+        counts: list[float] = []
+
+        def count_locks() -> timedelta:
+            counts.append(self.now)
+            return worked
+
+        self.source.count_locks = count_locks
+        return counts
 
     def turn(self) -> float:
         self.posted.clear()
@@ -136,7 +159,59 @@ def test_the_console_never_takes_more_than_a_twentieth_of_the_time(room: Room, t
         busy += room.now - before
         room.now += rest
 
-    assert busy / (room.now - began) <= 0.05 + 2 * takes / (room.now - began)
+    assert busy / (room.now - began) <= 0.05 + 3 * takes / (room.now - began)
+
+
+def test_five_looks_a_second_are_five_when_they_are_cheap(room: Room) -> None:
+    room.reader.pace(0.2)
+    room.reader.ask(HowMany(), 1)
+    began, heard = room.now, 0
+    while room.now < began + 20:
+        room.now += room.turn() + 0.005  # whoever waits wakes a little late
+        heard += room.kinds.count("Heard")
+
+    assert heard in range(99, 102)
+
+
+def test_what_workers_hold_is_counted_seldom_however_often_is_looked(room: Room) -> None:
+    counts = room.count_counts()
+    room.reader.pace(0.2)
+    began = room.now
+    while room.now < began + 19.5:
+        room.now += room.turn()
+
+    assert counts == [pytest.approx(began + 2 * each, abs=0.3) for each in range(10)]
+
+
+def test_what_workers_hold_is_counted_at_once_when_somebody_hurries(room: Room) -> None:
+    counts = room.count_counts()
+    room.turn()
+    room.reader.hurry()
+    room.turn()
+
+    assert len(counts) == 2
+
+
+def test_a_dear_count_of_what_workers_hold_is_taken_less_often_than_looks(room: Room) -> None:
+    counts = room.count_counts(worked=timedelta(milliseconds=50))
+    began, heard = room.now, 0
+    while room.now < began + 19.5:
+        room.now += room.turn()
+        heard += room.kinds.count("Heard")
+
+    assert (len(counts), heard) == (2, 20)
+
+
+def test_without_a_database_what_workers_hold_is_not_counted_either(room: Room) -> None:
+    def gone() -> timedelta:
+        raise GONE
+
+    room.turn()
+    room.source.count_locks = gone
+    room.reader.hurry()
+    room.turn()
+
+    assert room.kinds == ["Lost"]
 
 
 def test_one_slow_look_among_quick_ones_makes_no_long_rest(room: Room) -> None:
@@ -160,7 +235,7 @@ def test_what_another_question_cost_says_nothing_of_a_new_one(room: Room) -> Non
     room.reader.ask(HowMany(2), 2)
     room.turn()
 
-    assert room.reader._asking.due - room.now == pytest.approx(0.4 * SHARE)
+    assert room.reader._asking.due - room.now == pytest.approx(0.4 * (QUESTIONS - 1))
 
 
 def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) -> None:
@@ -182,11 +257,31 @@ def test_a_longer_period_looks_less_often(room: Room) -> None:
 
 def test_an_announcement_lets_look_at_once(room: Room) -> None:
     room.turn()
+    room.now += 0.2
     room.reader.nudge()
 
     room.turn()
 
     assert room.kinds == ["Heard"]
+
+
+def test_announcements_let_look_no_more_often_than_a_dear_look_allows(room: Room) -> None:
+    room.takes = 0.1
+    room.turn()
+    room.now += 1.0
+    room.reader.nudge()
+
+    assert room.turn() == pytest.approx(0.1 * GLANCES - 1.1, abs=0.1)
+    assert room.kinds == []
+
+
+def test_the_way_to_the_database_does_not_count_as_work_for_the_server(room: Room) -> None:
+    glance = room.source.glance
+    room.takes = 0.3
+    room.source.glance = lambda: replace(glance(), worked=timedelta(milliseconds=2))
+    room.turn()
+
+    assert room.reader._glancing.due - room.now < 1.0
 
 
 def test_connecting_does_not_count_as_work_for_the_server(room: Room) -> None:
@@ -439,5 +534,5 @@ def test_a_try_is_told_before_it_is_made(source: DemoSource, post: Post) -> None
     assert reader.stop()
 
 
-def test_the_share_leaves_room_for_two_lanes() -> None:
-    assert 2 / SHARE <= 0.05
+def test_the_shares_of_all_lanes_are_a_twentieth_together() -> None:
+    assert 1 / GLANCES + 1 / QUESTIONS + 1 / LOCKS <= 0.05
