@@ -142,7 +142,7 @@ class OverviewScreen(ConsoleScreen):
         alive = figures.counted(len(glance.workers) - stale, "worker")
         alive = f"{len(glance.workers) - stale} alive · {stale} stale" if stale else alive
         if glance.locks_age is not None and glance.locks_age > FRESH:
-            alive += f" · {figures.span(glance.locks_age)} ago"
+            alive = f"{figures.span(glance.locks_age)} ago · {alive}"
         self._tile(
             "running",
             glance.running or self._count(JobState.RUNNING, glance),

@@ -15,6 +15,7 @@ from gw_core import (
     Blockage,
     Blockages,
     Finding,
+    Glance,
     Job,
     KnownCrontab,
     Session,
@@ -146,6 +147,37 @@ def test_without_a_crontab_nobody_says_what_is_due() -> None:
         assert "! missed" not in console.text
 
     run(scenario, source=Without(), screen="cron")
+
+
+# -- what workers hold -----------------------------------------------------------------------------------------------
+
+
+class Counted(DemoSource):
+    """What workers hold was counted some time ago."""
+
+    def __init__(self, ago: timedelta) -> None:
+        super().__init__()
+        self._ago = ago
+
+    def glance(self) -> Glance:
+        return replace(super().glance(), locks_age=self._ago)
+
+
+@pytest.mark.parametrize(("screen", "words"), [("workers", "counted 9.0s ago"), ("overview", "9.0s ago")])
+def test_an_old_count_of_what_workers_hold_says_its_age(screen: str, words: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.shows(words)
+
+    run(scenario, source=Counted(timedelta(seconds=9)), screen=screen, size=(160, 45))
+
+
+@pytest.mark.parametrize(("screen", "words"), [("workers", "dead after"), ("overview", "stale")])
+def test_a_fresh_count_of_what_workers_hold_does_not(screen: str, words: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.shows(words)
+        assert "1.5s ago" not in console.text
+
+    run(scenario, source=Counted(timedelta(seconds=1.5)), screen=screen, size=(160, 45))
 
 
 # -- locks -----------------------------------------------------------------------------------------------------------
