@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
@@ -98,6 +98,24 @@ def in_its_settings(connection: Connection) -> Iterator[None]:
     with connection.pipeline(), connection.transaction():
         _set(connection, settings, local=True)
         yield
+
+
+@contextmanager
+def in_one_trip(connection: Connection) -> Iterator[None]:
+    """Send the block's statements together, as one transaction; when one fails, all do.
+
+    After one has failed the server skips the others, and the driver takes those for prepared that it wanted prepared by
+    the way: from then on they would fail for ever, as prepared statements that do not exist. So all are forgotten.
+    """
+    try:
+        with connection.pipeline():
+            yield
+    except psycopg.Error:
+        if connection.prepare_threshold is not None and not connection.closed:
+            # Which the driver does when it rolls back, inside a caller's transaction at its end.
+            with suppress(psycopg.Error), connection.transaction(force_rollback=True):
+                pass
+        raise
 
 
 def _set(connection: Connection, settings: Mapping[str, str], *, local: bool) -> None:

@@ -25,7 +25,7 @@ from gw_core.domain.manners import milliseconds
 from gw_core.postgres.blocking import find_blockages
 from gw_core.postgres.care import Heart, hearts, rows
 from gw_core.postgres.connections import Lender
-from gw_core.postgres.database import Connection, allows_transactions
+from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translated
@@ -59,7 +59,7 @@ class Doctor:
 
     def blockages(self) -> Blockages:
         """Return who waits for whom in this database, and whose transactions have been open for longest."""
-        with self._connection() as connection, connection.pipeline():
+        with self._connection() as connection, in_one_trip(connection):
             self._be_patient(connection)
             return find_blockages(connection, self.schema)
 
@@ -86,7 +86,7 @@ class Doctor:
 
     def _guarded(self, connection: Connection, facts: Facts, name: str, look: _Look) -> Facts:
         try:
-            with translated(self.schema), connection.pipeline():
+            with translated(self.schema), in_one_trip(connection):
                 self._be_patient(connection)
                 return look(connection, facts)
         except DatabaseUnavailableError:

@@ -291,6 +291,21 @@ def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Da
     assert glance.counters is not None
 
 
+@pytest.mark.parametrize("looks_before", range(8))
+def test_however_often_it_looked_before_it_sees_all_again_when_a_lock_is_gone(queue: Queue, looks_before: int) -> None:
+    """The driver has the server prepare a statement that it sent some times: the look that fails may be that time."""
+    queue.failed(queue_name="q")
+    impatient = SessionManners(lock_timeout=timedelta(milliseconds=20))
+    with Client(queue.url, max_connections=1, manners=impatient) as client:
+        for _ in range(looks_before):
+            client.reports.glance()
+        with queue.hands.transaction():
+            queue.run("lock table _private_jobs in access exclusive mode")
+            assert client.reports.glance().unseen
+
+        assert [client.reports.glance().unseen for _ in range(8)] == [()] * 8
+
+
 def test_a_schema_that_is_missing_is_an_error(empty_database_url: str) -> None:
     with Client(empty_database_url, max_connections=1) as client, pytest.raises(SchemaMissingError):
         client.reports.glance()
