@@ -2,7 +2,7 @@
 
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
-# Two processes at least, or the tests that wait for something would hold up those that compute.
+# One process more than processors, see tests/conftest.py, or the tests that wait would hold up those that compute.
 # Neighbours share what is costly to make, so each process begins with one stretch of the tests and then helps the other.
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 

@@ -17,6 +17,8 @@ from psycopg import sql
 
 NUMBERS: Final = count(1)
 URL: Final = re.compile("postgres(?:ql)?://[^/?]*")
+CONNECTIONS: Final = 500
+"""What our own server has room for: a hundred idle workers of each kind, and those who watch them."""
 
 
 class Server:
@@ -45,7 +47,10 @@ class Server:
         from gw_core.embedded import start_or_attach
 
         folder = self._ours.enter_context(tempfile.TemporaryDirectory(prefix="gw-bench-server-"))
-        return self._ours.enter_context(start_or_attach(f"embedded://{Path(folder) / 'postgres'}")).conninfo
+        place = f"embedded://{Path(folder) / 'postgres'}"
+        with start_or_attach(place) as first:  # which takes effect when it starts again
+            ask(first.conninfo, f"alter system set max_connections = {CONNECTIONS}")
+        return self._ours.enter_context(start_or_attach(place)).conninfo
 
     @contextmanager
     def database(self) -> Iterator[str]:

@@ -51,6 +51,12 @@ RUN = pytest.StashKey[Run]()
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: for a third of their time the tests wait for a program or a server."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     run: Run = node.config.stash[RUN]
     node.workerinput["gw_prefix"] = run.prefix

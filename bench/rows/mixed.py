@@ -94,7 +94,7 @@ def mixed(bench: Bench, contender: Gw, *, long_one: int) -> Measured:
         runs = [run for file in folder.rglob("mixed-*") if (run := _runs(file))]
     if sum(map(len, runs)) != sizes.mixed + len(added):
         raise WrongResultError(f"{sizes.mixed + len(added):,} jobs were added, {sum(map(len, runs)):,} were run")
-    return Measured(_figures(runs, added, _p99(claims), long_one=long_one))
+    return Measured(figures(runs, added, _p99(claims)))
 
 
 def _add_urgent_ones(url: str, *, limit_seconds: float) -> tuple[dict[int, int], list[float]]:
@@ -125,18 +125,16 @@ def _runs(file: Path) -> list[Run]:
     return [(n, began, ended) for n, began, ended in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)]
 
 
-def _figures(runs: Sequence[Sequence[Run]], added: dict[int, int], claim: float, *, long_one: int) -> dict[str, float]:
-    """An urgent job's delay begins when it has been added. A job was hoarded for as long as the other process was idle.
+def figures(runs: Sequence[Sequence[Run]], added: dict[int, int], claim: float) -> dict[str, float]:
+    """An urgent job's delay begins when it has been added. Jobs were hoarded while a process had nothing to run.
 
     Only urgent ones tell that came while others waited: the first came when the processes had not started, and the last
     when nothing was left but the long job.
     """
     up = max(min(began for _, began, _ in each) for each in runs)
-    ordinary = [[(began, ended) for n, began, ended in each if n < URGENT_FROM and n != long_one] for each in runs]
-    last = max(began for each in ordinary for began, _ in each)
+    last = max(began for each in runs for n, began, _ in each if n < URGENT_FROM)
     delays = [max(0, began - added[n]) / 1e6 for each in runs for n, began, _ in each if up < added.get(n, up) < last]
-    idle_since = min(max((ended for _, ended in each), default=up) for each in ordinary)
-    hoarded = max(0.0, (last - idle_since) / 1e6)
+    hoarded = max(_longest_idle(each, up, last) for each in runs) / 1e6
     return {
         "urgent p50 ms": median(delays) if delays else 0.0,
         "urgent p99 ms": _p99(delays),
@@ -145,6 +143,15 @@ def _figures(runs: Sequence[Sequence[Run]], added: dict[int, int], claim: float,
         URGENT: max(0.0, _p99(delays) - claim),
         HOARDED: max(0.0, hoarded - claim),
     }
+
+
+def _longest_idle(runs: Sequence[Run], since: int, last: int) -> int:
+    """Return for how long one process ran nothing at most, from when both were up until the last ordinary job began."""
+    longest, busy_until = 0, since
+    for began, ended in sorted((began, ended) for _, began, ended in runs):
+        longest = max(longest, min(began, last) - busy_until)
+        busy_until = max(busy_until, ended)
+    return max(longest, last - busy_until)
 
 
 def _p99(spans: Sequence[float]) -> float:
