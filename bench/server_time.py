@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
 from typing import Final
 
@@ -76,5 +77,5 @@ def processor_time(pid: int) -> float | None:
 
 
 def percentile(spans: Sequence[float], share: float) -> float:
-    """Return the value that a share of all stay below."""
-    return sorted(spans)[int(share * (len(spans) - 1))]
+    """Return the smallest value that at least a share of all do not exceed."""
+    return sorted(spans)[max(1, ceil(share * len(spans))) - 1]
