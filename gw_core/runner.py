@@ -426,7 +426,8 @@ class Runner:
             },
             # A single run that lasts needs one like any other, or sweepers take its jobs; most end before.
             first_after=settings.heartbeat_every if once else timedelta(0),
-            on_echo=pool.expect_echo if settings.listen else None,
+            wants_echo=pool.wants_echo if settings.listen else lambda: False,
+            on_echo=pool.expect_echo,
             on_wish=pool.hear_wish,
             on_crash=self._on_crash,
         )

@@ -27,7 +27,7 @@ class Heartbeat(Service):
     """Writes a heartbeat at once and then every so often; tells when it was silent for longer than others tolerate.
 
     Each one looks whether somebody wants jobs of the pool cancelled, which calls `on_wish`.
-    Each one sends an echo to whoever listens for the pool; `on_echo` is told when, by the steady clock.
+    One for which `wants_echo` says so sends an echo to all who listen; `on_echo` is told when, by the steady clock.
     With `first_after` none is written before that long has passed: a short run needs none.
 
     All state belongs to the thread that calls `turn`; the first `beat` comes before that thread starts. It beats on
@@ -44,7 +44,8 @@ class Heartbeat(Service):
         tolerated: timedelta,
         metadata: Callable[[], Mapping[str, Any]],
         first_after: timedelta = timedelta(0),
-        on_echo: Callable[[float], None] | None = None,
+        wants_echo: Callable[[], bool] = lambda: False,
+        on_echo: Callable[[float], None] = lambda sent_at: None,
         on_wish: Callable[[], None] = lambda: None,
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
@@ -56,6 +57,7 @@ class Heartbeat(Service):
         self._tolerated = tolerated
         self._metadata = metadata
         self._first_after = first_after
+        self._wants_echo = wants_echo
         self._on_echo = on_echo
         self._on_wish = on_wish
         self._began = time.monotonic()
@@ -101,7 +103,7 @@ class Heartbeat(Service):
             self._tell_failure(error)
 
     def _write(self) -> None:
-        sent_at = time.monotonic()
+        echo, sent_at = self._wants_echo(), time.monotonic()
         beat = with_workers(
             self._connection,
             lambda store: store.heartbeat(
@@ -111,10 +113,10 @@ class Heartbeat(Service):
                 pid=os.getpid(),
                 version=__version__,
                 metadata=self._metadata(),
-                echo=self._on_echo is not None,
+                echo=echo,
             ),
         )
-        if self._on_echo is not None:
+        if echo:
             self._on_echo(sent_at)
         if beat.has_wishes:
             self._on_wish()

@@ -18,6 +18,9 @@ Notification = psycopg.Notify
 CHANNELS: Final = ("jobs:insert", "worker:migrate")
 """The ancestors' channels; they are not scoped by schema, so neighbours in one database nudge each other."""
 
+ECHO: Final = "gw:echo"
+"""Where heartbeats are heard, by all pools: whoever hears another's knows that it hears."""
+
 
 def own_channel(pool: str) -> str:
     """Return the channel on which one pool is spoken to; the statements make the same name with SQL's `md5`."""
@@ -37,7 +40,7 @@ class Listener:
         connection.add_notify_handler(hear)
         try:
             # One round trip, and so one transaction: all of them or none.
-            connection.execute("; ".join(f'listen "{channel}"' for channel in (*CHANNELS, own_channel(pool))))
+            connection.execute("; ".join(f'listen "{channel}"' for channel in (*CHANNELS, ECHO, own_channel(pool))))
         except psycopg.Error as error:
             raise translate(error) from error
 

@@ -101,7 +101,7 @@ class WorkerStore:
         metadata: Mapping[str, Any],
         echo: bool = False,
     ) -> Beat:
-        """Say that a pool lives, in the Rust port's table too where that exists; with `echo` to itself as well."""
+        """Say that a pool lives, in the Rust port's table too where that exists; with `echo` to all who listen."""
         about = msgspec.json.encode(metadata).decode()
         silent_seconds, has_rust_workers, has_wishes, _ = self._rows(
             "heartbeat",

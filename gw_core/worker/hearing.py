@@ -39,9 +39,11 @@ DEAF: Final = DatabaseUnavailableError(
 class Hearing:
     """Understands notifications, and notices when none arrive.
 
-    Each heartbeat sends an echo over another connection to the channel that only this pool listens to. Whoever does
-    not hear it within seconds is deaf: the connection lives, but somebody between us and the server keeps the news.
-    `expect_echo` is called by the heartbeat's thread, all else by the one that listens.
+    When nothing was heard since the last heartbeat, the next one sends an echo over another connection to the channel
+    that all pools listen to. Whoever does not hear it within seconds is deaf: the connection lives, but somebody
+    between us and the server keeps the news. The server wakes all who listen for every notification, so a hundred idle
+    workers that each sent their own were woken three hundred times a second; as it is, one echo serves them all.
+    `wants_echo` and `expect_echo` are called by the heartbeat's thread, all else by the one that listens.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Hearing:
         self._channel = own_channel(pool)
         self._sent_at = float("-inf")
         self._heard_at = float("-inf")
+        self._asked_at = float("-inf")
         self._since: float | None = None
         self._is_deaf = False
         self._is_lost = False
@@ -79,6 +82,11 @@ class Hearing:
     def end(self) -> None:
         """Note that nobody listens any more."""
         self._since = None
+
+    def wants_echo(self) -> bool:
+        """Tell whether nothing was heard since this was asked before; asked once before each heartbeat."""
+        asked_at, self._asked_at = self._asked_at, time.monotonic()
+        return self._heard_at <= asked_at
 
     def expect_echo(self, sent_at: float) -> None:
         """Note that an echo was sent, no sooner than at this moment of the steady clock; from any thread."""

@@ -205,6 +205,10 @@ class Pool:
         """Look for jobs now."""
         self._claimer.nudge()
 
+    def wants_echo(self) -> bool:
+        """Tell whether a heartbeat shall send an echo, for lack of anything else that was heard lately."""
+        return self._hearing.wants_echo()
+
     def expect_echo(self, sent_at: float) -> None:
         """Note that whoever listens for this pool should hear an echo that was sent no sooner than this."""
         self._hearing.expect_echo(sent_at)

@@ -3,7 +3,8 @@
 -- A pool that was presumed dead finds its row gone; it starts a new one with the moment it began. Only the insert itself
 -- knows (by its xmax) that the row is new: `former` may have seen one that a sweep deleted at this very moment.
 -- Whoever only polls learns here that an operator wants jobs cancelled.
--- The echo goes to the connection on which the same pool listens, which notices by its absence that it is deaf.
+-- The echo goes to all pools that listen in this database; one that has heard nothing for long notices by the absence of
+-- its own that it is deaf, and has no need of one when it heard another's.
 with former as (
   select date_part('epoch', now() - last_heartbeat_at) as silent_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
@@ -29,5 +30,5 @@ beat as (
 select case when is_new then null else (select silent_seconds from former) end,
        to_regprocedure(format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
        exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(pool)s),
-       case when %(echo)s::boolean then pg_notify('gw:' || md5(%(pool)s), 'echo')::text end
+       case when %(echo)s::boolean then pg_notify('gw:echo', '')::text end
   from beat

@@ -14,8 +14,10 @@ import pytest
 from black_hole import BlackHole
 from core_support import NEVER, Ledger, Running, Site, ms
 from psycopg.conninfo import conninfo_to_dict
+from support import wait_until
 
 from gw_core import (
+    Events,
     HeartbeatFailed,
     HeartbeatRestored,
     JobCompleted,
@@ -113,17 +115,17 @@ def test_a_statement_that_takes_long_is_waited_for_as_long_as_the_server_speaks(
 def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own_channel = notifications.own_channel
+    own_channel, echo = notifications.own_channel, notifications.ECHO
     listened: list[str] = []
 
     def channel(pool: str) -> str:
+        if listened:  # this one hears well, however late its echo is on a machine that stands still
+            monkeypatch.setattr(hearing, "ECHO_PATIENCE", 600.0)
+        monkeypatch.setattr(notifications, "ECHO", echo)
         listened.append(pool)
-        if len(listened) == 1:
-            return "gw:somewhere else"
-        # The next one hears well, however late its echo is on a machine that stands still.
-        monkeypatch.setattr(hearing, "ECHO_PATIENCE", 600.0)
         return own_channel(pool)
 
+    monkeypatch.setattr(notifications, "ECHO", "gw:somewhere else")
     monkeypatch.setattr(notifications, "own_channel", channel)
     monkeypatch.setattr(hearing, "ECHO_PATIENCE", 0.3)
     with site.running({"work": Ledger()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
@@ -135,6 +137,32 @@ def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
 
     assert len(running.heard.of(PoolHearingLost)) == 1
     assert len(running.log.of("warning")) == 1
+
+
+def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
+    heard = hearing.Hearing(
+        pool="gw-1",
+        events=Events(),
+        on_jobs=lambda: None,
+        on_breaking_migration=lambda revision: None,
+        on_wish=lambda: None,
+    )
+
+    assert heard.wants_echo()  # at first nobody knows
+    assert heard.wants_echo()
+    heard.hear(notifications.Notification(notifications.ECHO, "", 1))
+    assert not heard.wants_echo()
+    assert heard.wants_echo()
+
+
+def test_a_pool_that_hears_another_ones_echo_has_no_need_of_its_own(site: Site) -> None:
+    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(hours=1)) as running:
+        running.heard.wait_for(PoolListening)
+        pool = running.runner._pool
+        assert pool is not None
+        wait_until(pool.wants_echo)
+        with site.running({"work": Ledger()}, heartbeat_interval=timedelta(hours=1)):
+            wait_until(lambda: not pool.wants_echo())
 
 
 # -- servers that take no writes -----------------------------------------------------------------------------------
