@@ -223,7 +223,7 @@ async def _watch(url: str, seconds: float, load: Load) -> _Seen:
             for task in tasks:
                 task.cancel()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
-        seen.ticks, seen.processor_time = tuple(source.ticks), source.processor_time
+        seen.ticks, seen.processor_time = source.ticks, source.processor_time
         seen.seconds, seen.done = time.monotonic() - began, int(ask(url, DONE)) - done
         await pilot.pause()
     for end in ends:
