@@ -8,5 +8,5 @@ with recursive
 \set SINCE unqueued_since
 \set QUEUE 'is null'
 \ir parts/levels_since.sql
-\set FROM 'and jobs.run_at >= levels.since'
+\set FROM 'and jobs.run_at >= unqueued_levels.since'
 \ir parts/claim_unqueued.sql

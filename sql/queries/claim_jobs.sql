@@ -182,20 +182,12 @@ queued as materialized (
      \ir parts/is_runnable.sql
      for update skip locked
 ),
+\set FROM 'and jobs.run_at >= unqueued_levels.since'
 unqueued as materialized (
   select due.id
     from unqueued_levels
    cross join lateral (
-           select jobs.id
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is null
-              and jobs.priority = unqueued_levels.priority
-              and jobs.run_at >= unqueued_levels.since
-              \ir parts/is_runnable.sql
-            order by jobs.run_at
-            limit %(limit)s
-              for update skip locked
+           \ir parts/lock_unqueued.sql
          ) as due
    limit %(limit)s - (select count(*) from queued)
 ),

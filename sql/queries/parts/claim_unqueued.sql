@@ -9,18 +9,9 @@ queued (anything) as materialized (
 ),
 unqueued as materialized (
   select due.id
-    from (select * from unqueued_levels where not (select anything from queued)) as levels
+    from (select * from unqueued_levels where not (select anything from queued)) as unqueued_levels
    cross join lateral (
-           select jobs.id
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is null
-              and jobs.priority = levels.priority
-              :FROM
-              \ir parts/is_runnable.sql
-            order by jobs.run_at
-            limit %(limit)s
-              for update skip locked
+           \ir parts/lock_unqueued.sql
          ) as due
    limit %(limit)s
 ),

@@ -1,0 +1,11 @@
+-- The next jobs of one priority that have no queue, locked, without those that somebody else locks; `:FROM` says where to begin.
+select jobs.id
+  from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+ where jobs.is_available = true
+   and jobs.job_queue_id is null
+   and jobs.priority = unqueued_levels.priority
+   :FROM
+   \ir parts/is_runnable.sql
+ order by jobs.run_at
+ limit %(limit)s
+   for update skip locked
