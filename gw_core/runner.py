@@ -359,7 +359,7 @@ class Runner:
             pool=pool.id,
             connection=self._maintenance,
             events=self.events,
-            held_jobs=pool.ledger.jobs,
+            locked=pool.ledger.locked,
             every=self.settings.renew_locks_every,
         )
 
@@ -434,18 +434,16 @@ class Runner:
 
     def _stop_lost_runs(self, pool: Pool) -> None:
         """After a long silence, tell tasks whose jobs were taken away: nothing they still do will count."""
-        held = pool.ledger.jobs()
+        locked = pool.ledger.locked()
         try:
             with self._maintenance.connection() as connection:
                 ours = JobStore(connection, self._database.schema).renew_locks(
-                    [job.id for job in held],
-                    pool=pool.id,
-                    queue_ids={job.queue_id for job in held if job.queue_id is not None},
+                    locked.jobs, pool=pool.id, queues=locked.queues
                 )
         except GraphileWorkerError as error:
             self.events.emit(MaintenanceFailed(service="gw-heartbeat", error=error))
             return
-        pool.stop_lost([job for job in held if job.id not in ours])
+        pool.stop_lost([job for job in locked.jobs if job.id not in ours])
 
     def _sweeper(self, pool: Pool) -> Sweeper:
         recovery = self.settings.recovery

@@ -72,7 +72,7 @@ def _under_way(report: JobReport) -> Iterator[AttemptRow]:
     if report.state is JobState.RUNNING:
         is_last = job.attempts >= job.max_attempts
         wait = None if is_last else retry_delay(max(1, job.attempts))
-        yield AttemptRow(job.attempts, job.locked_at, wait, Certainty.NOW, is_next=True, is_last=is_last)
+        yield AttemptRow(job.attempts, job.started_at, wait, Certainty.NOW, is_next=True, is_last=is_last)
 
 
 def _to_come(report: JobReport) -> Iterator[AttemptRow]:

@@ -33,6 +33,7 @@ NAMES: Final = (
     "flags",
     "last_error",
     "locked_at",
+    "started_at",
     "locked_by",
     "created_at",
 )
@@ -68,6 +69,7 @@ def record_of(found: FoundJob, *, unmask: bool) -> Mapping[str, Any]:
         list(job.flag_names),
         (error if unmask else masked(error)) or None,
         None if job.locked_at is None else job.locked_at.isoformat(),
+        None if job.started_at is None else job.started_at.isoformat(),
         job.locked_by,
         job.created_at.isoformat(),
     )

@@ -205,7 +205,7 @@ class Filter:
                 case "run":
                     asked["run_at"] = _moments(_range(term.value, _seconds), now)
                 case "lock":
-                    asked["locked_at"] = _moments(_range(term.value, _seconds).turned, now)
+                    asked["started_at"] = _moments(_range(term.value, _seconds).turned, now)
                 case "path":
                     asked |= {"payload_path": term.path, "payload_value": term.value}
                 case _:
@@ -477,7 +477,8 @@ def _holds(term: Term, found: FoundJob, now: datetime) -> bool:
         case "run":
             return job.run_at_epoch - now.timestamp() in _range(value, _seconds)
         case "lock":
-            return job.locked_at_epoch is not None and now.timestamp() - job.locked_at_epoch in _range(value, _seconds)
+            started = job.started_epoch
+            return started is not None and now.timestamp() - started in _range(value, _seconds)
         case _:
             return _is_in_payload(term, job.payload)
 

@@ -124,5 +124,5 @@ ORDERS: Final = (
     Order("page by attempts ↓", lambda found: (-found.job.attempts, found.job.id)),
     Order("page by priority ↑", lambda found: (found.job.priority, found.job.run_at_epoch, found.job.id)),
     Order("page by task", lambda found: (found.job.task_identifier, found.job.id)),
-    Order("page by lock age ↓", lambda found: (found.job.locked_at_epoch or float("inf"), found.job.id)),
+    Order("page by lock age ↓", lambda found: (found.job.started_epoch or float("inf"), found.job.id)),
 )

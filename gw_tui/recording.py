@@ -240,7 +240,7 @@ def _asked_page(wanted: JobFilter, after: PageMark | None, limit: int) -> str:
     """Return a page as it is looked up again; ranges of time move on from tick to tick, and do not count."""
     narrowing = wanted.narrowing
     if narrowing is not None:
-        wanted = replace(wanted, narrowing=replace(narrowing, run_at=None, locked_at=None))
+        wanted = replace(wanted, narrowing=replace(narrowing, run_at=None, started_at=None))
     return f"page {msgspec.json.encode(wanted).decode()} {after or ''} {limit}"
 
 

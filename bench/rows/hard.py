@@ -16,6 +16,7 @@ from bench.frame import Goal, Measured, NotMeasuredError, Row
 from bench.measure import RATE, Bench, How, drain
 from bench.rows.looking import OUR_INDEXES, TASKS, fill
 from bench.server import ask
+from gw_core.domain.claim import queue_locks
 from gw_core.domain.outcome import Completed
 from gw_core.postgres.database import Database
 from gw_core.postgres.store import CLAIM_PLAN, SETTLE_PLAN, JobStore
@@ -87,8 +88,7 @@ def claims(url: str, count: int) -> list[float]:
             spans.append((time.perf_counter() - began) * 1000)
             if not jobs:
                 raise NotMeasuredError("a claim found nothing")
-            queues = {job.queue_id for job in jobs if job.queue_id is not None}
-            settler.complete([Completed(job, 0.0) for job in jobs], pool="bench", freed_queues=sorted(queues))
+            settler.complete([Completed(job, 0.0) for job in jobs], pool="bench", releases=queue_locks(jobs))
     return spans[WARM_UP:]
 
 

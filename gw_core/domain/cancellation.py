@@ -31,11 +31,13 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cancellation:
-    """An operator's wish that one job be cancelled; with `retry` it has its further attempts."""
+    """A request to cancel one attempt of a job; with `retry` the job keeps its further attempts."""
 
     job_id: int
     message: str
     retry: bool
+    locked_at_epoch: float | None = None
+    """The claim that was seen when the request was made, in seconds since 1970; a later attempt is left alone."""
 
 
 class CancelResult(StrEnum):

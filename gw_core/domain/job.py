@@ -49,6 +49,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     queue_name: str | None = None
     last_error: str | None = None
     locked_at_epoch: float | None = None
+    started_at_epoch: float | None = None
     locked_by: str | None = None
 
     def decoded_payload(self) -> Any:
@@ -72,8 +73,19 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def locked_at(self) -> datetime | None:
-        """When the pool that runs the job took it, or renewed its lock; None while nobody holds it."""
+        """When its worker claimed the job, or last renewed the lock; None while no worker has claimed it."""
         return None if self.locked_at_epoch is None else _moment(self.locked_at_epoch)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When the running attempt was claimed, however often its lock was renewed since; None while none runs."""
+        started = self.started_epoch
+        return None if started is None else _moment(started)
+
+    @property
+    def started_epoch(self) -> float | None:
+        """`started_at` in seconds since 1970."""
+        return self.locked_at_epoch if self.started_at_epoch is None else self.started_at_epoch
 
     @property
     def flag_names(self) -> tuple[str, ...]:

@@ -151,7 +151,8 @@ def reasons(job: Job, state: JobState, around: Surroundings) -> tuple[Reason, ..
 
 
 def _of_running(job: Job, around: Surroundings) -> Iterator[Reason]:
-    since = around.now - job.locked_at if job.locked_at is not None else timedelta()
+    since = around.now - job.started_at if job.started_at is not None else timedelta()
+    renewed = around.now - job.locked_at if job.locked_at is not None else timedelta()
     heart = next((each for each in around.hearts if each.worker == job.locked_by), None)
     # A worker that was killed a moment ago looks as one that lives: whoever reads it has to know how old the beat is.
     beat = "" if heart is None else f"; its last beat was {_rounded(around.now - heart.last_heartbeat_at)} ago"
@@ -159,11 +160,11 @@ def _of_running(job: Job, around: Surroundings) -> Iterator[Reason]:
     if heart is not None and not heart.beats(around.now):
         silence = _rounded(around.now - heart.last_heartbeat_at)
         yield Reason(Standing.WORKER_SILENT, f"{job.locked_by} was not heard of for {silence}: it may be dead", True)
-    if since > ANCESTORS_STALE_LOCK:
+    if renewed > ANCESTORS_STALE_LOCK:
         yield Reason(
-            Standing.LOCK_STALE, f"nobody renewed its lock for {_rounded(since)}: its worker may be dead", True
+            Standing.LOCK_STALE, f"its lock was not renewed for {_rounded(renewed)}: its worker may be dead", True
         )
-    if job.key is None and job.attempts >= job.max_attempts and job.updated_at_epoch > (job.locked_at_epoch or 0):
+    if job.key is None and job.attempts >= job.max_attempts and job.updated_at_epoch > (job.started_epoch or 0):
         yield Reason(Standing.RETIRED, "it was removed or superseded meanwhile: it will not be tried again", True)
 
 

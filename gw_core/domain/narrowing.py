@@ -32,7 +32,7 @@ class Narrowing:
     priority: Numbers | None = None
     attempts: Numbers | None = None
     run_at: Moments | None = None
-    locked_at: Moments | None = None
+    started_at: Moments | None = None
     payload_path: Sequence[str] | None = None
     payload_value: str | None = None
     payload_text: str | None = None
@@ -57,7 +57,7 @@ class Narrowing:
             _is_between(job.priority, self.priority)
             and _is_between(job.attempts, self.attempts)
             and _is_in_time(job.run_at_epoch, self.run_at)
-            and _is_in_time(job.locked_at_epoch, self.locked_at)
+            and _is_in_time(job.started_epoch, self.started_at)
             and (self.payload_path is None or _at(job.payload, self.payload_path) == self.payload_value)
             and (self.payload_text is None or self.payload_text.lower() in job.payload.lower())
         )

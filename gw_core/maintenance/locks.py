@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from gw_core.domain.claim import Locked, QueueLock
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import Events, LocksReset, MaintenanceFailed
 from gw_core.domain.job import Job
@@ -50,7 +51,10 @@ class StaleLocks(Service):
 
 
 class LockRenewal(Service):
-    """Renews the locks of the jobs a pool holds, so that one that runs for hours is not taken for abandoned."""
+    """Renews the locks of the jobs a worker has claimed, so that one that runs for hours is not taken for abandoned.
+
+    That includes jobs whose outcome waits to be written: they are ours until it is.
+    """
 
     def __init__(
         self,
@@ -58,36 +62,35 @@ class LockRenewal(Service):
         pool: str,
         connection: OneConnection,
         events: Events,
-        held_jobs: Callable[[], Sequence[Job]],
+        locked: Callable[[], Locked],
         every: timedelta,
     ) -> None:
         super().__init__("gw-renew-locks")
         self._pool = pool
         self._connection = connection
         self._events = events
-        self._held_jobs = held_jobs
+        self._locked = locked
         self._every = every
         self._seen: list[Job] = []
         self._has_complained = False
+        self._has_renewed = False
 
     def turn(self) -> timedelta:
-        """Renew the locks of jobs that were held a round ago already: all others are fresh."""
-        held = {id(job): job for job in self._held_jobs()}
-        old = [job for job in self._seen if id(job) in held]
-        self._seen = list(held.values())
-        if old:
-            self._renew(old)
+        """Renew the locks of jobs that were locked an interval ago already: all others are fresh."""
+        locked = self._locked()
+        now = {id(job) for job in locked.jobs}
+        old = [job for job in self._seen if id(job) in now]
+        self._seen = list(locked.jobs)
+        if old or self._has_renewed:
+            self._renew(old, locked.queues)
         return self._every
 
-    def _renew(self, jobs: Sequence[Job]) -> None:
+    def _renew(self, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> None:
         try:
             with self._connection.connection() as connection:
-                JobStore(connection, self._connection.database.schema).renew_locks(
-                    [job.id for job in jobs],
-                    pool=self._pool,
-                    queue_ids={job.queue_id for job in jobs if job.queue_id is not None},
-                )
+                JobStore(connection, self._connection.database.schema).renew_locks(jobs, pool=self._pool, queues=queues)
             self._has_complained = False
+            self._has_renewed = bool(jobs)  # once more when none is left, which deletes what was noted of them
         except GraphileWorkerError as error:
             if not self._has_complained:
                 self._events.emit(MaintenanceFailed(service=self.name, error=error))

@@ -497,7 +497,7 @@ def _narrowed(narrowing: Narrowing) -> dict[str, Any]:
         "priorities": _numbers(narrowing.priority),
         "attempts": _numbers(narrowing.attempts),
         "run_between": _moments(narrowing.run_at),
-        "locked_between": _moments(narrowing.locked_at),
+        "started_between": _moments(narrowing.started_at),
         "payload_path": None if narrowing.payload_path is None else list(narrowing.payload_path),
         "payload_value": narrowing.payload_value,
         "payload_text": narrowing.payload_text,

@@ -37,7 +37,16 @@ WORKERS_STEP: Final = 3
 INDEX_STEP: Final = 4
 LOOKING_STEP: Final = 5
 CANCELLING_STEP: Final = 6
-OWN_STEPS: Final = (LEDGER_STEP, REPAIR_STEP, WORKERS_STEP, INDEX_STEP, LOOKING_STEP, CANCELLING_STEP)
+RENEWALS_STEP: Final = 8
+OWN_STEPS: Final = (
+    LEDGER_STEP,
+    REPAIR_STEP,
+    WORKERS_STEP,
+    INDEX_STEP,
+    LOOKING_STEP,
+    CANCELLING_STEP,
+    RENEWALS_STEP,
+)
 """The line of our own, numbered in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:keyed-add:1"
@@ -175,6 +184,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         WORKERS_STEP: "_private_gw_workers" in relations,
         INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
         CANCELLING_STEP: "_private_gw_cancellations" in relations,
+        RENEWALS_STEP: "_private_gw_renewed_locks" in relations,
         LOOKING_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
     }
     return SchemaState(

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import psycopg
 from psycopg.rows import tuple_row
 
 from gw_core.domain.cancellation import Cancellation
+from gw_core.domain.claim import QueueLock
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
-from gw_core.domain.outcome import Completed, Failed, Returned
+from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.settings import ANCESTORS_STALE_LOCK
 from gw_core.postgres.arrays import teach_text_arrays, text_array, text_encoding
 from gw_core.postgres.database import Connection, in_its_settings
@@ -26,6 +27,7 @@ from gw_core.postgres.heads import LEAST_TO_GO_ON, Heads, Trail
 from gw_core.postgres.statements import numbered_query, query
 from gw_core.postgres.translation import translate, translated
 
+_Outcome = TypeVar("_Outcome", bound=Outcome)
 # The order of a queue, and near enough the order of everything: priority, run_at, id.
 _ORDER: Final = itemgetter(5, 6, 0)
 
@@ -61,6 +63,8 @@ SETTLE_PLAN: Final = {
     # Rows are locked in the order of their ids, which an index scan over a sorted array keeps and a bitmap does not.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
     # Whoever keeps one job's row locked, such as a transaction that adds under its key, must not hold up all results.
     "lock_timeout": "300ms",
     "statement_timeout": "15s",
@@ -277,63 +281,50 @@ class JobStore:
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
 
-    # `in_doubt` says that the same was sent before and may have been written. What tells is whether any job is still
-    # ours: if none is, the queues were freed as well, and this very pool may have claimed their next jobs since.
+    def complete(self, outcomes: Sequence[Completed], *, pool: str, releases: Sequence[QueueLock] = ()) -> set[int]:
+        """Delete the jobs of these claims, release the queues, and return the ids deleted."""
+        return self._settle("complete_jobs", _by_id(outcomes), pool, releases)
 
-    def complete(
-        self, outcomes: Sequence[Completed], *, pool: str, freed_queues: Sequence[int] = (), in_doubt: bool = False
-    ) -> set[int]:
-        """Delete the jobs that are still this pool's, free its queues, and return the ids deleted."""
-        ids = sorted([outcome.job.id for outcome in outcomes])
-        return self._ids("complete_jobs", ids=ids, pool=pool, queue_ids=sorted(freed_queues), least_ours=int(in_doubt))
-
-    def fail(
-        self, outcomes: Sequence[Failed], *, pool: str, freed_queues: Sequence[int] = (), in_doubt: bool = False
-    ) -> set[int]:
-        """Record failures of jobs that are still this pool's, free its queues, and return the ids recorded."""
-        ordered = sorted(outcomes, key=lambda outcome: outcome.job.id)
-        return self._ids(
+    def fail(self, outcomes: Sequence[Failed], *, pool: str, releases: Sequence[QueueLock] = ()) -> set[int]:
+        """Record the failures of these claims, release the queues, and return the ids recorded."""
+        ordered = _by_id(outcomes)
+        return self._settle(
             "fail_jobs",
-            ids=[each.job.id for each in ordered],
+            ordered,
+            pool,
+            releases,
             messages=[each.message for each in ordered],
             delays=[None if each.delay is None else _delay_seconds(each.delay) for each in ordered],
             finals=[each.permanent for each in ordered],
             payloads=[each.payload for each in ordered],
-            pool=pool,
-            queue_ids=sorted(freed_queues),
-            least_ours=int(in_doubt),
         )
 
-    def give_back(
-        self, outcomes: Sequence[Returned], *, pool: str, freed_queues: Sequence[int] = (), in_doubt: bool = False
-    ) -> set[int]:
-        """Give jobs back with their attempt uncounted, free the queues, and return the ids that were ours."""
-        ordered = sorted(outcomes, key=lambda outcome: outcome.job.id)
-        jobs = [each.job for each in ordered]
-        return self._ids(
+    def give_back(self, outcomes: Sequence[Returned], *, pool: str, releases: Sequence[QueueLock] = ()) -> set[int]:
+        """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids."""
+        ordered = _by_id(outcomes)
+        return self._settle(
             "give_back_jobs",
-            ids=[job.id for job in jobs],
-            attempts=[job.attempts for job in jobs],
-            keys=[job.key for job in jobs],
-            updated=[job.updated_at_epoch for job in jobs],
-            revisions=[job.revision for job in jobs],
+            ordered,
+            pool,
+            releases,
+            attempts=[each.job.attempts for each in ordered],
+            keys=[each.job.key for each in ordered],
             delays=[_delay_seconds(each.delay) for each in ordered],
-            pool=pool,
-            queue_ids=sorted(freed_queues),
-            least_ours=int(in_doubt),
         )
 
-    def existing(self, ids: Iterable[int]) -> set[int]:
-        """Return which of these jobs still have a row."""
-        return self._ids("existing_jobs", ids=sorted(ids))
+    def _settle(
+        self, name: str, ordered: Sequence[Outcome], pool: str, releases: Sequence[QueueLock], **values: Any
+    ) -> set[int]:
+        jobs = [outcome.job for outcome in ordered]
+        return self._ids(name, pool=pool, **_claims(jobs), **_queue_claims(releases), **values)
 
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that somebody else keeps locked at this moment."""
         return self._ids("blocked_jobs", ids=sorted(ids))
 
-    def give_back_forgotten(self, *, pool: str, held: Iterable[int], held_queues: Iterable[int]) -> set[int]:
-        """Give back what the pool claimed without hearing of it: all jobs and queues it locks but these."""
-        return self._ids("give_back_forgotten_jobs", pool=pool, held=sorted(held), held_queues=sorted(held_queues))
+    def give_back_forgotten(self, *, pool: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
+        """Return what the worker claimed without knowing: all jobs and queues it has locked but these."""
+        return self._ids("give_back_forgotten_jobs", pool=pool, **_claims(jobs), **_queue_claims(queues))
 
     def is_anything_runnable(
         self, *, tasks: Mapping[int, str], forbidden_flags: Sequence[str] | None = None, now: datetime | None = None
@@ -347,9 +338,9 @@ class JobStore:
         )
         return bool(row[0])
 
-    def renew_locks(self, ids: Iterable[int], *, pool: str, queue_ids: Iterable[int] = ()) -> set[int]:
-        """Renew the locks of running jobs and return the ids that are still this pool's."""
-        return self._ids("renew_locks", ids=sorted(ids), pool=pool, queue_ids=sorted(queue_ids))
+    def renew_locks(self, jobs: Sequence[Job], *, pool: str, queues: Sequence[QueueLock] = ()) -> set[int]:
+        """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours."""
+        return self._ids("renew_locks", pool=pool, **_claims(jobs), **_queue_claims(queues))
 
     def take_cancellations(self, *, pool: str) -> list[Cancellation]:
         """Return which jobs of this pool somebody wants cancelled, once."""
@@ -426,6 +417,20 @@ _NO_HEADS: Final = dict.fromkeys(("unqueued_levels", "unqueued_since", "queued_l
 def _heads_as_values(heads: Heads) -> dict[str, Any]:
     unqueued, queued = heads.columns(heads.unqueued), heads.columns(heads.queued)
     return dict(zip(_NO_HEADS, (*unqueued, *queued), strict=True))
+
+
+def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
+    """Return outcomes in the order in which everybody locks jobs."""
+    return sorted(outcomes, key=lambda outcome: outcome.job.id)
+
+
+def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return the claims of these jobs as columns: `locked_at` as the claim wrote it names the claim."""
+    return {"ids": [job.id for job in jobs], "claims": [job.locked_at_epoch for job in jobs]}
+
+
+def _queue_claims(queues: Sequence[QueueLock]) -> dict[str, Any]:
+    return {"queue_ids": [queue_id for queue_id, _ in queues], "queue_claims": [claim for _, claim in queues]}
 
 
 def _ends_with_a_note(rows: Sequence[tuple[Any, ...]]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from gw_core.domain.cancellation import Cancellation, JobCancelledError
+from gw_core.domain.claim import is_same_claim
 from gw_core.domain.events import Events, JobCancelling
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Failed
@@ -31,14 +32,15 @@ class Cancellations:
 
     def take(self, wishes: Sequence[Cancellation], workers: Sequence[Worker]) -> None:
         """Tell the tasks of these jobs to stop; jobs that have not begun will not."""
-        held = {job.id: job for job in self._ledger.jobs()}
+        held = {job.id: job for job in self._ledger.open_jobs()}
         for job_id in list(self.pending):
             if job_id not in held:  # ended by itself at that very moment
                 self.pending.pop(job_id, None)
         for wish in wishes:
-            if wish.job_id in held:
+            job = held.get(wish.job_id)
+            if job is not None and is_same_claim(job.locked_at_epoch, wish.locked_at_epoch):
                 self.pending[wish.job_id] = wish
-                self._events.emit(JobCancelling(pool=self._pool, job=held[wish.job_id], message=wish.message))
+                self._events.emit(JobCancelling(pool=self._pool, job=job, message=wish.message))
         for worker in workers:
             context = worker.context
             if context is not None and context.job.id in self.pending:
@@ -47,7 +49,9 @@ class Cancellations:
     def verdict(self, job: Job, seconds: float = 0.0) -> Failed | None:
         """Return how a run ends whose job was cancelled, once; None for all others."""
         wish = self.pending.pop(job.id, None)
-        return None if wish is None else _failure(job, wish, seconds)
+        if wish is None or not is_same_claim(job.locked_at_epoch, wish.locked_at_epoch):  # it meant an earlier attempt
+            return None
+        return _failure(job, wish, seconds)
 
 
 def _failure(job: Job, wish: Cancellation, seconds: float) -> Failed:

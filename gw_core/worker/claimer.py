@@ -47,6 +47,9 @@ LOOK_AGAIN_AFTER: Final = 0.01
 CLAIMS_END_WITHIN: Final = 16.0
 """Seconds after which the server has ended every claim of ours: its `statement_timeout`, and a little."""
 
+CONFLICT_DELAY: Final = timedelta(seconds=5)
+"""How long a claimed job waits whose earlier attempt still runs here, after its lock was taken away."""
+
 SHORTEST_REST: Final = 0.002
 """Seconds between two looks whether what waits must be given back, when it is about time."""
 
@@ -232,12 +235,15 @@ class Claimer(Service):
             now=self._client_time(),
             walk_from=0 if store.walked_to is None else store.walked_to + 1,
         )
-        self._ledger.enter(jobs)
+        start, conflicting = self._ledger.add(jobs)
         self._claim_in_doubt = False
         self.looked_at = time.monotonic()
         if jobs and self._events.wants(PoolClaimed):
             self._events.emit(PoolClaimed(pool=self._pool, jobs=jobs))
-        return jobs
+        for job in conflicting:
+            reason = "an earlier attempt of the job, or a job of its queue, still runs in this worker"
+            self._settler.report(Returned(job, reason, delay=CONFLICT_DELAY, started=False))
+        return start
 
     def _hand_over(self, jobs: list[Job]) -> None:
         items: list[Item] = []
@@ -356,9 +362,8 @@ class Claimer(Service):
         if self._claim_in_doubt or time.monotonic() >= self._doubt_again_at:
             # And once more: a claim that waited in the server for a lock may be carried out after this, for nobody.
             self._doubt_again_at = time.monotonic() + CLAIMS_END_WITHIN if self._claim_in_doubt else float("inf")
-            self._store.give_back_forgotten(
-                pool=self._pool, held=self._ledger.ids(), held_queues=self._ledger.queue_ids()
-            )
+            known = self._ledger.locked()
+            self._store.give_back_forgotten(pool=self._pool, jobs=known.jobs, queues=known.queues)
             self._claim_in_doubt = False
         return self._store
 
@@ -436,7 +441,7 @@ class Claimer(Service):
             self._listener.receive()
         except GraphileWorkerError as error:
             # The next round connects again; a claim would only find the same.
-            self._rest_after(self._try_later(error))
+            self._try_later(error)
 
     def _hang_up_if_deaf(self) -> None:
         """Listen on a new connection when the echo of a heartbeat was not heard; it may just have come, unread."""

@@ -1,100 +1,110 @@
-"""What a pool holds in the database: its jobs, and the named queues they keep."""
+"""Which claims a worker holds in the database: jobs not yet settled, and the named queues locked for them."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import TypeVar
 
+from gw_core.domain.claim import Locked, QueueLock
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Outcome
 
+Key = TypeVar("Key")
+
 
 class Ledger:
-    """The jobs claimed and not yet settled. Safe from any thread; `_lock` guards everything and is held briefly.
+    """The claims of this worker. Safe from any thread; `_lock` guards everything and is held briefly.
 
-    A queue is freed with the last of its jobs that this pool holds, and not before: that is what keeps it serial.
+    A claim is *open* until its outcome is known, then *settling* until the outcome is written. A claim locks a queue
+    together with the jobs it takes from it, and the queue is released with the last of these jobs, not before: that is
+    what keeps it serial.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: dict[int, Job] = {}
-        self._being_written: list[Sequence[Outcome]] = []
-        self._held_of_queue: Counter[int] = Counter()
+        self._open: dict[int, Job] = {}
+        self._open_of_queue: Counter[int] = Counter()
+        self._settling: dict[int, Job] = {}
+        """By identity: an earlier claim of a job may still be settling, in doubt, when a later one is open."""
+        self._unwritten: Counter[QueueLock] = Counter()
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        """Return how many claims are open."""
+        return len(self._open)
 
-    def enter(self, jobs: Iterable[Job]) -> None:
-        """Note jobs that were claimed.
+    def add(self, jobs: Iterable[Job]) -> tuple[list[Job], list[Job]]:
+        """Note claimed jobs. Returns those that may start, and those that must go back.
 
-        A job that is already noted was taken from us and claimed again: the older run's outcome will count for nothing.
+        A job goes back when this very worker still runs an earlier attempt of it, or an earlier job of its queue: the
+        earlier lock was taken away, as after a freeze, but the task does not know that yet.
         """
+        start: list[Job] = []
+        conflicting: list[Job] = []
         with self._lock:
+            running_queues = set(self._open_of_queue)
             for job in jobs:
-                older = self._jobs.get(job.id)
-                self._jobs[job.id] = job
-                if older is not None:  # and perhaps of another queue: it was free to be replaced in between
-                    self._drop(older.queue_id)
                 if job.queue_id is not None:
-                    self._held_of_queue[job.queue_id] += 1
+                    self._unwritten[_queue_lock(job.queue_id, job)] += 1
+                if job.id in self._open or job.queue_id in running_queues:
+                    self._settling[id(job)] = job
+                    conflicting.append(job)
+                    continue
+                self._open[job.id] = job
+                if job.queue_id is not None:
+                    self._open_of_queue[job.queue_id] += 1
+                start.append(job)
+        return start, conflicting
 
-    def strike(self, outcomes: Sequence[Outcome]) -> tuple[list[Outcome], list[Outcome], list[int]]:
-        """Take out the jobs of these outcomes.
-
-        Returns the outcomes to write, those that are void because the run is no longer the noted one, and the queues
-        that can be freed.
-        """
-        valid: list[Outcome] = []
-        void: list[Outcome] = []
-        freed: list[int] = []
+    def begin_settling(self, outcomes: Iterable[Outcome]) -> None:
+        """Note that the outcomes of these claims are known and wait to be written."""
         with self._lock:
             for outcome in outcomes:
                 job = outcome.job
-                if self._jobs.get(job.id) is not job:
-                    void.append(outcome)
+                if self._open.get(job.id) is not job:  # one that had to go back was never open
                     continue
-                del self._jobs[job.id]
-                valid.append(outcome)
-                if job.queue_id is not None and self._drop(job.queue_id):
-                    freed.append(job.queue_id)
-            self._being_written.append(valid)
-        return valid, void, freed
+                del self._open[job.id]
+                self._settling[id(job)] = job
+                if job.queue_id is not None:
+                    _count_down(self._open_of_queue, job.queue_id)
 
-    def forget(self, struck: Sequence[Outcome]) -> None:
-        """Note that the outcomes of one `strike`, this very list, are written."""
+    def queues_released_by(self, outcomes: Iterable[Outcome]) -> list[QueueLock]:
+        """Return the queue locks that end when these outcomes are written, for they are the last of their claim."""
+        settled = Counter(
+            _queue_lock(outcome.job.queue_id, outcome.job) for outcome in outcomes if outcome.job.queue_id is not None
+        )
+        if not settled:
+            return []
         with self._lock:
-            self._being_written = [each for each in self._being_written if each is not struck]
+            return sorted(lock for lock, count in settled.items() if count == self._unwritten[lock])
 
-    def holds(self, job: Job) -> bool:
-        """True while this very run is the noted one."""
-        return self._jobs.get(job.id) is job
-
-    def jobs(self) -> list[Job]:
-        """Return the jobs held now."""
+    def discard(self, outcomes: Iterable[Outcome]) -> None:
+        """Forget the claims of these outcomes: they are written, or known to be lost."""
         with self._lock:
-            return list(self._jobs.values())
+            for outcome in outcomes:
+                job = outcome.job
+                if self._settling.pop(id(job), None) is not None and job.queue_id is not None:
+                    _count_down(self._unwritten, _queue_lock(job.queue_id, job))
 
-    def ids(self) -> list[int]:
-        """Return the ids of all jobs that are ours in the database: held, or with an outcome not yet written."""
+    def open_jobs(self) -> list[Job]:
+        """Return the jobs whose outcome is not known yet: running, or about to."""
         with self._lock:
-            return sorted({*self._jobs, *(each.job.id for each in self._all_being_written())})
+            return list(self._open.values())
 
-    def queue_ids(self) -> list[int]:
-        """Return the queues of those jobs."""
+    def locked(self) -> Locked:
+        """Return all jobs and queues locked in the database: open, or with an outcome not yet written."""
         with self._lock:
-            being_freed = {each.job.queue_id for each in self._all_being_written()}
-            return sorted({*self._held_of_queue, *(each for each in being_freed if each is not None)})
+            jobs = [*self._open.values(), *self._settling.values()]
+            queues = sorted(self._unwritten)
+        return Locked(sorted(jobs, key=lambda job: job.id), queues)
 
-    def _all_being_written(self) -> list[Outcome]:
-        return [each for struck in self._being_written for each in struck]
 
-    def _drop(self, queue_id: int | None) -> bool:
-        """Count one job less of this queue; True when it was the last."""
-        if queue_id is None:
-            return False
-        self._held_of_queue[queue_id] -= 1
-        if self._held_of_queue[queue_id]:
-            return False
-        del self._held_of_queue[queue_id]
-        return True
+def _queue_lock(queue_id: int, job: Job) -> QueueLock:
+    return queue_id, job.locked_at_epoch or 0.0
+
+
+def _count_down(counter: Counter[Key], key: Key) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

@@ -294,7 +294,7 @@ class Pool:
         interrupted: list[Job] = []
         for worker in self._workers:
             context = worker.interrupt()
-            if context is None or not self.ledger.holds(context.job):
+            if context is None:
                 continue
             interrupted.append(context.job)
             context.should_stop.forced = True

@@ -6,9 +6,11 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
+from gw_core.domain.claim import QueueLock
 from gw_core.domain.errors import (
     DatabaseUnavailableError,
     GraphileWorkerError,
@@ -152,8 +154,8 @@ class Settler(Service):
         except LockTimeoutError as error:
             return self._set_aside(error)
         except GraphileWorkerError as error:
-            return self._part_refused(error) if refuses_a_row(error) else self._try_later(error)
-        self._ledger.forget(self._unwritten.popleft().struck)
+            return self._split_rejected(error) if refuses_a_row(error) else self._try_later(error)
+        self._unwritten.popleft()
         self._refusals = 0
         if self._tries:
             self._tell_restored()
@@ -185,35 +187,34 @@ class Settler(Service):
         return UNTIL_WOKEN
 
     def _set_aside(self, error: LockTimeoutError) -> timedelta:
-        """Part the outcomes that have to wait for somebody's lock from those that have not."""
+        """Separate the outcomes that have to wait for another session's lock from those that need not."""
         batch = self._unwritten[0]
         try:
-            blocked = self._store().blocked(batch.due_ids())
+            blocked = self._store().blocked(batch.job_ids())
         except GraphileWorkerError as other:
             return self._try_later(other)
         if not blocked:  # a queue's row, then, or the lock is gone
             return self._try_later(error)
-        aside = batch.part(blocked)
+        aside = batch.split_off(lambda outcome: outcome.job.id in blocked)
         self._aside.append(aside)
+        if not batch.outcomes:
+            self._unwritten.popleft()
         self._look_aside_at = time.monotonic() + LOOK_AGAIN_AFTER
         return AT_ONCE
 
-    def _part_refused(self, error: GraphileWorkerError) -> timedelta:
-        """Halve the batch until the outcome stands alone that the database refuses, and set that aside."""
+    def _split_rejected(self, error: GraphileWorkerError) -> timedelta:
+        """Halve the batch until the outcome stands alone that the database rejects, and set that aside."""
         batch = self._unwritten[0]
-        ids = batch.due_ids()
-        if len(ids) < len(batch.outcomes):  # what is written already waits for nobody
-            self._unwritten.insert(1, batch.part(set(ids)))
-            return AT_ONCE
-        if len(ids) > 1:
-            self._unwritten.insert(1, batch.part(set(ids[len(ids) // 2 :])))
+        if len(batch.outcomes) > 1:
+            rest = set(batch.job_ids()[len(batch.outcomes) // 2 :])
+            self._unwritten.insert(1, batch.split_off(lambda outcome: outcome.job.id in rest))
             return AT_ONCE
         self._refused.append(batch)  # seen in one of the two at every moment
         self._unwritten.popleft()
         self._refusals += 1
         self._rest_of_refused()
-        if not batch.was_told:
-            batch.was_told = True
+        if not batch.is_reported:
+            batch.is_reported = True
             for each in batch.outcomes:
                 self._events.emit(JobResultRefused(pool=self._pool, job=each.job, error=error))
         # When everything is refused, it is not about rows: no hurry, then.
@@ -235,25 +236,26 @@ class Settler(Service):
             return
         self._look_aside_at = time.monotonic() + LOOK_AGAIN_AFTER
         for _ in range(len(self._aside)):
-            if not self._store().blocked(self._aside[0].due_ids()):
+            if not self._store().blocked(self._aside[0].job_ids()):
                 self._unwritten.append(self._aside[0])  # seen in one of the two at every moment
                 self._aside.popleft()
             else:
                 self._aside.rotate(-1)
 
     def _gather(self) -> None:
-        """Take what has been reported, in a batch that is written and repeated as one."""
+        """Take what has been reported, in one batch for each kind of outcome."""
         outcomes: list[Outcome] = []
         inbox = self._inbox
         while inbox and len(outcomes) < BATCH:
             outcomes.append(inbox.popleft())
         if not outcomes:
             return
-        valid, void, freed = self._ledger.strike(outcomes)
-        self._measure(valid)
-        batch = _Batch(valid, freed)
-        batch.lost.extend(void)
-        self._unwritten.append(batch)
+        self._ledger.begin_settling(outcomes)
+        self._measure(outcomes)
+        for kind in (Completed, Failed, Returned):
+            alike = [each for each in outcomes if type(each) is kind]
+            if alike:
+                self._unwritten.append(_Batch(alike))
 
     def _measure(self, outcomes: Sequence[Outcome]) -> None:
         durations = [each.seconds for each in outcomes if type(each) is not Returned]
@@ -265,33 +267,35 @@ class Settler(Service):
         self.mean_seconds = mean if known is None or mean > known else known + CALM * (mean - known)
 
     def _write(self, batch: _Batch) -> None:
-        store = self._store()
+        outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch.outcomes)
         try:
-            batch.write(store, self._pool)
+            ours = _send(self._store(), outcomes, self._pool, releases)
         except DatabaseUnavailableError:
-            batch.may_be_written = True
+            batch.is_in_doubt = True
             raise
-        lost = {id(outcome) for outcome in batch.lost}
-        kept = [each for each in batch.outcomes if id(each) not in lost] if lost else batch.outcomes
-        self.completed += sum(type(each) is Completed for each in kept) if lost else len(batch.completed)
-        self.failed += sum(type(each) is Failed for each in kept) if lost else len(batch.failed)
-        if batch.freed_queues:
+        # What was sent in doubt and is not found was written the first time: only the answer was lost.
+        lost = [] if batch.is_in_doubt or len(ours) == len(outcomes) else [o for o in outcomes if o.job.id not in ours]
+        written = [o for o in outcomes if o.job.id in ours] if lost else outcomes
+        self._ledger.discard(outcomes)
+        self.completed += sum(type(each) is Completed for each in written)
+        self.failed += sum(type(each) is Failed for each in written)
+        if releases:
             self._on_queues_freed()
-        self._tell(batch, kept)
+        self._report(written, lost)
 
-    def _tell(self, batch: _Batch, kept: Sequence[Outcome]) -> None:
+    def _report(self, written: Sequence[Outcome], lost: Sequence[Outcome]) -> None:
         events, pool = self._events, self._pool
         if events.wants(JobsSettled):
-            events.emit(JobsSettled(pool=pool, outcomes=kept, lost=batch.lost))
+            events.emit(JobsSettled(pool=pool, outcomes=written, lost=lost))
         if events.wants(JobCompleted):
-            for each in kept:
+            for each in written:
                 if type(each) is not Returned:
                     error = each.error if type(each) is Failed else None
                     events.emit(JobCompleted(pool=pool, job=each.job, error=error))
-        for each in kept:
+        for each in written:
             if type(each) is Returned:
                 events.emit(JobReturned(pool=pool, job=each.job, reason=each.reason))
-        for each in batch.lost:
+        for each in lost:
             events.emit(JobLost(pool=pool, job=each.job))
 
     def _store(self) -> JobStore:
@@ -321,89 +325,31 @@ class Settler(Service):
             self._connection = None
 
 
+@dataclass(slots=True, eq=False)
 class _Batch:
-    """Outcomes that are written together; remembers what is written already when a later part must be repeated."""
+    """Outcomes of one kind, written in one statement."""
 
-    def __init__(self, outcomes: list[Outcome], freed_queues: list[int]) -> None:
-        self.outcomes: list[Outcome] = []
-        self.completed: list[Completed] = []
-        self.failed: list[Failed] = []
-        self.returned: list[Returned] = []
-        self.struck: Sequence[Outcome] = outcomes
-        """What the ledger knows this batch by; when it is parted, the part that is written last keeps it."""
-        self.freed_queues = freed_queues
-        self.lost: list[Outcome] = []
-        self._sort(outcomes)
-        self.may_be_written = False
-        """True when the connection broke while the server may already have committed what we sent."""
-        self.was_told = False
-        """True when somebody heard that the database refuses it."""
-        self._written: set[str] = set()
+    outcomes: list[Outcome]
+    is_in_doubt: bool = False
+    """True when the connection broke while the server may already have committed what we sent."""
+    is_reported: bool = False
+    """True when it was reported that the database rejects it."""
 
-    def write(self, store: JobStore, pool: str) -> None:
-        """Write each kind in a statement of its own; the last one frees the queues, when all their jobs are settled."""
-        parts: list[tuple[str, Callable[[Sequence[int]], set[int]], Sequence[Outcome]]] = [
-            (
-                "completed",
-                lambda queues: store.complete(
-                    self.completed, pool=pool, freed_queues=queues, in_doubt=self.may_be_written
-                ),
-                self.completed,
-            ),
-            (
-                "failed",
-                lambda queues: store.fail(self.failed, pool=pool, freed_queues=queues, in_doubt=self.may_be_written),
-                self.failed,
-            ),
-            (
-                "returned",
-                lambda queues: store.give_back(
-                    self.returned, pool=pool, freed_queues=queues, in_doubt=self.may_be_written
-                ),
-                self.returned,
-            ),
-        ]
-        due = [part for part in parts if part[2] and part[0] not in self._written]
-        for place, (name, send, outcomes) in enumerate(due, start=1):
-            ours = send(self.freed_queues if place == len(due) else ())
-            self._written.add(name)
-            if len(ours) < len(outcomes):
-                missing = [each for each in outcomes if each.job.id not in ours]
-                self.lost.extend(self._really_lost(missing, store))
+    def job_ids(self) -> list[int]:
+        """Return the ids of the jobs whose outcomes these are."""
+        return [each.job.id for each in self.outcomes]
 
-    def due_ids(self) -> list[int]:
-        """Return the ids of the jobs whose outcomes are not yet written."""
-        kinds: dict[str, Sequence[Outcome]] = {
-            "completed": self.completed,
-            "failed": self.failed,
-            "returned": self.returned,
-        }
-        return [each.job.id for name, outcomes in kinds.items() if name not in self._written for each in outcomes]
-
-    def part(self, ids: set[int]) -> _Batch:
-        """Move the outcomes of these jobs, and the queues they keep, into a batch of their own."""
-        moved = [each for each in self.outcomes if each.job.id in ids]
-        kept = [each for each in self.outcomes if each.job.id not in ids]
-        waiting = {each.job.queue_id for each in moved}
-        other = _Batch(moved, [queue for queue in self.freed_queues if queue in waiting])
-        other.may_be_written = self.may_be_written
-        other.struck, self.struck = self.struck, ()
-        self.freed_queues = [queue for queue in self.freed_queues if queue not in waiting]
-        self._sort(kept)
-        if not self.due_ids():  # no statement is left here that would free them
-            other.freed_queues += self.freed_queues
-            self.freed_queues = []
+    def split_off(self, belongs: Callable[[Outcome], bool]) -> _Batch:
+        """Move the outcomes that belong into a batch of their own."""
+        other = replace(self, outcomes=[each for each in self.outcomes if belongs(each)])
+        self.outcomes = [each for each in self.outcomes if not belongs(each)]
         return other
 
-    def _sort(self, outcomes: list[Outcome]) -> None:
-        self.outcomes = outcomes
-        self.completed = [each for each in outcomes if type(each) is Completed]
-        self.failed = [each for each in outcomes if type(each) is Failed]
-        self.returned = [each for each in outcomes if type(each) is Returned]
 
-    def _really_lost(self, missing: list[Outcome], store: JobStore) -> list[Outcome]:
-        """Return those that somebody else took, leaving out what our own broken try has written already."""
-        if not self.may_be_written:
-            return missing
-        still_there = store.existing([each.job.id for each in missing])
-        return [each for each in missing if type(each) is Completed and each.job.id in still_there]
+def _send(store: JobStore, outcomes: list[Any], pool: str, releases: Sequence[QueueLock]) -> set[int]:
+    kind = type(outcomes[0])
+    if kind is Completed:
+        return store.complete(outcomes, pool=pool, releases=releases)
+    if kind is Failed:
+        return store.fail(outcomes, pool=pool, releases=releases)
+    return store.give_back(outcomes, pool=pool, releases=releases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gw_core.domain.events import (
@@ -36,7 +37,8 @@ class Worker:
 
     `busy_since` and `strand` are written by this worker's thread only; others read them and expect to be late.
     `_underway` holds the run underway, if any. Whoever takes it out says how the run ended, this thread with the
-    outcome or the pool by giving the job back: never both, never neither.
+    outcome or the pool by giving the job back: never both, never neither. `_ended` holds its outcome while listeners
+    are called.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Worker:
         self.busy_since = 0.0
         self.strand: Strand | None = None
         self._underway: list[JobContext] = []
+        self._ended: list[Outcome] = []
         self._pool = pool
         self._handoff = handoff
         self._find_task = find_task
@@ -86,6 +89,7 @@ class Worker:
         try:
             return self._underway.pop()
         except IndexError:
+            self._report_ended()  # a listener that does not return must not keep the outcome back
             return None
 
     def end_early(self, context: JobContext, outcome: Failed) -> bool:
@@ -163,17 +167,24 @@ class Worker:
         if self.is_overrun and not self._underway:
             self.is_overrun = False
             return
-        if type(outcome) is Completed:
-            if events.wants(JobSucceeded):
-                events.emit(JobSucceeded(worker=self.name, job=job, seconds=outcome.seconds))
-        elif type(outcome) is Failed:
-            self._tell_failure(outcome)
+        # Taken out before anything is said of it: whoever takes it out is the only one to say how the run ended.
         try:
             self._underway.pop()
         except IndexError:  # interrupted: the job has been given back, or failed
             self.is_overrun = False
             return
-        self._report(outcome)
+        self._ended.append(outcome)
+        if type(outcome) is Completed:
+            if events.wants(JobSucceeded):
+                events.emit(JobSucceeded(worker=self.name, job=job, seconds=outcome.seconds))
+        elif type(outcome) is Failed:
+            self._tell_failure(outcome)
+        self._report_ended()
+
+    def _report_ended(self) -> None:
+        """Report the outcome of the run that has ended, unless somebody else has done so."""
+        with suppress(IndexError):
+            self._report(self._ended.pop())
 
     def _end_unbegun(self, job: Job) -> bool:
         """End a run before it begins when its job was cancelled; False: it was not."""

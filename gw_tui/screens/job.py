@@ -302,8 +302,8 @@ def _steps(report: JobReport) -> Iterator[tuple[str, datetime]]:
         yield "failed ≈", report.failed_at
     if report.state is not JobState.FAILED:
         yield "due", job.run_at
-    if job.locked_at is not None:
-        yield "locked", job.locked_at
+    if job.started_at is not None:
+        yield "started", job.started_at
 
 
 _NOTES: Final = {

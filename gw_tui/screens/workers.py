@@ -202,7 +202,7 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         rows = []
         for each in self._held.jobs:
             row = row_of(each, now, around)
-            since = "" if each.job.locked_at is None else figures.span(now - each.job.locked_at)
+            since = "" if each.job.started_at is None else figures.span(now - each.job.started_at)
             rows.append(Row(row.key, {**row.cells, "locked": since}))
         self.query_one("#held", KeyedTable).apply(rows)
         pane = self.query_one("#pane", Vertical)

@@ -6,20 +6,21 @@ with forgotten as (
    where asked_at < now() - interval '1 hour'
 ),
 found as materialized (
-  select jobs.id, tasks.identifier, jobs.locked_by
+  select jobs.id, tasks.identifier, jobs.locked_by, jobs.locked_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
     join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
    where jobs.id = any(%(ids)s::bigint[])
 ),
 wished as (
-  insert into :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations (pool, job_id, message, retry)
-  select locked_by, id, %(message)s, %(retry)s
+  insert into :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations (pool, job_id, message, retry, locked_at)
+  select locked_by, id, %(message)s, %(retry)s, locked_at
     from found
    where locked_by ~ %(hears)s
   on conflict (pool, job_id) do update
     set message = excluded.message,
         retry = excluded.retry,
-        asked_at = excluded.asked_at
+        asked_at = excluded.asked_at,
+        locked_at = excluded.locked_at
   returning pool, job_id
 ),
 told as (

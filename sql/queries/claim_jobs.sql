@@ -208,11 +208,12 @@ claimed as (
     (select queues.queue_name
        from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
       where queues.id = jobs.job_queue_id) as queue_name,
-    jobs.last_error
+    jobs.last_error,
+    date_part('epoch', jobs.locked_at) as locked_at
 )
 select * from claimed
 union all
-select null, null, null, null, null, null, null, null, null, null, null, null, walk.queue_id, null, null
+select null, null, null, null, null, null, null, null, null, null, null, null, walk.queue_id, null, null, null
   from walk
  where walk.steps >= %(reach)s
    and walk.queue_id is not null

@@ -1,11 +1,17 @@
--- Delete the jobs this pool ran to their end, and free the queues it needs no longer; answers the ids that were ours.
--- `locked_by` is the fence: a pool that was presumed dead ends nobody else's run.
-with completed as (
+-- Delete the jobs of these claims and release the queues they were the last of; answers the ids that were deleted.
+-- A job that was taken away, and perhaps claimed again, is left alone.
+with claims as (
+  select * from unnest(%(ids)s::bigint[], %(claims)s::double precision[]) as claims (id, locked_at)
+),
+completed as (
   delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.id = any(%(ids)s::bigint[])
-     and jobs.locked_by = %(pool)s
+   using claims
+   where jobs.id = claims.id
+     \set ROW jobs
+     \set CLAIM claims
+     \ir parts/is_of_claim.sql
   returning jobs.id
 ),
 \set SETTLED completed
-\ir parts/freed_queues.sql
+\ir parts/released_queues.sql
 select id from completed

@@ -1,15 +1,16 @@
--- Record the failures of jobs this pool ran, and free the queues it needs no longer; answers the ids that were ours.
--- The backoff is the ancestor's: e^min(attempts, 10) seconds by the database's clock; the claim has counted the attempt.
+-- Record the failures of these claims and release the queues they were the last of; answers the ids recorded.
+-- The backoff is Graphile Worker's: e^min(attempts, 10) seconds by the database's clock; the claim counted the attempt.
 -- A job that was removed or superseded while it ran has attempts = max_attempts already and stays as it is: failed.
 with failures as (
   select *
     from unnest(
            %(ids)s::bigint[],
+           %(claims)s::double precision[],
            %(messages)s::text[],
            %(delays)s::double precision[],
            %(finals)s::boolean[],
            %(payloads)s::text[]
-         ) as failure (id, message, delay_seconds, final, payload)
+         ) as failures (id, locked_at, message, delay_seconds, final, payload)
 ),
 failed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
@@ -22,9 +23,11 @@ failed as (
          locked_by = null
     from failures
    where jobs.id = failures.id
-     and jobs.locked_by = %(pool)s
+     \set ROW jobs
+     \set CLAIM failures
+     \ir parts/is_of_claim.sql
   returning jobs.id
 ),
 \set SETTLED failed
-\ir parts/freed_queues.sql
+\ir parts/released_queues.sql
 select id from failed

@@ -1,6 +1,6 @@
--- Give back jobs and queues this pool has locked without knowing: the answer to a claim was lost with its connection.
+-- Return jobs and queues that this worker locked without knowing: the answer to a claim was lost with its connection.
 -- It runs only after such a loss, and reads the locked jobs alone where there is an index of them.
--- The attempt is uncounted, for nobody began it, unless the job was removed or superseded meanwhile. That takes the key
+-- The attempt is not counted, for it never began, unless the job was removed or superseded since. That takes the key
 -- away, uses up the attempts and touches `updated_at`, which a claim does not.
 with forgotten as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
@@ -13,15 +13,21 @@ with forgotten as (
          locked_by = null
    where jobs.locked_at is not null
      and jobs.locked_by = %(pool)s
-     and jobs.id <> all(%(held)s::bigint[])
+     and (jobs.id, mod(round(date_part('epoch', jobs.locked_at) * 1000000)::bigint, 600000000)) not in (
+           select known.id, mod(round(known.locked_at * 1000000)::bigint, 600000000)
+             from unnest(%(ids)s::bigint[], %(claims)s::double precision[]) as known (id, locked_at)
+         )
   returning jobs.id
 ),
-freed as (
+released as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = null,
          locked_by = null
    where queues.locked_by = %(pool)s
-     and queues.id <> all(%(held_queues)s::int[])
+     and (queues.id, mod(round(date_part('epoch', queues.locked_at) * 1000000)::bigint, 600000000)) not in (
+           select known.id, mod(round(known.locked_at * 1000000)::bigint, 600000000)
+             from unnest(%(queue_ids)s::int[], %(queue_claims)s::double precision[]) as known (id, locked_at)
+         )
      and (select count(*) from forgotten) >= 0
 )
 select id from forgotten

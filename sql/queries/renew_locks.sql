@@ -1,17 +1,52 @@
--- Renew the locks of jobs that still run, and of their queues; answers the ids that are still ours.
--- Every pool of the ancestor's frees locks older than four hours by `locked_at` alone, so a long job needs this.
-with renewed as (
+-- Renew the locks of these claims and of their queues, and note when their attempts started; answers the ids still ours.
+-- Graphile Worker releases locks older than four hours by `locked_at` alone, so a long job needs this. The lock moves by
+-- whole multiples of ten minutes: what is left of it modulo ten minutes names the claim, see parts/is_of_claim.sql.
+with claims as (
+  select * from unnest(%(ids)s::bigint[], %(claims)s::double precision[]) as claims (id, locked_at)
+),
+ours as materialized (
+  select jobs.id, jobs.locked_at, to_timestamp(claims.locked_at) as started_at
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+    join claims on claims.id = jobs.id
+   where jobs.locked_at is not null
+     \set ROW jobs
+     \set CLAIM claims
+     \ir parts/is_of_claim.sql
+   order by jobs.id
+     for update of jobs
+),
+renewed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     set locked_at = now()
-   where jobs.id = any(%(ids)s::bigint[])
-     and jobs.locked_by = %(pool)s
-  returning jobs.id
+     set locked_at = jobs.locked_at
+                     + make_interval(mins => 10 * floor(date_part('epoch', now() - jobs.locked_at) / 600)::int)
+    from ours
+   where jobs.id = ours.id
+     and jobs.locked_at <= now() - interval '10 minutes'
+  returning jobs.id, jobs.locked_at, ours.started_at
+),
+noted as (
+  insert into :GRAPHILE_WORKER_SCHEMA._private_gw_renewed_locks as notes (worker_id, job_id, started_at, locked_at)
+  select %(pool)s, id, started_at, locked_at
+    from renewed
+  on conflict (worker_id, job_id) do update
+    set started_at = excluded.started_at,
+        locked_at = excluded.locked_at
+),
+ended as (
+  delete from :GRAPHILE_WORKER_SCHEMA._private_gw_renewed_locks as notes
+   where notes.worker_id = %(pool)s
+     and notes.job_id not in (select id from ours)
 ),
 queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-     set locked_at = now()
-   where queues.id = any(%(queue_ids)s::int[])
-     and queues.locked_by = %(pool)s
+     set locked_at = queues.locked_at
+                     + make_interval(mins => 10 * floor(date_part('epoch', now() - queues.locked_at) / 600)::int)
+    from unnest(%(queue_ids)s::int[], %(queue_claims)s::double precision[]) as queue_claims (id, locked_at)
+   where queues.id = queue_claims.id
+     and queues.locked_at <= now() - interval '10 minutes'
+     \set ROW queues
+     \set CLAIM queue_claims
+     \ir parts/is_of_claim.sql
      and (select count(*) from renewed) >= 0
 )
-select id from renewed
+select id from ours

@@ -272,9 +272,9 @@ def test_the_lock_of_a_long_job_and_of_its_queue_is_renewed(site: Site) -> None:
     site.add(queue_name="q")
     with site.running({"work": gate}, renew_locks_every=ms(30)):
         gate.wait_for(1)
-        site.run("update _private_jobs set locked_at = now() - interval '3 hours'")
-        site.run("update _private_job_queues set locked_at = now() - interval '3 hours'")
-        fresh = "select id from {} where locked_at > now() - interval '1 minute'"
+        site.run("update _private_jobs set locked_at = locked_at - interval '3 hours'")
+        site.run("update _private_job_queues set locked_at = locked_at - interval '3 hours'")
+        fresh = "select id from {} where locked_at > now() - interval '10 minutes'"
         wait_until(lambda: site.run(fresh.format("_private_jobs")), what="the job's lock to be renewed")
         wait_until(lambda: site.run(fresh.format("_private_job_queues")), what="the queue's lock to be renewed")
 

@@ -159,7 +159,7 @@ def test_a_job_unlocked_by_force_while_it_ran_is_lost_and_nothing_is_changed(sit
 
 
 @pytest.mark.parametrize("queue_name", [None, "q"])
-def test_of_a_job_claimed_again_by_the_same_pool_the_older_run_counts_for_nothing(
+def test_a_job_claimed_again_by_its_worker_waits_for_the_older_run_which_counts_for_nothing(
     site: Site, queue_name: str | None
 ) -> None:
     gates = [site.gate(), site.gate()]
@@ -173,9 +173,12 @@ def test_of_a_job_claimed_again_by_the_same_pool_the_older_run_counts_for_nothin
     with site.running({"work": work}, poll_interval=ms(20)) as running:
         gates[0].wait_for(1)
         site.force_unlock(running.pool_id)
-        gates[1].wait_for(1)
+        running.heard.wait_for(JobReturned)
+        assert len(entered) == 1, "the next attempt does not start beside the one that still runs here"
         gates[0].open()
         running.heard.wait_for(JobLost)
+        site.run("update _private_jobs set run_at = now()")
+        gates[1].wait_for(1)
         assert site.job(job_id)["locked_by"] == running.pool_id
         assert site.held() == [job_id] + ([queue_name] if queue_name else [])
         gates[1].open()
@@ -201,9 +204,11 @@ def test_a_job_that_moved_to_another_queue_while_it_was_not_ours_keeps_neither_q
         with site.hands.transaction():
             site.force_unlock(running.pool_id)
             site.add_in(site.hands, "work", job_key="k", queue_name="second")
-        gates[1].wait_for(1)
+        running.heard.wait_for(JobReturned)
         for gate in gates:
             gate.open()
+        running.heard.wait_for(JobLost)
+        site.run("update _private_jobs set run_at = now()")
         running.heard.wait_for(JobCompleted)
         site.add("quick", {"n": 1}, queue_name="first")
         site.add("quick", {"n": 2}, queue_name="second")

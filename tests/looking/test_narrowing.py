@@ -22,7 +22,7 @@ NARROWINGS = [
     pytest.param(Narrowing(run_at=(NOW - HOUR, NOW + HOUR)), id="moments to run at"),
     pytest.param(Narrowing(run_at=(None, datetime.max.replace(tzinfo=UTC))), id="up to the end of the calendar"),
     pytest.param(Narrowing(run_at=(NOW, NOW - HOUR)), id="no moment at all"),
-    pytest.param(Narrowing(locked_at=(None, NOW - HOUR)), id="held for long"),
+    pytest.param(Narrowing(started_at=(None, NOW - HOUR)), id="held for long"),
     pytest.param(Narrowing(payload_path=["user", "id"], payload_value="3"), id="a number in the payload"),
     pytest.param(Narrowing(payload_path=["user", "name"], payload_value="x3"), id="a text in the payload"),
     pytest.param(Narrowing(payload_path=["list", "1"], payload_value="true"), id="a place in a list"),

@@ -206,8 +206,7 @@ def test_a_single_run_renews_the_locks_of_its_long_jobs(ward: Ward) -> None:
     job_id = ward.add()
 
     def long(payload: object) -> None:
-        before = ward.client.get(job_id)
-        assert before is not None
-        wait_until(lambda: (now := ward.client.get(job_id)) and now.locked_at != before.locked_at)
+        started = ward.run("update _private_jobs set locked_at = locked_at - interval '1 hour' returning locked_at")
+        wait_until(lambda: (now := ward.client.get(job_id)) and now.locked_at != started[0]["locked_at"])
 
     assert ward.run_once({"work": long}, renew_locks_every=ms(20)).completed == 1

@@ -39,6 +39,7 @@ OWN_LINE = [
     "gw_0004_queued_index",
     "gw_0005_locked_and_failed_index",
     "gw_0006_cancellations",
+    "gw_0008_renewed_locks",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = ['odd "schema" 100%', "UPPER Case", "größe 日本", "x'; drop table y; --", "%s %(a)s", "a.b", ":S", "select"]

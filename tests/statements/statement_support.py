@@ -10,6 +10,7 @@ from typing import Any, cast
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
+from gw_core.domain.claim import queue_locks
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.postgres.database import Database
@@ -82,17 +83,17 @@ class Queue:
         (job,) = [job for job in self.claim() if job.id == job_id]
         return job
 
-    def complete(self, *jobs: Job, pool: str = OURS, free: Sequence[int] = (), **options: Any) -> set[int]:
-        return self.store.complete([Completed(job, 0.1) for job in jobs], pool=pool, freed_queues=free, **options)
+    def complete(self, *jobs: Job, pool: str = OURS, release: Sequence[Job] = ()) -> set[int]:
+        return self.store.complete([Completed(job, 0.1) for job in jobs], pool=pool, releases=queue_locks(release))
 
-    def fail(self, *failures: Failed, pool: str = OURS, free: Sequence[int] = (), **options: Any) -> set[int]:
-        return self.store.fail(failures, pool=pool, freed_queues=free, **options)
+    def fail(self, *failures: Failed, pool: str = OURS, release: Sequence[Job] = ()) -> set[int]:
+        return self.store.fail(failures, pool=pool, releases=queue_locks(release))
 
     def give_back(
-        self, *jobs: Job, pool: str = OURS, free: Sequence[int] = (), delay: timedelta = timedelta(0), **options: Any
+        self, *jobs: Job, pool: str = OURS, release: Sequence[Job] = (), delay: timedelta = timedelta(0)
     ) -> set[int]:
         returns = [Returned(job, "asked to", delay) for job in jobs]
-        return self.store.give_back(returns, pool=pool, freed_queues=free, **options)
+        return self.store.give_back(returns, pool=pool, releases=queue_locks(release))
 
     # -- looking
 

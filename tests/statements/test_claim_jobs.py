@@ -215,7 +215,7 @@ def test_a_job_waiting_for_its_retry_does_not_hold_its_queue(queue: Queue) -> No
     (job,) = queue.claim()
     assert job.id == failing
     assert job.queue_id is not None
-    queue.fail(a_failure(job, delay=HOUR), free=[job.queue_id])
+    queue.fail(a_failure(job, delay=HOUR), release=[job])
 
     assert queue.claim_ids() == [next_one]
 
@@ -254,7 +254,7 @@ def test_two_claims_at_once_never_both_get_a_job_or_a_queue(queue: Queue) -> Non
             mine.extend(job.id for job in jobs)
             holders = {others[pool].queue_holder(job.queue_name) for job in jobs if job.queue_name is not None}
             assert holders <= {f"pool-{pool}"}
-            others[pool].complete(*jobs, pool=f"pool-{pool}", free=sorted({j.queue_id for j in jobs if j.queue_id}))
+            others[pool].complete(*jobs, pool=f"pool-{pool}", release=jobs)
         return mine
 
     with ThreadPoolExecutor(4) as threads:

@@ -49,9 +49,9 @@ def test_only_the_queues_named_are_freed_and_only_when_they_are_ours(queue: Queu
         queue.add(queue_name=name)
     jobs = {job.queue_name: job for job in queue.claim()}
     queue.change_queue("stolen", locked_by=THEIRS)
-    ids = [job.queue_id for name, job in jobs.items() if job.queue_id and name != "kept"]
+    released = [job for name, job in jobs.items() if name != "kept"]
 
-    queue.complete(*jobs.values(), free=ids)
+    queue.complete(*jobs.values(), release=released)
 
     assert [queue.queue_holder(name) for name in ("done", "kept", "stolen")] == [None, OURS, THEIRS]
 
@@ -60,15 +60,15 @@ def test_a_repeated_statement_frees_the_queue_when_the_first_was_not_written(que
     job = queue.claimed(queue_name="q")
     assert job.queue_id is not None
 
-    assert queue.complete(job, free=[job.queue_id], in_doubt=True) == {job.id}
+    assert queue.complete(job, release=[job]) == {job.id}
     assert queue.queue_holder("q") is None
 
 
 def test_a_repeated_statement_leaves_the_queue_to_its_next_job_when_the_first_was_written(queue: Queue) -> None:
     job, following = queue.claimed(queue_name="q"), queue.add(queue_name="q")
     assert job.queue_id is not None
-    queue.complete(job, free=[job.queue_id])
+    queue.complete(job, release=[job])
     assert queue.claim_ids() == [following]
 
-    assert queue.complete(job, free=[job.queue_id], in_doubt=True) == set()
+    assert queue.complete(job, release=[job]) == set()
     assert queue.queue_holder("q") == OURS

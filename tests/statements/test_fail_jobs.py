@@ -107,9 +107,7 @@ def test_only_the_queues_named_are_freed(queue: Queue) -> None:
     queue.add(queue_name="done")
     queue.add(queue_name="kept")
     jobs = {job.queue_name: job for job in queue.claim()}
-    done = jobs["done"].queue_id
-    assert done is not None
-    queue.fail(*map(a_failure, jobs.values()), free=[done])
+    queue.fail(*map(a_failure, jobs.values()), release=[jobs["done"]])
 
     assert (queue.queue_holder("done"), queue.queue_holder("kept")) == (None, OURS)
 
@@ -117,8 +115,8 @@ def test_only_the_queues_named_are_freed(queue: Queue) -> None:
 def test_a_repeated_statement_leaves_the_queue_to_its_next_job_when_the_first_was_written(queue: Queue) -> None:
     job, following = queue.claimed(queue_name="q"), queue.add(queue_name="q")
     assert job.queue_id is not None
-    queue.fail(a_failure(job, delay=HOUR), free=[job.queue_id])
+    queue.fail(a_failure(job, delay=HOUR), release=[job])
     assert queue.claim_ids() == [following]
 
-    assert queue.fail(a_failure(job, delay=HOUR), free=[job.queue_id], in_doubt=True) == set()
+    assert queue.fail(a_failure(job, delay=HOUR), release=[job]) == set()
     assert queue.queue_holder("q") == OURS

@@ -18,7 +18,7 @@ def test_a_job_given_back_is_as_it_was_before(queue: Queue) -> None:
     (job,) = queue.claim()
     assert job.queue_id is not None
 
-    assert queue.give_back(job, free=[job.queue_id]) == {job_id}
+    assert queue.give_back(job, release=[job]) == {job_id}
     assert queue.row(job_id) == before
     assert queue.queue_holder("q") is None
 
@@ -52,8 +52,8 @@ def test_the_last_attempt_is_uncounted_too(queue: Queue, key: str | None) -> Non
     assert queue.claim_ids() == [job.id]
 
 
-def test_a_job_failed_for_good_by_hand_while_it_ran_stays_failed(queue: Queue) -> None:
-    job = queue.claimed(max_attempts=1)
+def test_a_job_whose_attempts_were_used_up_by_hand_while_it_ran_stays_failed(queue: Queue) -> None:
+    job = queue.claimed(max_attempts=2)
     queue.change(job.id, attempts="=max_attempts", updated_at="=now()", last_error="by hand")
     queue.give_back(job)
 
@@ -89,11 +89,11 @@ def test_a_job_of_another_pool_is_left_alone(queue: Queue) -> None:
 def test_a_repeated_statement_leaves_the_queue_to_its_next_holder(queue: Queue) -> None:
     job = queue.claimed(queue_name="q")
     assert job.queue_id is not None
-    queue.give_back(job, free=[job.queue_id])
+    queue.give_back(job, release=[job])
     queue.claim()
     queue.change(job.id, locked_by="somebody's since")
 
-    assert queue.give_back(job, free=[job.queue_id], in_doubt=True) == set()
+    assert queue.give_back(job, release=[job]) == set()
     assert queue.queue_holder("q") == OURS
 
 

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from support import Span, wait_until
 
+from gw_core.domain.claim import queue_locks
 from gw_core.postgres.statements import query
 from statements.statement_support import OURS, THEIRS, Queue
 
@@ -17,13 +18,13 @@ from statements.statement_support import OURS, THEIRS, Queue
 
 def test_locks_of_jobs_and_queues_are_renewed_where_they_are_still_ours(queue: Queue) -> None:
     ours, theirs = queue.claimed(queue_name="a"), queue.claimed(queue_name="b")
-    queue.run("update _private_jobs set locked_at = now() - interval '3 hours'")
-    queue.run("update _private_job_queues set locked_at = now() - interval '3 hours'")
+    queue.run("update _private_jobs set locked_at = locked_at - interval '3 hours'")
+    queue.run("update _private_job_queues set locked_at = locked_at - interval '3 hours'")
     queue.change(theirs.id, locked_by=THEIRS)
     queue.change_queue("b", locked_by=THEIRS)
 
-    ids = [job.queue_id for job in (ours, theirs) if job.queue_id]
-    assert queue.store.renew_locks([ours.id, theirs.id], pool=OURS, queue_ids=ids) == {ours.id}
+    both = [ours, theirs]
+    assert queue.store.renew_locks(both, pool=OURS, queues=queue_locks(both)) == {ours.id}
 
     age = "select now() - locked_at > '1 hour' as is_old from {} order by id"
     assert [row["is_old"] for row in queue.run(age.format("_private_jobs"))] == [False, True]
@@ -33,7 +34,7 @@ def test_locks_of_jobs_and_queues_are_renewed_where_they_are_still_ours(queue: Q
 def test_renewing_changes_nothing_else(queue: Queue) -> None:
     job = queue.claimed()
     before = queue.row(job.id)
-    queue.store.renew_locks([job.id], pool=OURS)
+    queue.store.renew_locks([job], pool=OURS)
 
     after = queue.row(job.id)
     assert {**after, "locked_at": None} == {**before, "locked_at": None}

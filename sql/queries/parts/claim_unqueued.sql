@@ -24,10 +24,11 @@ claimed as (
   returning
     \ir parts/claimed_columns.sql
     null::text as queue_name,
-    jobs.last_error
+    jobs.last_error,
+    date_part('epoch', jobs.locked_at) as locked_at
 )
 select * from claimed
 union all
-select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
+select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
   from queued
  where queued.anything

@@ -5,7 +5,13 @@ and (%(error)s::text is null or strpos(lower(jobs.last_error), lower(%(error)s::
 and (%(priorities)s::int4range is null or jobs.priority::int <@ %(priorities)s::int4range)
 and (%(attempts)s::int4range is null or jobs.attempts::int <@ %(attempts)s::int4range)
 and (%(run_between)s::tstzrange is null or jobs.run_at <@ %(run_between)s::tstzrange)
-and (%(locked_between)s::tstzrange is null or jobs.locked_at <@ %(locked_between)s::tstzrange)
+and (
+      %(started_between)s::tstzrange is null
+      or
+      \set JOB jobs
+      \ir started_at.sql
+      <@ %(started_between)s::tstzrange
+    )
 and (%(payload_text)s::text is null or strpos(lower(jobs.payload::text), lower(%(payload_text)s::text)) > 0)
 and case
       when %(payload_path)s::text[] is null then true

@@ -1,0 +1,35 @@
+"""What names a claim: the hold of one worker on one attempt of a job, and on the queue of that job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gw_core.domain.job import Job
+
+RENEWAL_STEP: Final = 600
+"""Seconds. A renewal moves `locked_at` by whole multiples of this; `parts/is_of_claim.sql` relies on it."""
+
+QueueLock = tuple[int, float]
+"""A queue's id, and the `locked_at` of the claim that locked it, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Everything a worker has locked in the database, as far as it knows."""
+
+    jobs: Sequence[Job]
+    queues: Sequence[QueueLock]
+
+
+def queue_locks(jobs: Iterable[Job]) -> list[QueueLock]:
+    """Return the queue locks of the claims of these jobs, each once, in order."""
+    return sorted({(job.queue_id, job.locked_at_epoch or 0.0) for job in jobs if job.queue_id is not None})
+
+
+def is_same_claim(locked_at: float | None, other: float | None) -> bool:
+    """Tell whether two values of `locked_at` of a job and worker, in seconds since 1970, belong to the same claim."""
+    if locked_at is None or other is None:
+        return False
+    return round(locked_at * 1e6) % (RENEWAL_STEP * 1_000_000) == round(other * 1e6) % (RENEWAL_STEP * 1_000_000)
