@@ -15,6 +15,9 @@ from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
 ANCESTORS_STALE_LOCK: Final = timedelta(hours=4)
 """The ancestor's pools free every lock older than this, ours included; it is not for us to choose."""
 
+CLAIM_BYTES: Final = 64 * 1024 * 1024
+"""How much memory the payloads of one claim may take by default."""
+
 USUAL_HEARTBEAT: Final = timedelta(seconds=30)
 USUAL_SWEEP: Final = timedelta(seconds=60)
 USUAL_DELAY: Final = timedelta(seconds=30)
@@ -46,6 +49,9 @@ class WorkerSettings:
 
     claim_limit: int = 500
     """The most jobs one claim takes."""
+
+    claim_bytes: int = CLAIM_BYTES
+    """How much memory the payloads of one claim may take, in bytes; a single larger job is still claimed."""
 
     grace_period: timedelta = timedelta(seconds=25)
     """How long running jobs may take to end after the first signal."""
@@ -133,6 +139,7 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         _check_count("concurrency", self.concurrency, 1, 10_000)
         _check_count("claim_limit", self.claim_limit, 1, 100_000)
+        _check_count("claim_bytes", self.claim_bytes, 1, 2**40)
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, timedelta) and value < timedelta(0):

@@ -17,10 +17,11 @@ from psycopg.rows import tuple_row
 
 from gw_core.domain.cancellation import Cancellation
 from gw_core.domain.claim import QueueLock
+from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.domain.settings import ANCESTORS_STALE_LOCK
+from gw_core.domain.settings import ANCESTORS_STALE_LOCK, CLAIM_BYTES
 from gw_core.postgres.arrays import teach_text_arrays, text_array, text_encoding
 from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.heads import LEAST_TO_GO_ON, Heads, Trail
@@ -183,10 +184,12 @@ class JobStore:
         forbidden_flags: Sequence[str] | None = None,
         now: datetime | None = None,
         walk_from: int = 0,
+        most_bytes: int = CLAIM_BYTES,
     ) -> list[Job]:
         """Lock up to `limit` runnable jobs for `pool` and return them in the order they should start.
 
         Of one named queue come at most `per_queue`, to be run one after the other: the pool holds the queue.
+        Their payloads take about `most_bytes` of memory at most, or it is a single job.
         `walk_from` is the queue id from which free queues are looked for when those of the first jobs are all held;
         `walked_to` then says how far that came, None when all have been looked at.
         """
@@ -199,6 +202,7 @@ class JobStore:
             "walk_from": walk_from,
             "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
             "now": now,
+            "most_bytes": most_bytes,
         }
         rows = self._claimed_rows(values)
         if len(rows) > 1:
@@ -217,9 +221,10 @@ class JobStore:
         """Claim what comes after the jobs claimed last, when that is plenty; and else what there is."""
         began, trail, limit = time.monotonic(), self._trail, values["limit"]
         rows = self._claim_on(values) if trail.goes_on(began) else []
-        if len(rows) < limit:
+        bytes_left = values["most_bytes"] - sum(len(row[2]) for row in rows) if len(rows) < limit else 0
+        if bytes_left > 0:
             trail.begin(began)
-            rows += self._claim_all_over({**values, "limit": limit - len(rows)}, began)
+            rows += self._claim_all_over({**values, "limit": limit - len(rows), "most_bytes": bytes_left}, began)
         if self._whole_claims or not LEAST_TO_GO_ON <= limit <= len(rows):
             trail.forget()
         else:
@@ -280,6 +285,8 @@ class JobStore:
             return cursor.fetchall()
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
+        except MemoryError as error:
+            raise DatabaseUnavailableError("the claimed jobs do not fit into memory; fewer are claimed next") from error
 
     def complete(self, outcomes: Sequence[Completed], *, pool: str, releases: Sequence[QueueLock] = ()) -> set[int]:
         """Delete the jobs of these claims, release the queues, and return the ids deleted."""

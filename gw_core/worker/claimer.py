@@ -117,6 +117,10 @@ class Claimer(Service):
         self.looked_at: float | None = None
         """When a claim last went well, by the steady clock; others read it and may be late."""
         self._tries = 0
+        self._most_jobs = settings.claim_limit
+        """How many jobs a claim asks for at most: fewer after one that failed, for its answer may have been too large,
+        and after one that was cut for the size of its payloads, since the server unpacks all that it is asked for."""
+        self._is_cut = False
         self._claim_in_doubt = False
         self._doubt_again_at = float("inf")
         self._may_find = True
@@ -197,7 +201,7 @@ class Claimer(Service):
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
         # And when very many queues are held, the next claim goes on where this one stopped looking.
         has_queued = any(job.queue_id is not None for job in jobs)
-        self._may_find = len(jobs) >= limit or store.walked_to is not None or has_queued
+        self._may_find = len(jobs) >= limit or store.walked_to is not None or has_queued or self._is_cut
         if has_queued:
             self._look_again = LOOK_AGAIN_AFTER
         elif not self._may_find:
@@ -209,6 +213,11 @@ class Claimer(Service):
         elif self._on_drained is not None and not self._may_find and self._is_drained(store):
             self._on_drained()
         return AT_ONCE if self._may_find or self._nudged else self._until_poll(now)
+
+    def _fills_memory(self, jobs: Sequence[Job]) -> bool:
+        """Tell whether the size of these payloads may have ended a claim."""
+        # A character takes up to four bytes.
+        return bool(jobs) and 4 * sum(len(job.payload) for job in jobs) >= self._settings.claim_bytes
 
     def _soon_look_again(self, now: float) -> None:
         """After a look in vain, look again before the poll: another pool may have held a queue for a moment.
@@ -230,6 +239,7 @@ class Claimer(Service):
             pool=self._pool,
             tasks=self._tasks,
             limit=limit,
+            most_bytes=self._settings.claim_bytes,
             per_queue=1 if mean is None else max(1, min(limit, self._in_window(mean))),
             forbidden_flags=flags,
             now=self._client_time(),
@@ -237,6 +247,8 @@ class Claimer(Service):
         )
         start, conflicting = self._ledger.add(jobs)
         self._claim_in_doubt = False
+        self._is_cut = len(jobs) < limit and self._fills_memory(jobs)
+        self._most_jobs = min(self._settings.claim_limit, 2 * (len(jobs) if self._is_cut else self._most_jobs))
         self.looked_at = time.monotonic()
         if jobs and self._events.wants(PoolClaimed):
             self._events.emit(PoolClaimed(pool=self._pool, jobs=jobs))
@@ -273,7 +285,7 @@ class Claimer(Service):
         # A thread whose run was ended early is still busy with it, though the ledger knows of no job.
         overrun = sum(1 for worker in self._workers if worker.is_overrun)
         room = self._settings.concurrency - overrun + ahead - outstanding
-        return min(self._settings.claim_limit, max(idle - waiting, room))
+        return min(self._most_jobs, max(idle - waiting, room))
 
     def _ahead(self) -> int:
         """Return how many jobs fit into the look-ahead window of the threads that are not stuck in a long job."""
@@ -470,6 +482,8 @@ class Claimer(Service):
             what = "look for jobs"
             self._events.emit(PoolConnectionLost(pool=self._pool, what=what, error=error, delay=delay))
         self._tries += 1
+        if self._claim_in_doubt:
+            self._most_jobs = max(1, self._most_jobs // 2)
         self._nudged = True
         self._wished = True  # whoever wished something meanwhile could not be heard
         if needs_connection(error):

@@ -170,7 +170,13 @@ held_queues as materialized (
      for update skip locked
 ),
 queued as materialized (
-  select jobs.id, jobs.job_queue_id
+  select
+    jobs.id,
+    jobs.job_queue_id,
+    jobs.priority,
+    jobs.run_at,
+    \ir parts/payload_bytes.sql
+    as bytes
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id = any(array(
            select urgent.id
@@ -184,25 +190,33 @@ queued as materialized (
 ),
 \set FROM 'and jobs.run_at >= unqueued_levels.since'
 unqueued as materialized (
-  select due.id
+  select due.id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
     from unqueued_levels
    cross join lateral (
            \ir parts/lock_unqueued.sql
          ) as due
    limit %(limit)s - (select count(*) from queued)
 ),
+locked as materialized (
+  select * from queued
+  union all
+  select * from unqueued
+),
+\set LOCKED locked
+\set ORDER 'order by locked.priority, locked.run_at, locked.id'
+\ir parts/within_bytes.sql
 locked_queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = now(),
          locked_by = (select case when set_config('synchronous_commit', 'on', true) is not null then %(pool)s end)
-   where queues.id = any(array(select distinct job_queue_id from queued))
+   where queues.id = any(array(select distinct job_queue_id from chosen where job_queue_id is not null))
 ),
 claimed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = jobs.attempts + 1,
          locked_at = now(),
          locked_by = %(pool)s
-   where jobs.id = any(array(select id from queued union all select id from unqueued))
+   where jobs.id = any(array(select id from chosen))
   returning
     \ir parts/claimed_columns.sql
     (select queues.queue_name

@@ -347,3 +347,24 @@ def test_a_queue_whose_first_jobs_lie_long_before_keeps_its_order(queue: Queue, 
     now = queue.add(queue_name="q")
 
     assert queue.claim_ids(per_queue=per_queue) == [long_ago, before, now][:per_queue]
+
+
+# -- payloads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("queue_name", [None, "q"])
+def test_a_claim_takes_as_many_jobs_as_fit_into_its_memory_and_one_at_least(
+    queue: Queue, queue_name: str | None
+) -> None:
+    ids = [queue.add(payload={"x": "x" * 1_000_000}, queue_name=queue_name) for _ in range(5)]
+
+    assert queue.claim_ids(most_bytes=2_500_000, per_queue=5) == ids[:3]
+    assert queue.claim_ids(most_bytes=1, per_queue=5) == ([ids[3]] if queue_name is None else [])
+
+
+def test_a_queue_whose_jobs_do_not_fit_is_not_locked(queue: Queue) -> None:
+    large = queue.add(payload={"x": "x" * 1_000_000}, priority=1)
+    queue.add(queue_name="q", priority=2)
+
+    assert queue.claim_ids(most_bytes=50_000) == [large]
+    assert queue.queue_holder("q") is None

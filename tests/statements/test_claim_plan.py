@@ -44,6 +44,7 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
         "limit": str(limit),
         "per_queue": str(limit),
         "reach": str(max(100, limit)),
+        "most_bytes": "1000000",
     }
     if name == "claim_further_unqueued_jobs":
         known |= {"unqueued_levels": "array[0]", "unqueued_since": "array[extract(epoch from now()) - 60]"}

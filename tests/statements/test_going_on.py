@@ -152,7 +152,7 @@ def test_going_on_reads_none_of_the_rows_already_done(queue: Queue, trail: Lasti
 def _rows_fetched(queue: Queue, name: str, **values: Any) -> int:
     """How many rows of the table were looked at to learn from which index entry to begin."""
     text, names = numbered_query(name, queue.store.schema)
-    values |= {"pool": OURS, "task_ids": list(queue.store.register_tasks(["mail"])), "limit": MANY}
+    values |= {"pool": OURS, "task_ids": list(queue.store.register_tasks(["mail"])), "limit": MANY, "most_bytes": 2**26}
     connection: psycopg.Connection[Any] = queue.store.connection
     with connection.transaction(force_rollback=True):
         cursor = psycopg.RawCursor(connection)

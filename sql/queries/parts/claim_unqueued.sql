@@ -8,19 +8,22 @@ queued (anything) as materialized (
          )
 ),
 unqueued as materialized (
-  select due.id
+  select due.id, null::int as job_queue_id, due.bytes
     from (select * from unqueued_levels where not (select anything from queued)) as unqueued_levels
    cross join lateral (
            \ir parts/lock_unqueued.sql
          ) as due
    limit %(limit)s
 ),
+\set LOCKED unqueued
+\set ORDER ''
+\ir within_bytes.sql
 claimed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = jobs.attempts + 1,
          locked_at = now(),
          locked_by = %(pool)s
-   where jobs.id = any(array(select id from unqueued))
+   where jobs.id = any(array(select id from chosen))
   returning
     \ir parts/claimed_columns.sql
     null::text as queue_name,

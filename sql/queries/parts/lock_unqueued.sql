@@ -1,5 +1,10 @@
 -- The next jobs of one priority that have no queue, locked, without those that somebody else locks; `:FROM` says where to begin.
-select jobs.id
+select
+  jobs.id,
+  jobs.priority,
+  jobs.run_at,
+  \ir payload_bytes.sql
+  as bytes
   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
  where jobs.is_available = true
    and jobs.job_queue_id is null
