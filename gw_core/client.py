@@ -19,7 +19,7 @@ from gw_core.domain.manners import NO_MANNERS, SessionManners
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
 from gw_core.postgres.connections import Connections, OneConnection
-from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database, find_conninfo
+from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
 # The rest is imported where it is used: a command that looks at a job waits for nothing that mends a schema.
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gw_core.domain.crontab_item import KnownCrontab
     from gw_core.domain.queue_report import JobPage, PageMark
     from gw_core.postgres.adder import JobAdder
+    from gw_core.postgres.borrowed import BorrowedConnection
     from gw_core.postgres.care import Care
     from gw_core.postgres.cleanup import Cleaner
     from gw_core.postgres.doctor import Doctor
@@ -164,13 +165,14 @@ class Client:
         job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
         priority: int | None = None,
         flags: Sequence[str] = (),
-        conn: Connection | None = None,
+        conn: BorrowedConnection | None = None,
     ) -> Job | None:
         """Add a job and return it; None when a plugin skipped it.
 
-        The arguments are the fields of `JobSpec`, or give a whole spec as `task`. `conn` is a psycopg connection of
-        yours: the job is added in its transaction, and exists when that commits. Raises `InvalidJobError` before
-        anything is sent, `JobRefusedError` when a plugin refuses.
+        The arguments are the fields of `JobSpec`, or give a whole spec as `task`. `conn` is your own
+        psycopg connection: the job is added in its transaction and exists once that commits (at once in autocommit
+        mode). Raises `InvalidJobError` and `InvalidInputError` before anything is sent, `JobRefusedError` when a plugin
+        refuses.
         """
         spec = (
             task
@@ -189,16 +191,20 @@ class Client:
         )
         return self._adder.add(spec, conn=conn)
 
-    def add_json(self, spec: JobSpec, payload: str, *, conn: Connection | None = None) -> Job | None:
+    def add_json(self, spec: JobSpec, payload: str, *, conn: BorrowedConnection | None = None) -> Job | None:
         """Add a job whose payload is JSON text already; it is stored to the letter."""
         return self._adder.add(spec, payload=payload, conn=conn)
 
-    def add_many(self, specs: Iterable[JobSpec], *, conn: Connection | None = None) -> list[int]:
-        """Add jobs in as few statements as possible, all or none, and return their ids in no promised order."""
+    def add_many(self, specs: Iterable[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
+        """Add jobs in as few statements as possible, all or none, and return their ids in no promised order.
+
+        With `conn` they belong to your transaction, however many they are. `conn` in autocommit mode has none: they are
+        then added in one transaction that commits before this returns.
+        """
         return self._adder.add_many(specs, conn=conn)
 
     def add_batch(
-        self, task: str, items: Sequence[Any], *, conn: Connection | None = None, **options: Any
+        self, task: str, items: Sequence[Any], *, conn: BorrowedConnection | None = None, **options: Any
     ) -> Job | None:
         """Add one job whose payload is the list of `items`: a batch job, of which failed items alone are retried.
 
@@ -210,7 +216,7 @@ class Client:
 
     # -- remove and tend -------------------------------------------------------------------------------------------
 
-    def remove(self, job_key: str, *, conn: Connection | None = None) -> RemovedJob | None:
+    def remove(self, job_key: str, *, conn: BorrowedConnection | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that is running is only kept from running again. None: no such job."""
         with self._store(conn) as store:
             return store.remove(job_key)
@@ -384,11 +390,13 @@ class Client:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _store(self, conn: Connection | None = None) -> Iterator[JobStore]:
+    def _store(self, conn: BorrowedConnection | None = None) -> Iterator[JobStore]:
         from gw_core.postgres.store import JobStore
 
         if conn is not None:
-            yield JobStore(conn, self.schema)
+            from gw_core.postgres.borrowed import borrowed
+
+            yield JobStore(borrowed(conn), self.schema)
             return
         with self._lender.connection() as connection:
             yield JobStore(connection, self.schema)

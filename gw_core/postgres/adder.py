@@ -14,6 +14,7 @@ from gw_core.domain.errors import DeadlockError
 from gw_core.domain.events import Events, JobAdded
 from gw_core.domain.job import Job, JobSpec, check_payload_text
 from gw_core.domain.plugins import Interceptors
+from gw_core.postgres.borrowed import BorrowedConnection, borrowed
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import Connection
 from gw_core.postgres.overlap import overlapped
@@ -61,12 +62,13 @@ class JobAdder:
         self._events = events
         self._clock = clock
 
-    def add(self, spec: JobSpec, *, payload: str | None = None, conn: Connection | None = None) -> Job | None:
+    def add(self, spec: JobSpec, *, payload: str | None = None, conn: BorrowedConnection | None = None) -> Job | None:
         """Add one job and return it, or None when a plugin skipped it.
 
         `payload` is JSON text that is stored as it is instead of the spec's own payload. With `conn` the job belongs to
         the caller's transaction.
         """
+        callers = None if conn is None else borrowed(conn)
         admitted = self._admit(spec)
         if admitted is None:
             return None
@@ -74,13 +76,14 @@ class JobAdder:
             check_payload_text(payload)
         # A plugin may have changed other fields; only a payload it put in place of ours replaces the text.
         text = payload if admitted.payload is spec.payload else None
-        job = self._stored(conn, lambda store: store.add(admitted, text))
+        job = self._stored(callers, lambda store: store.add(admitted, text))
         if self._events.wants(JobAdded):
             self._events.emit(JobAdded(spec=admitted, job_id=job.id))
         return job
 
-    def add_many(self, specs: Iterable[JobSpec], *, conn: Connection | None = None) -> list[int]:
+    def add_many(self, specs: Iterable[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
         """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
+        callers = None if conn is None else borrowed(conn)
         admitted = [kept for kept in map(self._admit, specs) if kept is not None]
         if not admitted:
             return []
@@ -93,7 +96,7 @@ class JobAdder:
                     return store.add_many(admitted)
                 return [number for ids in _in_parts(store, admitted) for number in ids]
 
-        ids = self._stored(conn, add)
+        ids = self._stored(callers, add)
         if self._events.wants(JobAdded):
             for spec in admitted:
                 self._events.emit(JobAdded(spec=spec, job_id=None))
@@ -105,13 +108,13 @@ class JobAdder:
             return admitted
         return replace(admitted, run_at=self._clock() + (admitted.run_at or timedelta(0)))
 
-    def _stored(self, conn: Connection | None, add: Callable[[JobStore], T]) -> T:
+    def _stored(self, callers: Connection | None, add: Callable[[JobStore], T]) -> T:
         """Run `add`, in the caller's transaction or, repeating it after a deadlock, in one of our own.
 
         Adds of the same new keys in opposite orders wait for each other, and the server undoes one of them.
         """
-        if conn is not None:
-            return add(JobStore(conn, self._schema))
+        if callers is not None:
+            return add(JobStore(callers, self._schema))
         for tries in range(1, MOST_TRIES + 1):
             try:
                 with self._lender.connection() as connection:

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import psycopg
-from psycopg.rows import tuple_row
 
 from gw_core.domain.cancellation import Cancellation
 from gw_core.domain.claim import QueueLock
@@ -23,6 +22,7 @@ from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.settings import ANCESTORS_STALE_LOCK, CLAIM_BYTES
 from gw_core.postgres.arrays import teach_text_arrays, text_array, text_encoding
+from gw_core.postgres.borrowed import begin_callers_transaction, tuple_cursor
 from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.heads import LEAST_TO_GO_ON, Heads, Trail
 from gw_core.postgres.statements import numbered_query, query
@@ -109,12 +109,14 @@ class JobStore:
 
     @contextmanager
     def transaction(self, *, needed: bool = True) -> Iterator[None]:
-        """Make the block all or nothing; a savepoint inside the caller's own transaction."""
+        """Make the block all or nothing: a savepoint in the caller's transaction, a transaction in autocommit mode."""
         if not needed:
             yield
             return
-        with translated(self.schema), self.connection.transaction():
-            yield
+        with translated(self.schema):
+            begin_callers_transaction(self.connection)
+            with self.connection.transaction():
+                yield
 
     # -- add -------------------------------------------------------------------------------------------------------
 
@@ -154,7 +156,7 @@ class JobStore:
         """Add the jobs of one call and return their ids."""
         if call.values is None:
             return [self.add(spec).id for spec in call.specs]
-        with translated(self.schema), self.connection.cursor(binary=True, row_factory=tuple_row) as cursor:
+        with translated(self.schema), tuple_cursor(self.connection) as cursor:
             teach_text_arrays(cursor.adapters)
             return [row[0] for row in cursor.execute(query("add_jobs", self.schema), call.values)]
 
@@ -399,8 +401,7 @@ class JobStore:
 
     def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
         try:
-            # The connection may be a caller's own, with rows of another kind; ours are tuples.
-            with self.connection.cursor(binary=True, row_factory=tuple_row) as cursor:
+            with tuple_cursor(self.connection) as cursor:
                 with in_its_settings(self.connection):
                     cursor.execute(query(name, self.schema), values)
                 return cursor.fetchall()

@@ -49,8 +49,8 @@ from gw_core.worker.isolation_wire import (
 from gw_core.worker.tasks import Task
 
 if TYPE_CHECKING:
+    from gw_core.postgres.borrowed import BorrowedConnection
     from gw_core.postgres.connections import Connections
-    from gw_core.postgres.database import Connection
 
 MOST_CONNECTIONS: Final = 4
 """Connections a task may have open from its own process at the same time."""
@@ -228,14 +228,14 @@ class _Context(JobContext):
         self._server = server
 
     def add_job(
-        self, task: str | JobSpec, payload: Any = None, *, conn: Connection | None = None, **options: Any
+        self, task: str | JobSpec, payload: Any = None, *, conn: BorrowedConnection | None = None, **options: Any
     ) -> Job | None:
         """Add a job; the arguments are those of `Client.add`, without `conn`."""
         _refuse(conn)
         spec = task if isinstance(task, JobSpec) else JobSpec(task=task, payload=payload, **options)
         return self._server.add([spec], together=False).job
 
-    def add_jobs(self, specs: Sequence[JobSpec], *, conn: Connection | None = None) -> list[int]:
+    def add_jobs(self, specs: Sequence[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
         """Add several jobs, all or none, and return their ids."""
         _refuse(conn)
         return self._server.add(list(specs), together=True).ids

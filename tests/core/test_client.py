@@ -219,10 +219,10 @@ def test_a_refused_bulk_leaves_the_callers_transaction_usable(site: Site) -> Non
 
 def test_a_connection_with_rows_of_another_kind_will_do(site: Site) -> None:
     with psycopg.connect(site.url, row_factory=dict_row) as conn:
-        job = site.client.add("work", {"n": 1}, conn=conn)  # type: ignore[arg-type] # what is tested
+        job = site.client.add("work", {"n": 1}, conn=conn)
         assert job is not None
-        assert site.client.add_many([JobSpec(task="work")], conn=conn)  # type: ignore[arg-type]
-        removed = site.client.remove("no such key", conn=conn)  # type: ignore[arg-type]
+        assert site.client.add_many([JobSpec(task="work")], conn=conn)
+        removed = site.client.remove("no such key", conn=conn)
         row = conn.execute("select 1 as one").fetchone()
 
     assert removed is None
