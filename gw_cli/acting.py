@@ -23,7 +23,7 @@ from gw_cli.text import quoted, visible
 from gw_core import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import Batch, Care, JobFilter, Skipped, Survey
+    from gw_core import ActionResult, JobBatches, JobFilter, Jobs, Skipped, Survey
 
 STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
 KEYS: Final = ("id", "task", "result", "reason", "locked_by")
@@ -100,7 +100,7 @@ _CONDITIONS: Final = ("state", "task", "queue", "worker", "flag", "error")
 
 # -- the frame -------------------------------------------------------------------------------------------------------
 
-Act = Callable[["Care", "JobFilter"], "Iterator[Batch]"]
+Act = Callable[["JobBatches", "JobFilter"], "Iterator[ActionResult]"]
 """What a command does to jobs, in batches."""
 
 _SELECTION: Final[Mapping[str, Any]] = {
@@ -143,7 +143,7 @@ def command(
             configuration = configured(**{name: values[name] for name in _PLACE})
             with open_to_change(configuration) as client:
                 manner = {name: values[name] for name in _MANNER}
-                return act(client.care, choice, verb, partial(do, client.care), idle=idle, **manner)
+                return act(client.jobs, choice, verb, partial(do, client.jobs.in_batches()), idle=idle, **manner)
 
         shared = {name: _parameter(name, kind) for name, kind in {**_SELECTION, **_MANNER, **_PLACE}.items()}
         parameters = {"ids": _parameter("ids", Ids), **own, **shared}
@@ -166,10 +166,10 @@ def _parameter(name: str, kind: Any) -> inspect.Parameter:
 
 
 def act(
-    care: Care,
+    jobs: Jobs,
     choice: Choice,
     verb: Verb,
-    batches: Callable[[JobFilter], Iterator[Batch]],
+    batches: Callable[[JobFilter], Iterator[ActionResult]],
     *,
     dry_run: bool,
     yes: bool,
@@ -177,10 +177,10 @@ def act(
     idle: Callable[[Survey], int] = lambda survey: survey.running,
 ) -> ExitCode:
     """Do what a command does to the chosen jobs, and say what became of each; `idle` counts those to be skipped."""
-    jobs = choice.filter()
-    total = len(jobs.ids or ()) or 1
+    wanted = choice.filter()
+    total = len(wanted.ids or ()) or 1
     if choice.is_filter or dry_run:
-        survey = care.survey(jobs)
+        survey = jobs.count(wanted)
         total = survey.jobs
         if total == 0:
             raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}")
@@ -190,7 +190,7 @@ def act(
             confirm(
                 f"{verb.infinitive.capitalize()} {counted(total)}?", f"{counted(total)} would be {verb.past.lower()}"
             )
-    return _carry_out(batches(jobs), Answer(verb, total, as_json=as_json), choice.key)
+    return _carry_out(batches(wanted), Answer(verb, total, as_json=as_json), choice.key)
 
 
 def _told(survey: Survey, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:
@@ -201,7 +201,7 @@ def _told(survey: Survey, verb: Verb, skipped: int, *, as_json: bool) -> ExitCod
     return ExitCode.OK
 
 
-def _carry_out(batches: Iterator[Batch], answer: Answer, key: str | None) -> ExitCode:
+def _carry_out(batches: Iterator[ActionResult], answer: Answer, key: str | None) -> ExitCode:
     with interruptions() as interrupted:
         try:
             for batch in batches:
@@ -274,13 +274,13 @@ class Answer:
         """True when no job was named so far."""
         return not (self.done or self.skipped)
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: ActionResult) -> None:
         """Say what a batch did."""
         # Counted before anything is said: a reader that goes away does not undo the batch.
-        self.done += len(batch.done)
+        self.done += len(batch.changed)
         self.skipped += len(batch.skipped)
         self._missing += sum(each.reason == "missing" for each in batch.skipped)
-        for job in batch.done:
+        for job in batch.changed:
             self._say(job.id, job.task, None, None, f"{self.verb.past} job {job.id} ({job.task})")
         for skipped in batch.skipped:
             self._say(skipped.id, skipped.task, str(skipped.reason), skipped.locked_by, _sentence(skipped))

@@ -207,8 +207,10 @@ if TYPE_CHECKING:
         stdlib_factory as stdlib_factory,
     )
     from gw_core.postgres.care import (
-        Batch as Batch,
+        ActionResult as ActionResult,
         Care as Care,
+        JobBatches as JobBatches,
+        Jobs as Jobs,
         Locks as Locks,
         Skipped as Skipped,
         SkipReason as SkipReason,
@@ -466,8 +468,10 @@ _HOMES = {
         "stdlib_factory",
     ),
     "gw_core.postgres.care": (
-        "Batch",
+        "ActionResult",
         "Care",
+        "JobBatches",
+        "Jobs",
         "Locks",
         "SkipReason",
         "Skipped",

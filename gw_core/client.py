@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from gw_core.domain.events import Events
-from gw_core.domain.job import Job, JobSpec, check_count, check_ids
+from gw_core.domain.job import Job, JobSpec, check_ids
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.job_state import JobFilter
 from gw_core.domain.manners import NO_MANNERS, SessionManners
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gw_core.domain.queue_report import JobPage, PageMark
     from gw_core.postgres.adder import JobAdder
     from gw_core.postgres.borrowed import BorrowedConnection
-    from gw_core.postgres.care import Care
+    from gw_core.postgres.care import Care, Jobs
     from gw_core.postgres.cleanup import Cleaner
     from gw_core.postgres.doctor import Doctor
     from gw_core.postgres.listening import JobListener
@@ -86,8 +86,15 @@ class Client:
         return Reports(self._lender, self.schema)
 
     @cached_property
+    def jobs(self) -> Jobs:
+        """Acts on any number of jobs: complete, fail, reschedule, retry, restore; at once, or `in_batches`."""
+        from gw_core.postgres.care import Jobs
+
+        return Jobs(self._lender, self.schema)
+
+    @cached_property
     def care(self) -> Care:
-        """Acts on any number of jobs in bounded batches: complete, fail, reschedule, retry; and frees locks."""
+        """Frees the locks of dead workers, and finds names."""
         from gw_core.postgres.care import Care
 
         return Care(self._lender, self.schema)
@@ -221,37 +228,6 @@ class Client:
         with self._store(conn) as store:
             return store.remove(job_key)
 
-    def complete(self, ids: Sequence[int]) -> list[Job]:
-        """Delete jobs as if they had been completed, and return those deleted: running ones are left alone."""
-        return self._tend(ids, lambda store: store.complete_by_hand(ids))
-
-    def fail(self, ids: Sequence[int], reason: str | None = None) -> list[Job]:
-        """Fail jobs for good, and return those failed: running ones are left alone."""
-        return self._tend(ids, lambda store: store.permanently_fail(ids, reason))
-
-    def reschedule(
-        self,
-        ids: Sequence[int],
-        *,
-        run_at: datetime | timedelta | None = None,
-        priority: int | None = None,
-        attempts: int | None = None,
-        max_attempts: int | None = None,
-    ) -> list[Job]:
-        """Change when and how jobs will run, and return those changed: running ones are left alone, None keeps a value.
-
-        A failed job runs again when `attempts` is set below its `max_attempts`.
-        """
-        check_count("attempts", attempts, 0)
-        check_count("max attempts", max_attempts, 1)
-        JobSpec(task="reschedule", run_at=run_at, priority=priority)  # the same limits as for a new job
-        return self._tend(
-            ids,
-            lambda store: store.reschedule(
-                ids, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
-            ),
-        )
-
     def cancel_jobs(
         self,
         ids: Sequence[int],
@@ -275,13 +251,6 @@ class Client:
     def unlock(self, worker_ids: Sequence[str]) -> None:
         """Take every lock from the named pools; what they still run may then run twice. For pools known to be dead."""
         self.care.unlock(worker_ids)
-
-    def restore(self, job: Job) -> int | None:
-        """Add a deleted job again as it was, and return its new id; None when another job has its key by now.
-
-        For jobs that `care.complete` or `remove` gave back with their payloads.
-        """
-        return self.care.restore(job)
 
     # -- look ------------------------------------------------------------------------------------------------------
 
@@ -400,8 +369,3 @@ class Client:
             return
         with self._lender.connection() as connection:
             yield JobStore(connection, self.schema)
-
-    def _tend(self, ids: Sequence[int], act: Callable[[JobStore], list[Job]]) -> list[Job]:
-        check_ids(ids)
-        with self._store() as store:
-            return act(store)

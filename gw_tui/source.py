@@ -44,7 +44,7 @@ from gw_tui.depth import DEPTHS, affordable
 
 if TYPE_CHECKING:
     from gw_core import (
-        Batch,
+        ActionResult,
         Blockages,
         CrontabItem,
         Finding,
@@ -314,18 +314,18 @@ class ClientSource:
         client = self._for_acts()
         match act:
             case acts.Retry():
-                return _result(client.care.retry(seen=act.jobs))
+                return _result(client.jobs.retry(seen=act.jobs))
             case acts.Reschedule():
                 values = {name: getattr(act, name) for name in ("run_at", "priority", "attempts", "max_attempts")}
-                return _result(client.care.reschedule(seen=act.jobs, **values))
+                return _result(client.jobs.reschedule(seen=act.jobs, **values))
             case acts.Fail():
-                return _result(client.care.fail(reason=act.reason, seen=act.jobs))
+                return _result(client.jobs.fail(reason=act.reason, seen=act.jobs))
             case acts.Remove():
-                return _result(client.care.complete(seen=act.jobs))
+                return _result(client.jobs.complete(seen=act.jobs))
             case acts.FindByKey():
                 return Result(found=next(iter(client.list_jobs(JobFilter(key=act.key)).jobs), None))
             case acts.RemoveByKey():
-                return _removed(client.care.remove(act.key, seen=act.job))
+                return _removed(client.jobs.remove(act.key, seen=act.job))
             case acts.Restore():
                 return _restored(client, act.jobs)
             case acts.Add():
@@ -374,16 +374,13 @@ class ClientSource:
             return self._acting
 
 
-def _result(batches: Iterable[Batch]) -> Result:
-    """Return what several batches did as one."""
-    done: list[str] = []
-    omitted: list[Omitted] = []
-    before: list[Job] = []
-    for batch in batches:
-        done += [str(each.id) for each in batch.done]
-        before += [each.job for each in batch.done if each.job is not None and each.job.payload]
-        omitted += [Omitted(str(each.id), _why(each)) for each in batch.skipped]
-    return Result(done=tuple(done), omitted=tuple(omitted), removed=tuple(before))
+def _result(result: ActionResult) -> Result:
+    """Return what an action did as the console shows it."""
+    return Result(
+        done=tuple(str(each.id) for each in result.changed),
+        omitted=tuple(Omitted(str(each.id), _why(each)) for each in result.skipped),
+        removed=tuple(each.job for each in result.changed if each.job is not None and each.job.payload),
+    )
 
 
 def _removed(answer: RemovedJob | Skipped) -> Result:
@@ -432,7 +429,7 @@ def _restored(client: Client, jobs: Iterable[Job]) -> Result:
     done: list[str] = []
     omitted: list[Omitted] = []
     for job in jobs:
-        new = client.restore(job)
+        new = client.jobs.restore(job)
         if new is None:
             omitted.append(Omitted(str(job.id), "another job has its key by now"))
         else:

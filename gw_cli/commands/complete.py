@@ -14,4 +14,4 @@ def complete() -> acting.Act:
 
     Running ones are skipped and named.
     """
-    return lambda care, jobs: care.complete(jobs)
+    return lambda batches, jobs: batches.complete(jobs)

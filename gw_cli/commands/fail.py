@@ -22,4 +22,4 @@ def fail(
 
     Running ones are skipped and named.
     """
-    return lambda care, jobs: care.fail(jobs, reason)
+    return lambda batches, jobs: batches.fail(jobs, reason)

@@ -35,7 +35,7 @@ def reschedule(
     Running ones are skipped and named.
     """
     changes = _changes(run_at, priority, attempts, max_attempts)
-    return lambda care, jobs: care.reschedule(jobs, **changes)
+    return lambda batches, jobs: batches.reschedule(jobs, **changes)
 
 
 def _changes(

@@ -14,4 +14,4 @@ def retry() -> acting.Act:
 
     One that failed for good has all its attempts before it again; running ones are skipped and named.
     """
-    return lambda care, jobs: care.retry(jobs)
+    return lambda batches, jobs: batches.retry(jobs)

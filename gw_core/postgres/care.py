@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -83,11 +84,31 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """What one transaction did."""
+class ActionResult:
+    """What an action did: the jobs it changed, and those it skipped, with the reason."""
 
-    done: tuple[Tended, ...]
-    skipped: tuple[Skipped, ...]
+    changed: tuple[Tended, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the changed jobs."""
+        return tuple(each.id for each in self.changed)
+
+    @property
+    def skipped_by_reason(self) -> dict[SkipReason, int]:
+        """How many jobs were skipped for each reason that occurred."""
+        return dict(Counter(each.reason for each in self.skipped))
+
+    @classmethod
+    def of(cls, batches: Iterable[ActionResult]) -> ActionResult:
+        """Run through batches and return them as one result."""
+        changed: list[Tended] = []
+        skipped: list[Skipped] = []
+        for batch in batches:
+            changed += batch.changed
+            skipped += batch.skipped
+        return cls(tuple(changed), tuple(skipped))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,49 +140,79 @@ class _Held:
 
 _Act = Callable[[Connection, list[_Held]], tuple[set[int], dict[int, SkipReason]]]
 
+Which = JobFilter | Sequence[int]
+"""How a caller says which jobs are meant: by a filter, or by their ids."""
+
 
 @dataclass(frozen=True, slots=True)
-class Care:
-    """Acts on any number of jobs in bounded batches, each a transaction; `client.care` is one. Safe from any thread.
-
-    What acts on jobs returns an iterator: every step is one batch, and to stop asking is to stop between batches.
-    It is told which jobs by a filter, or as they were `seen`: then only those that have not changed since are acted on.
-    """
+class _Actions:
+    """What all actions share: the connections, the schema, and transactions that wait for no lock for long."""
 
     lender: Lender
     schema: str
-    batch: int = field(default=BATCH)
 
-    # -- acting ----------------------------------------------------------------------------------------------------
-
-    def survey(self, jobs: JobFilter) -> Survey:
-        """Count the jobs a filter means, and change nothing."""
+    def _survey(self, jobs: JobFilter) -> Survey:
+        """Count the jobs a filter means."""
         with self._connection() as connection:
             found = rows(connection, query("survey_jobs", self.schema), _conditions(jobs))[0]
         count, highest, running, locked, unfailed = found
         return Survey(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
 
-    def complete(self, jobs: JobFilter | None = None, *, seen: Sequence[Seen] | None = None) -> Iterator[Batch]:
-        """Delete jobs as if they had been completed; those that were seen come back in the answer with everything."""
-        return self._walk(jobs, seen, self._unlocked("complete_held_jobs"), deletes=True)
+    def _passed(self, connection: Connection, ids: Sequence[int]) -> list[Skipped]:
+        """Say why rows could not be held: they are gone, or somebody else holds them."""
+        if not ids:
+            return []
+        there = {row[0]: row for row in rows(connection, query("find_passed_jobs", self.schema), {"ids": list(ids)})}
+        busy = [Skipped(row[0], row[1], SkipReason.BUSY, row[2]) for row in there.values()]
+        return busy + [Skipped(each, None, SkipReason.MISSING) for each in ids if each not in there]
+
+    def _announce(self, connection: Connection, count: int) -> None:
+        if count:
+            rows(connection, query("announce_jobs", self.schema), {"count": count})
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with self.lender.connection() as connection, translated(self.schema):
+            yield connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with self._connection() as connection, connection.transaction():
+            patience = milliseconds(self.lender.database.manners.within_lock(LONGEST_WAIT))
+            connection.execute("select set_config('lock_timeout', %s, true)", (patience,))
+            yield connection
+
+
+@dataclass(frozen=True, slots=True)
+class JobBatches(_Actions):
+    """The actions of `Jobs` as iterators: each step runs one batch of at most `size` jobs, a transaction of its own.
+
+    Nothing happens until the iterator is asked for its first batch, and no batch is begun after it is dropped.
+    """
+
+    size: int = BATCH
+
+    def complete(self, which: Which | None = None, *, seen: Sequence[Seen] | None = None) -> Iterator[ActionResult]:
+        """As `Jobs.complete`."""
+        return self._walk(which, seen, self._unlocked("complete_held_jobs"), deletes=True)
 
     def fail(
-        self, jobs: JobFilter | None = None, reason: str | None = None, *, seen: Sequence[Seen] | None = None
-    ) -> Iterator[Batch]:
-        """Fail jobs for good."""
-        return self._walk(jobs, seen, self._unlocked("fail_held_jobs", reason=reason))
+        self, which: Which | None = None, reason: str | None = None, *, seen: Sequence[Seen] | None = None
+    ) -> Iterator[ActionResult]:
+        """As `Jobs.fail`."""
+        return self._walk(which, seen, self._unlocked("fail_held_jobs", reason=reason))
 
     def reschedule(
         self,
-        jobs: JobFilter | None = None,
+        which: Which | None = None,
         *,
         seen: Sequence[Seen] | None = None,
         run_at: datetime | timedelta | None = None,
         priority: int | None = None,
         attempts: int | None = None,
         max_attempts: int | None = None,
-    ) -> Iterator[Batch]:
-        """Change when and how jobs run; None keeps a value, a `timedelta` counts from the database's clock."""
+    ) -> Iterator[ActionResult]:
+        """As `Jobs.reschedule`."""
         check_count("attempts", attempts, 0)
         check_count("max attempts", max_attempts, 1)
         JobSpec(task="reschedule", run_at=run_at, priority=priority)  # the same limits as for a new job
@@ -174,14 +225,166 @@ class Care:
             "max_attempts": max_attempts,
         }
         act = self._unlocked("reschedule_held_jobs", **values)
-        return self._walk(jobs, seen, lambda connection, held: self._announced(connection, act(connection, held)))
+        return self._walk(which, seen, lambda connection, held: self._announced(connection, act(connection, held)))
 
-    def retry(self, jobs: JobFilter | None = None, *, seen: Sequence[Seen] | None = None) -> Iterator[Batch]:
-        """Let failed jobs run again now: one that waits for its next attempt at once, one that failed for good anew.
+    def retry(self, which: Which | None = None, *, seen: Sequence[Seen] | None = None) -> Iterator[ActionResult]:
+        """As `Jobs.retry`."""
+        return self._walk(which, seen, self._retry)
 
-        The latter has all its attempts before it again. The workers are told.
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _walk(
+        self, which: Which | None, seen: Sequence[Seen] | None, act: _Act, *, deletes: bool = False
+    ) -> Iterator[ActionResult]:
+        if (which is None) == (seen is None):
+            raise InvalidInputError("say which jobs are meant: by a filter or their ids, or as they were seen")
+        if which is None:
+            return self._walk_seen(seen, act, deletes=deletes)
+        return self._walk_matching(which if isinstance(which, JobFilter) else JobFilter(ids=which), act)
+
+    def _walk_seen(self, seen: Sequence[Seen] | None, act: _Act, *, deletes: bool) -> Iterator[ActionResult]:
+        by_id = {each.id: each for each in seen or ()}
+        ids = sorted(by_id)
+        for start in range(0, len(ids), self.size):
+            some = {each: by_id[each] for each in ids[start : start + self.size]}
+            yield self._one_seen_batch(some, act, deletes=deletes)
+
+    def _one_seen_batch(self, seen: dict[int, Seen], act: _Act, *, deletes: bool) -> ActionResult:
+        with self._transaction() as connection:
+            values = {"ids": list(seen), "with_payload": deletes}
+            found = rows(connection, query("hold_seen_jobs", self.schema), values)
+            jobs = {row[0]: Job(*row[:-1]) for row in found}
+            held = [_held(jobs[row[0]], is_fresh=row[-1]) for row in found]
+            skipped = {each.id: gone for each in held if (gone := _gone(seen[each.id], each, jobs[each.id]))}
+            left = [each for each in held if each.id not in skipped]
+            done, reasons = act(connection, left)
+            passed = self._passed(connection, [each for each in seen if each not in jobs])
+        for each in left:
+            if each.id not in done:
+                reason = reasons.get(each.id, SkipReason.LOCKED)
+                skipped[each.id] = Skipped(each.id, each.task, reason, each.locked_by)
+        tended = tuple(Tended(each.id, each.task, jobs[each.id]) for each in held if each.id in done)
+        return ActionResult(tended, tuple(sorted([*skipped.values(), *passed], key=lambda each: each.id)))
+
+    def _walk_matching(self, jobs: JobFilter, act: _Act) -> Iterator[ActionResult]:
+        if jobs.ids is not None:
+            for start in range(0, len(jobs.ids), self.size):
+                ids = jobs.ids[start : start + self.size]
+                yield self._one_batch(jobs, act, after=0, through=ids[-1], ids=ids)[0]
+            return
+        after, through = 0, self._survey(jobs).highest_id
+        while after < through:
+            batch, last = self._one_batch(jobs, act, after=after, through=through)
+            if last is None:
+                return
+            yield batch
+            after = last
+
+    def _one_batch(
+        self, jobs: JobFilter, act: _Act, *, after: int, through: int, ids: Sequence[int] | None = None
+    ) -> tuple[ActionResult, int | None]:
+        bounds = {"after": after, "through": through, "limit": self.size}
+        values = {**_conditions(jobs), **bounds, **({} if ids is None else {"ids": list(ids)})}
+        with self._transaction() as connection:
+            held = [_Held(*row) for row in rows(connection, query("hold_jobs", self.schema), values)]
+            done, reasons = act(connection, held)
+        skipped = [
+            Skipped(each.id, each.task, reasons.get(each.id, SkipReason.LOCKED), each.locked_by)
+            for each in held
+            if each.id not in done
+        ]
+        missing = set(ids or ()) - {each.id for each in held}
+        skipped += [Skipped(each, None, SkipReason.MISSING) for each in missing]
+        tended = tuple(Tended(each.id, each.task) for each in held if each.id in done)
+        return ActionResult(tended, tuple(sorted(skipped, key=lambda each: each.id))), held[-1].id if held else None
+
+    def _unlocked(self, name: str, **values: Any) -> _Act:
+        """Return what runs a statement on those jobs that nobody runs."""
+
+        def act(connection: Connection, held: list[_Held]) -> tuple[set[int], dict[int, SkipReason]]:
+            return self._run(connection, name, [each for each in held if not each.is_running], **values), {}
+
+        return act
+
+    def _retry(self, connection: Connection, held: list[_Held]) -> tuple[set[int], dict[int, SkipReason]]:
+        # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
+        free = [each for each in held if each.locked_by is None]
+        nothing = {"run_at": None, "delay_seconds": 0.0, "priority": None, "attempts": None, "max_attempts": None}
+        ended = [each for each in free if each.has_given_its_last]
+        waiting = [each for each in free if each.has_failed and not each.has_given_its_last]
+        done = self._run(connection, "reschedule_held_jobs", ended, **{**nothing, "attempts": 0})
+        done |= self._run(connection, "reschedule_held_jobs", waiting, **nothing)
+        unfailed = {each.id: SkipReason.NOT_FAILED for each in free if each.id not in done}
+        return self._announced(connection, (done, unfailed))
+
+    def _run(self, connection: Connection, name: str, jobs: Sequence[_Held], **values: Any) -> set[int]:
+        if not jobs:
+            return set()
+        found = rows(connection, query(name, self.schema), {"ids": [each.id for each in jobs], **values})
+        return {row[0] for row in found}
+
+    def _announced(
+        self, connection: Connection, result: tuple[set[int], dict[int, SkipReason]]
+    ) -> tuple[set[int], dict[int, SkipReason]]:
+        self._announce(connection, len(result[0]))
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs(_Actions):
+    """Acts on any number of jobs; `client.jobs` is one. Safe to use from any thread.
+
+    Say which jobs by a filter, by their ids, or as they were `seen`: then only those that have not changed since are
+    acted on. A call returns when all is done, in batches of a thousand jobs, each a transaction of its own: if it
+    raises, the batches before stay done. `in_batches` shows each as it is done, and keeps memory bounded.
+    """
+
+    def in_batches(self, size: int = BATCH) -> JobBatches:
+        """Return the same actions as iterators over batches of at most `size` jobs; raises `InvalidInputError`."""
+        if size < 1:
+            raise InvalidInputError(f"a batch cannot have {size} jobs; give at least 1")
+        return JobBatches(self.lender, self.schema, size)
+
+    def count(self, which: JobFilter) -> Survey:
+        """Count the jobs a filter means, and change nothing."""
+        return self._survey(which)
+
+    def complete(self, which: Which | None = None, *, seen: Sequence[Seen] | None = None) -> ActionResult:
+        """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
+        return ActionResult.of(self.in_batches().complete(which, seen=seen))
+
+    def fail(
+        self, which: Which | None = None, reason: str | None = None, *, seen: Sequence[Seen] | None = None
+    ) -> ActionResult:
+        """Fail jobs permanently; `reason` becomes their last error."""
+        return ActionResult.of(self.in_batches().fail(which, reason, seen=seen))
+
+    def reschedule(
+        self,
+        which: Which | None = None,
+        *,
+        seen: Sequence[Seen] | None = None,
+        run_at: datetime | timedelta | None = None,
+        priority: int | None = None,
+        attempts: int | None = None,
+        max_attempts: int | None = None,
+    ) -> ActionResult:
+        """Change when and how jobs run; None keeps a value, a `timedelta` counts from the database's clock.
+
+        A failed job runs again when `attempts` is set below its `max_attempts`.
         """
-        return self._walk(jobs, seen, self._retry)
+        return ActionResult.of(
+            self.in_batches().reschedule(
+                which, seen=seen, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
+            )
+        )
+
+    def retry(self, which: Which | None = None, *, seen: Sequence[Seen] | None = None) -> ActionResult:
+        """Run failed jobs again now: those that wait for their next attempt, and those that failed permanently.
+
+        The latter get all their attempts again. Idle workers are woken.
+        """
+        return ActionResult.of(self.in_batches().retry(which, seen=seen))
 
     def restore(self, job: Job) -> int | None:
         """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
@@ -225,7 +428,10 @@ class Care:
             ((*row,),) = rows(connection, query("remove_job", self.schema), {"job_key": key})
             return RemovedJob(Job(*row))
 
-    # -- locks -----------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class Care(_Actions):
+    """Frees the locks of dead workers, and finds names; `client.care` is one. Safe to use from any thread."""
 
     def locks(self, worker_ids: Sequence[str]) -> list[Locks]:
         """Return what each of these workers holds."""
@@ -242,120 +448,10 @@ class Care:
             self._announce(connection, sum(each.jobs + each.queues for each in freed))
         return freed
 
-    # -- names -----------------------------------------------------------------------------------------------------
-
     def names(self, kind: NameKind, prefix: str = "", *, limit: int = MOST_NAMES) -> list[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; nothing when that takes long."""
         with self.lender.connection() as connection:
             return find_names(connection, self.schema, kind, prefix=prefix, limit=limit)
-
-    # -- inside ----------------------------------------------------------------------------------------------------
-
-    def _walk(
-        self, jobs: JobFilter | None, seen: Sequence[Seen] | None, act: _Act, *, deletes: bool = False
-    ) -> Iterator[Batch]:
-        if (jobs is None) == (seen is None):
-            raise InvalidInputError("say which jobs are meant: either by a filter or as they were seen")
-        return self._walk_seen(seen, act, deletes=deletes) if jobs is None else self._walk_matching(jobs, act)
-
-    def _walk_seen(self, seen: Sequence[Seen] | None, act: _Act, *, deletes: bool) -> Iterator[Batch]:
-        by_id = {each.id: each for each in seen or ()}
-        ids = sorted(by_id)
-        for start in range(0, len(ids), self.batch):
-            some = {each: by_id[each] for each in ids[start : start + self.batch]}
-            yield self._one_seen_batch(some, act, deletes=deletes)
-
-    def _one_seen_batch(self, seen: dict[int, Seen], act: _Act, *, deletes: bool) -> Batch:
-        with self._transaction() as connection:
-            values = {"ids": list(seen), "with_payload": deletes}
-            found = rows(connection, query("hold_seen_jobs", self.schema), values)
-            jobs = {row[0]: Job(*row[:-1]) for row in found}
-            held = [_held(jobs[row[0]], is_fresh=row[-1]) for row in found]
-            skipped = {each.id: gone for each in held if (gone := _gone(seen[each.id], each, jobs[each.id]))}
-            left = [each for each in held if each.id not in skipped]
-            done, reasons = act(connection, left)
-            passed = self._passed(connection, [each for each in seen if each not in jobs])
-        for each in left:
-            if each.id not in done:
-                reason = reasons.get(each.id, SkipReason.LOCKED)
-                skipped[each.id] = Skipped(each.id, each.task, reason, each.locked_by)
-        tended = tuple(Tended(each.id, each.task, jobs[each.id]) for each in held if each.id in done)
-        return Batch(tended, tuple(sorted([*skipped.values(), *passed], key=lambda each: each.id)))
-
-    def _passed(self, connection: Connection, ids: Sequence[int]) -> list[Skipped]:
-        """Say why rows could not be held: they are gone, or somebody else holds them."""
-        if not ids:
-            return []
-        there = {row[0]: row for row in rows(connection, query("find_passed_jobs", self.schema), {"ids": list(ids)})}
-        busy = [Skipped(row[0], row[1], SkipReason.BUSY, row[2]) for row in there.values()]
-        return busy + [Skipped(each, None, SkipReason.MISSING) for each in ids if each not in there]
-
-    def _walk_matching(self, jobs: JobFilter, act: _Act) -> Iterator[Batch]:
-        if jobs.ids is not None:
-            for start in range(0, len(jobs.ids), self.batch):
-                ids = jobs.ids[start : start + self.batch]
-                yield self._one_batch(jobs, act, after=0, through=ids[-1], ids=ids)[0]
-            return
-        after, through = 0, self.survey(jobs).highest_id
-        while after < through:
-            batch, last = self._one_batch(jobs, act, after=after, through=through)
-            if last is None:
-                return
-            yield batch
-            after = last
-
-    def _one_batch(
-        self, jobs: JobFilter, act: _Act, *, after: int, through: int, ids: Sequence[int] | None = None
-    ) -> tuple[Batch, int | None]:
-        bounds = {"after": after, "through": through, "limit": self.batch}
-        values = {**_conditions(jobs), **bounds, **({} if ids is None else {"ids": list(ids)})}
-        with self._transaction() as connection:
-            held = [_Held(*row) for row in rows(connection, query("hold_jobs", self.schema), values)]
-            done, reasons = act(connection, held)
-        skipped = [
-            Skipped(each.id, each.task, reasons.get(each.id, SkipReason.LOCKED), each.locked_by)
-            for each in held
-            if each.id not in done
-        ]
-        missing = set(ids or ()) - {each.id for each in held}
-        skipped += [Skipped(each, None, SkipReason.MISSING) for each in missing]
-        tended = tuple(Tended(each.id, each.task) for each in held if each.id in done)
-        return Batch(tended, tuple(sorted(skipped, key=lambda each: each.id))), held[-1].id if held else None
-
-    def _unlocked(self, name: str, **values: Any) -> _Act:
-        """Return what runs a statement on those jobs that nobody runs."""
-
-        def act(connection: Connection, held: list[_Held]) -> tuple[set[int], dict[int, SkipReason]]:
-            return self._run(connection, name, [each for each in held if not each.is_running], **values), {}
-
-        return act
-
-    def _retry(self, connection: Connection, held: list[_Held]) -> tuple[set[int], dict[int, SkipReason]]:
-        # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
-        free = [each for each in held if each.locked_by is None]
-        nothing = {"run_at": None, "delay_seconds": 0.0, "priority": None, "attempts": None, "max_attempts": None}
-        ended = [each for each in free if each.has_given_its_last]
-        waiting = [each for each in free if each.has_failed and not each.has_given_its_last]
-        done = self._run(connection, "reschedule_held_jobs", ended, **{**nothing, "attempts": 0})
-        done |= self._run(connection, "reschedule_held_jobs", waiting, **nothing)
-        unfailed = {each.id: SkipReason.NOT_FAILED for each in free if each.id not in done}
-        return self._announced(connection, (done, unfailed))
-
-    def _run(self, connection: Connection, name: str, jobs: Sequence[_Held], **values: Any) -> set[int]:
-        if not jobs:
-            return set()
-        found = rows(connection, query(name, self.schema), {"ids": [each.id for each in jobs], **values})
-        return {row[0] for row in found}
-
-    def _announced(
-        self, connection: Connection, result: tuple[set[int], dict[int, SkipReason]]
-    ) -> tuple[set[int], dict[int, SkipReason]]:
-        self._announce(connection, len(result[0]))
-        return result
-
-    def _announce(self, connection: Connection, count: int) -> None:
-        if count:
-            rows(connection, query("announce_jobs", self.schema), {"count": count})
 
     def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[Locks]:
         beats = {heart.worker_id: heart.age for heart in hearts(connection, self.schema)}
@@ -363,18 +459,6 @@ class Care:
         return [
             Locks(worker_id=name, jobs=jobs, queues=queues, last_beat=beats.get(name)) for name, jobs, queues in found
         ]
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        with self.lender.connection() as connection, translated(self.schema):
-            yield connection
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        with self._connection() as connection, connection.transaction():
-            patience = milliseconds(self.lender.database.manners.within_lock(LONGEST_WAIT))
-            connection.execute("select set_config('lock_timeout', %s, true)", (patience,))
-            yield connection
 
 
 def _held(job: Job, *, is_fresh: bool | None) -> _Held:

@@ -360,42 +360,12 @@ class JobStore:
         row = self._one("reset_stale_locks", older_than_seconds=older_than.total_seconds())
         return row[0], row[1]
 
-    # -- look and tend ---------------------------------------------------------------------------------------------
+    # -- look ------------------------------------------------------------------------------------------------------
 
     def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
         """Return one job with everything, by id or by key, or None."""
         row = self._one_or_none("get_job", id=job_id, job_key=job_key)
         return None if row is None else Job(*row)
-
-    def complete_by_hand(self, ids: Sequence[int]) -> list[Job]:
-        """Delete jobs that are not running as if they had been completed, and return them."""
-        return [Job(*row) for row in self._rows("complete_jobs_by_hand", ids=sorted(ids))]
-
-    def permanently_fail(self, ids: Sequence[int], reason: str | None = None) -> list[Job]:
-        """Fail jobs that are not running for good, and return them."""
-        return [Job(*row) for row in self._rows("permanently_fail_jobs", ids=sorted(ids), reason=reason)]
-
-    def reschedule(
-        self,
-        ids: Sequence[int],
-        *,
-        run_at: datetime | timedelta | None = None,
-        priority: int | None = None,
-        attempts: int | None = None,
-        max_attempts: int | None = None,
-    ) -> list[Job]:
-        """Change when and how jobs that are not running will run, and return them; None keeps a value."""
-        moment, delay = _when(run_at)
-        rows = self._rows(
-            "reschedule_jobs",
-            ids=sorted(ids),
-            run_at=moment,
-            delay_seconds=delay,
-            priority=priority,
-            attempts=attempts,
-            max_attempts=max_attempts,
-        )
-        return [Job(*row) for row in rows]
 
     # -- the one way to the database -------------------------------------------------------------------------------
 

@@ -314,7 +314,7 @@ def test_everything_works_on_a_schema_without_our_line(gw: Program, queue: Queue
 def test_many_jobs_go_in_bounded_batches(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 2500)")
     with Client(queue.url) as client:
-        sizes = [len(batch.done) for batch in client.care.complete(JobFilter(task="mail"))]
+        sizes = [len(batch.changed) for batch in client.jobs.in_batches().complete(JobFilter(task="mail"))]
 
     assert (sizes, queue.ids()) == ([1000, 1000, 500], [])
 
@@ -322,7 +322,7 @@ def test_many_jobs_go_in_bounded_batches(queue: Queue) -> None:
 def test_to_stop_asking_is_to_stop_between_batches(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
     with Client(queue.url) as client:
-        batches = client.care.complete(JobFilter())
+        batches = client.jobs.in_batches().complete(JobFilter())
         next(batches)
 
     assert len(queue.ids()) == 500
@@ -331,7 +331,7 @@ def test_to_stop_asking_is_to_stop_between_batches(queue: Queue) -> None:
 def test_jobs_added_meanwhile_are_not_meant(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
     with Client(queue.url) as client:
-        batches = client.care.complete(JobFilter())
+        batches = client.jobs.in_batches().complete(JobFilter())
         next(batches)
         late = queue.ready()
         list(batches)
@@ -343,7 +343,7 @@ def test_a_job_that_changes_before_its_turn_is_judged_again(queue: Queue) -> Non
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1001)")
     last = queue.ids()[-1]
     with Client(queue.url) as client:
-        batches = client.care.complete(JobFilter(state="ready"))
+        batches = client.jobs.in_batches().complete(JobFilter(state="ready"))
         next(batches)
         queue.change(last, "run_at = now() + interval '1 day'")
         list(batches)
@@ -354,16 +354,16 @@ def test_a_job_that_changes_before_its_turn_is_judged_again(queue: Queue) -> Non
 INTERRUPTED = """
 import os, signal
 from gw_cli.app import main
-from gw_core import Care
+from gw_core import JobBatches
 
-complete = Care.complete
+complete = JobBatches.complete
 def first_batch_then_ctrl_c(self, jobs):
     for number, batch in enumerate(complete(self, jobs)):
         if number == 0:
             os.kill(os.getpid(), signal.SIGINT)
         yield batch
 
-Care.complete = first_batch_then_ctrl_c
+JobBatches.complete = first_batch_then_ctrl_c
 main()
 """
 

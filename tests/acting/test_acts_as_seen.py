@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 from acting_support import Queue
 
-from gw_core import Batch, Care, Client, InvalidInputError, JobFilter, Seen, SkipReason
+from gw_core import ActionResult, Client, InvalidInputError, JobFilter, Jobs, Seen, SkipReason
 
-Act = Callable[[Care, Sequence[Seen]], Iterator[Batch]]
+Act = Callable[[Jobs, Sequence[Seen]], ActionResult]
 
 ACTS: dict[str, Act] = {
-    "complete": lambda care, seen: care.complete(seen=seen),
-    "fail": lambda care, seen: care.fail(reason="by hand", seen=seen),
-    "reschedule": lambda care, seen: care.reschedule(seen=seen, priority=7),
-    "retry": lambda care, seen: care.retry(seen=seen),
+    "complete": lambda jobs, seen: jobs.complete(seen=seen),
+    "fail": lambda jobs, seen: jobs.fail(reason="by hand", seen=seen),
+    "reschedule": lambda jobs, seen: jobs.reschedule(seen=seen, priority=7),
+    "retry": lambda jobs, seen: jobs.retry(seen=seen),
 }
 
 
@@ -29,14 +30,9 @@ def client(queue: Queue) -> Iterator[Client]:
 
 
 @pytest.fixture(params=ACTS.values(), ids=ACTS)
-def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[Seen]], Batch]:
-    """One of the acts, on few enough jobs that they are one batch."""
-
-    def carry_out(seen: Sequence[Seen]) -> Batch:
-        (batch,) = request.param(client.care, seen)
-        return batch
-
-    return carry_out
+def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[Seen]], ActionResult]:
+    """One of the actions."""
+    return partial(request.param, client.jobs)
 
 
 def look(client: Client, *ids: int) -> list[Seen]:
@@ -44,7 +40,7 @@ def look(client: Client, *ids: int) -> list[Seen]:
     return [Seen.of(each.job) for each in client.list_jobs(JobFilter(ids=ids)).jobs]
 
 
-def reasons(batch: Batch) -> list[tuple[int, SkipReason, str | None]]:
+def reasons(batch: ActionResult) -> list[tuple[int, SkipReason, str | None]]:
     return [(each.id, each.reason, each.changes) for each in batch.skipped]
 
 
@@ -56,14 +52,14 @@ def test_jobs_that_have_not_changed_are_acted_on(client: Client, queue: Queue, a
 
     batch = act(look(client, *jobs))
 
-    assert [each.id for each in batch.done] == jobs
+    assert [each.id for each in batch.changed] == jobs
     assert batch.skipped == ()
 
 
 def test_a_failed_job_that_is_retried_really_runs_again(client: Client, queue: Queue) -> None:
     job = queue.failed()
     with client.listen() as listener:
-        list(client.care.retry(seen=look(client, job)))
+        client.jobs.retry(seen=look(client, job))
         assert listener.wait(timedelta(seconds=60)) == 1
 
     assert queue.value("select is_available and run_at <= now() from graphile_worker._private_jobs")
@@ -72,23 +68,23 @@ def test_a_failed_job_that_is_retried_really_runs_again(client: Client, queue: Q
 def test_many_jobs_are_acted_on_in_batches(client: Client, queue: Queue) -> None:
     jobs = [queue.ready() for _ in range(5)]
 
-    batches = list(Care(client.care.lender, client.schema, batch=2).complete(seen=look(client, *jobs)))
+    batches = list(client.jobs.in_batches(2).complete(seen=look(client, *jobs)))
 
-    assert [[each.id for each in batch.done] for batch in batches] == [jobs[:2], jobs[2:4], jobs[4:]]
+    assert [[each.id for each in batch.changed] for batch in batches] == [jobs[:2], jobs[2:4], jobs[4:]]
 
 
 def test_to_act_on_nothing_is_to_do_nothing(client: Client, queue: Queue) -> None:
     queue.ready()
 
-    assert list(client.care.complete(seen=[])) == []
+    assert client.jobs.complete(seen=[]) == ActionResult()
     assert len(queue.ids()) == 1
 
 
 def test_it_must_be_said_which_jobs_are_meant(client: Client) -> None:
     with pytest.raises(InvalidInputError, match="which jobs"):
-        client.care.complete()
+        client.jobs.complete()
     with pytest.raises(InvalidInputError, match="which jobs"):
-        client.care.retry(JobFilter(), seen=[])
+        client.jobs.retry(JobFilter(), seen=[])
 
 
 # -- what has changed is left alone ------------------------------------------------------------------------------------
@@ -114,7 +110,7 @@ def test_a_job_that_changed_is_left_alone(client: Client, queue: Queue, act: Any
     batch = act(seen)
 
     assert reasons(batch) == [(job, SkipReason.CHANGED, words)]
-    assert [each.id for each in batch.done] == [other]
+    assert [each.id for each in batch.changed] == [other]
     assert queue.rows("select * from graphile_worker._private_jobs where id = %s", job) == before
 
 
@@ -136,7 +132,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue, act: Any
 
     batch = act(seen)
 
-    assert (batch.done, reasons(batch)) == ((), [(job, SkipReason.MISSING, None)])
+    assert (batch.changed, reasons(batch)) == ((), [(job, SkipReason.MISSING, None)])
 
 
 def test_a_job_that_somebody_else_is_changing_is_not_waited_for(client: Client, queue: Queue, act: Any) -> None:
@@ -147,7 +143,7 @@ def test_a_job_that_somebody_else_is_changing_is_not_waited_for(client: Client, 
         batch = act(seen)
 
     assert reasons(batch) == [(job, SkipReason.BUSY, None)]
-    assert [each.id for each in batch.done] == [other]
+    assert [each.id for each in batch.changed] == [other]
 
 
 # -- what was removed can be restored ----------------------------------------------------------------------------------
@@ -163,12 +159,12 @@ def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) 
         "locked_at is null"
     )
     before = queue.rows(f"select {columns} from graphile_worker._private_jobs")
-    (batch,) = client.care.complete(seen=look(client, job))
+    batch = client.jobs.complete(seen=look(client, job))
     assert queue.ids() == []
-    (removed,) = batch.done
+    (removed,) = batch.changed
     assert removed.job is not None
 
-    restored = client.restore(removed.job)
+    restored = client.jobs.restore(removed.job)
 
     assert restored is not None
     assert restored > job
@@ -177,33 +173,33 @@ def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) 
 
 def test_a_restored_job_brings_back_its_task_and_its_queue(client: Client, queue: Queue) -> None:
     job = queue.ready(queue_name="letters")
-    (batch,) = client.care.complete(seen=look(client, job))
+    batch = client.jobs.complete(seen=look(client, job))
     queue.rows("delete from graphile_worker._private_tasks")
     queue.rows("delete from graphile_worker._private_job_queues")
-    assert batch.done[0].job is not None
+    assert batch.changed[0].job is not None
 
-    restored = client.get(client.restore(batch.done[0].job))
+    restored = client.get(client.jobs.restore(batch.changed[0].job))
 
     assert restored is not None
     assert (restored.task_identifier, restored.queue_name) == ("mail", "letters")
 
 
 def test_workers_hear_of_a_restored_job(client: Client, queue: Queue) -> None:
-    (batch,) = client.care.complete(seen=look(client, queue.ready()))
-    assert batch.done[0].job is not None
+    batch = client.jobs.complete(seen=look(client, queue.ready()))
+    assert batch.changed[0].job is not None
 
     with client.listen() as listener:
-        client.restore(batch.done[0].job)
+        client.jobs.restore(batch.changed[0].job)
 
         assert listener.wait(timedelta(seconds=60)) == 1
 
 
 def test_a_job_whose_key_was_taken_meanwhile_is_not_restored(client: Client, queue: Queue) -> None:
-    (batch,) = client.care.complete(seen=look(client, queue.ready(job_key="welcome", payload='{"old": 1}')))
+    batch = client.jobs.complete(seen=look(client, queue.ready(job_key="welcome", payload='{"old": 1}')))
     new = queue.ready(job_key="welcome", payload='{"new": 1}')
-    assert batch.done[0].job is not None
+    assert batch.changed[0].job is not None
 
-    assert client.restore(batch.done[0].job) is None
+    assert client.jobs.restore(batch.changed[0].job) is None
     assert queue.rows("select id, payload::text, revision from graphile_worker._private_jobs") == [
         (new, '{"new": 1}', 0)
     ]
@@ -214,4 +210,4 @@ def test_a_job_listed_without_its_payload_cannot_be_restored(client: Client, que
     (found,) = client.list_jobs().jobs
 
     with pytest.raises(InvalidInputError, match="without its payload"):
-        client.restore(found.job)
+        client.jobs.restore(found.job)

@@ -45,7 +45,7 @@ def test_a_read_only_session_can_look_and_not_act(queue: Queue) -> None:
         with pytest.raises(ReadOnlyError):
             client.add("mail")
         with pytest.raises(ReadOnlyError):
-            list(client.care.complete(JobFilter(ids=[job])))
+            client.jobs.complete(JobFilter(ids=[job]))
 
     assert queue.ids() == [job]
 
@@ -87,7 +87,7 @@ def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
     with psycopg.connect(queue.url) as theirs, Client(queue.url, max_connections=1, manners=manners) as client:
         theirs.execute("select from graphile_worker._private_jobs for update")
         with pytest.raises(LockTimeoutError):
-            list(client.care.complete(JobFilter(ids=[job])))
+            client.jobs.complete(JobFilter(ids=[job]))
 
 
 def test_a_span_that_is_not_positive_is_refused() -> None:

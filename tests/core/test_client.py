@@ -238,10 +238,11 @@ def test_jobs_are_found_tended_and_removed(site: Site) -> None:
     client = site.client
 
     assert client.get(one) == client.get(job_key="k0")
-    assert [job.id for job in client.fail([two], "by hand")] == [two]
+    assert client.jobs.fail([two], "by hand").ids == (two,)
     assert site.job(two)["last_error"] == "by hand"
-    assert [job.priority for job in client.reschedule([three], priority=-3, attempts=2, max_attempts=9)] == [-3]
-    assert [job.id for job in client.complete([one, 10**9])] == [one]
+    assert client.jobs.reschedule([three], priority=-3, attempts=2, max_attempts=9).ids == (three,)
+    assert site.job(three)["priority"] == -3
+    assert client.jobs.complete([one, 10**9]).ids == (one,)
     removed = client.remove("k3")
     assert removed is not None
     assert (removed.job.id, removed.was_running) == (four, False)
@@ -260,7 +261,8 @@ def test_unlocking_takes_the_locks_of_the_named_pools(site: Site) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, "1", True, 2**63, None])
 def test_what_is_no_id_is_refused(site: Site, wrong: Any) -> None:
-    for act in (site.client.complete, site.client.fail, site.client.reschedule):
+    jobs = site.client.jobs
+    for act in (jobs.complete, jobs.fail, jobs.reschedule, jobs.retry):
         with pytest.raises(InvalidJobError, match="not the id of a job"):
             act([wrong])
 

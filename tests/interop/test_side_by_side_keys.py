@@ -90,7 +90,7 @@ def test_arrays_of_both_sides_are_merged_into_one_batch_job(site: Site) -> None:
     [job] = site.schema.jobs()
     assert job["payload"] == [{"n": 2}, {"n": 4}]
     assert "Batch failures" in said
-    site.client.reschedule([job["id"]], run_at=datetime.now(UTC))
+    site.client.jobs.reschedule([job["id"]], run_at=datetime.now(UTC))
     site.gw_run_once({"note": FAILS_THE_FOURTH})
     [job] = site.schema.jobs()
     assert (job["payload"], job["attempts"]) == ([{"n": 4}], 2)

@@ -98,7 +98,7 @@ def test_what_we_give_back_when_stopped_is_run_by_node(site: Site, version: str)
     assert given_back["run_at"] >= before + WorkerSettings().interrupted_delay
     assert site.locks() == []
 
-    site.client.reschedule([interrupted], run_at=before + timedelta(days=1))
+    site.client.jobs.reschedule([interrupted], run_at=before + timedelta(days=1))
     with node.running(site.url, {"job": WAITS["node"]}, "--poll-interval", SOON):
         # Its successor need not wait for it.
         site.wait_for(1, "job_id = %s and ended is not null", follower)
@@ -238,7 +238,7 @@ def test_nodes_cleanup_works_on_our_schema_and_harms_none_of_our_jobs(site: Site
         assert [row["queue_name"] for row in site.run("select queue_name from :S._private_job_queues")] == ["kept"]
         # Node keeps the names of the tasks that it knows itself, had they been there.
         assert [row["identifier"] for row in site.run("select identifier from :S._private_tasks")] == ["job"]
-        site.client.reschedule([waiting["id"]], run_at=datetime.now(UTC))
+        site.client.jobs.reschedule([waiting["id"]], run_at=datetime.now(UTC))
         site.wait_for(2)
         site.schema.add_job("job", queue_name="empty")
         site.wait_for(3)

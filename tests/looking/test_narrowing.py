@@ -122,7 +122,7 @@ def test_acts_refuse_a_filter_they_could_not_keep_to(queue: Queue) -> None:
     wanted = JobFilter(narrowing=Narrowing(priority=(5, 9)))
 
     with pytest.raises(InvalidInputError, match="for looking only"):
-        list(queue.client.care.complete(wanted))
+        queue.client.jobs.complete(wanted)
     with pytest.raises(InvalidInputError, match="for looking only"):
-        queue.client.care.survey(wanted)
+        queue.client.jobs.count(wanted)
     assert queue.client.get(job) is not None

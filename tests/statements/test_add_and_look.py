@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from support import Span
@@ -11,7 +11,7 @@ from gw_core.domain.errors import InvalidJobError, SchemaMissingError
 from gw_core.domain.job import JobSpec
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.postgres.store import JobStore
-from statements.statement_support import HOUR, OURS, Queue, a_failure
+from statements.statement_support import HOUR, OURS, Queue
 
 A_MOMENT = datetime(2031, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
 
@@ -111,8 +111,10 @@ def test_a_missing_schema_is_told_with_the_command_that_makes_it(queue: Queue) -
 
 
 def test_a_number_the_table_refuses_is_an_invalid_job(queue: Queue) -> None:
-    with pytest.raises(InvalidJobError):
-        queue.run("select 1") and queue.store.reschedule([queue.add()], max_attempts=-1)
+    queue.run("alter table _private_jobs add constraint calm check (priority > -10)")
+
+    with pytest.raises(InvalidJobError, match="calm"):
+        queue.add(priority=-10)
 
 
 # -- remove --------------------------------------------------------------------------------------------------------
@@ -161,26 +163,3 @@ def test_infinity_is_the_end_of_the_calendar(queue: Queue) -> None:
     job = queue.store.get(job_id)
     assert job is not None
     assert job.run_at == datetime.max.replace(tzinfo=UTC)
-
-
-# -- tend by hand --------------------------------------------------------------------------------------------------
-
-
-def test_tending_by_hand_leaves_running_jobs_alone(queue: Queue) -> None:
-    running = queue.claimed()
-    waiting = [queue.add() for _ in range(3)]
-
-    assert [job.id for job in queue.store.complete_by_hand([running.id, waiting[0]])] == [waiting[0]]
-    assert [job.id for job in queue.store.permanently_fail([running.id, waiting[1]], "why")] == [waiting[1]]
-    assert [job.id for job in queue.store.reschedule([running.id, waiting[2]], priority=5)] == [waiting[2]]
-    assert (queue.row(waiting[1])["last_error"], queue.row(waiting[1])["attempts"]) == ("why", 25)
-    assert queue.row(waiting[2])["priority"] == 5
-    assert (queue.holder(running.id), queue.row(running.id)["attempts"]) == (OURS, 1)
-
-
-def test_a_failed_job_is_brought_back_by_rescheduling_it(queue: Queue) -> None:
-    job = queue.claimed()
-    queue.fail(a_failure(job, permanent=True))
-    queue.store.reschedule([job.id], run_at=timedelta(0), attempts=0)
-
-    assert queue.claim_ids() == [job.id]
