@@ -17,10 +17,10 @@ _gw_flags() {
         "gw cron run") echo "--crontab --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw cron list") echo "--crontab --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw cron forget") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw complete") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw fail") echo "--reason --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw reschedule") echo "--run-at --priority --attempts --max-attempts --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw retry") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw complete") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw fail") echo "--reason --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw reschedule") echo "--run-at --priority --attempts --max-attempts --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw retry") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw cancel") echo "--job-key --reason --retry --wait --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw unlock") echo "--dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw workers") echo "--sweep-threshold --orphans-after --resilient-flag --resilient-multiplier --json --connection --schema --pg-bin --config --debug --help" ;;

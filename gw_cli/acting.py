@@ -47,6 +47,7 @@ Error = Annotated[
 All = Annotated[bool, typer.Option("--all", help="Every job of the queue.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many jobs would be acted on.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+AllowNone = Annotated[bool, typer.Option("--allow-none", help="Exit 0 instead of 6 when no job matches.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,12 @@ _SELECTION: Final[Mapping[str, Any]] = {
     "error": Error,
     "every": All,
 }
-_MANNER: Final[Mapping[str, Any]] = {"dry_run": DryRun, "yes": Yes, "as_json": options.Json}
+_MANNER: Final[Mapping[str, Any]] = {
+    "dry_run": DryRun,
+    "yes": Yes,
+    "allow_none": AllowNone,
+    "as_json": options.Json,
+}
 _PLACE: Final[Mapping[str, Any]] = {
     "connection": options.Connection,
     "schema": options.Schema,
@@ -173,24 +179,29 @@ def act(
     *,
     dry_run: bool,
     yes: bool,
+    allow_none: bool,
     as_json: bool,
     idle: Callable[[Survey], int] = lambda survey: survey.running,
 ) -> ExitCode:
-    """Do what a command does to the chosen jobs, and say what became of each; `idle` counts those to be skipped."""
+    """Do what a command does to the chosen jobs, and report each; `idle` counts those to be skipped.
+
+    When no job matches, it raises `NothingMatchedError`, unless `allow_none`: then the answer is empty.
+    """
     wanted = choice.filter()
     total = len(wanted.ids or ()) or 1
     if choice.is_filter or dry_run:
         survey = jobs.count(wanted)
         total = survey.jobs
-        if total == 0:
+        if total == 0 and not allow_none:
             raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}")
         if dry_run:
             return _told(survey, verb, idle(survey), as_json=as_json)
-        if not yes:
+        if total and not yes:
             confirm(
                 f"{verb.infinitive.capitalize()} {counted(total)}?", f"{counted(total)} would be {verb.past.lower()}"
             )
-    return _carry_out(batches(wanted), Answer(verb, total, as_json=as_json), choice.key)
+    verdict = _carry_out(batches(wanted), Answer(verb, total, as_json=as_json), choice.key, allow_none=allow_none)
+    return ExitCode.OK if allow_none and verdict is ExitCode.NOT_FOUND else verdict
 
 
 def _told(survey: Survey, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:
@@ -201,7 +212,7 @@ def _told(survey: Survey, verb: Verb, skipped: int, *, as_json: bool) -> ExitCod
     return ExitCode.OK
 
 
-def _carry_out(batches: Iterator[ActionResult], answer: Answer, key: str | None) -> ExitCode:
+def _carry_out(batches: Iterator[ActionResult], answer: Answer, key: str | None, *, allow_none: bool) -> ExitCode:
     with interruptions() as interrupted:
         try:
             for batch in batches:
@@ -211,7 +222,7 @@ def _carry_out(batches: Iterator[ActionResult], answer: Answer, key: str | None)
         except BaseException:
             answer.break_off()
             raise
-    if answer.is_empty:
+    if answer.is_empty and not allow_none:
         what = "no job matches any more" if key is None else f"no job has the key {quoted(key)}"
         raise NothingMatchedError(f"{what}; nothing was {answer.verb.past.lower()}")
     return answer.end()
@@ -289,6 +300,8 @@ class Answer:
     def end(self) -> ExitCode:
         """Say the sum and return the verdict."""
         self._close()
+        if self.is_empty:
+            diagnostics.note(f"No job matches; nothing was {self.verb.past.lower()}.")
         if self.done + self.skipped > 1 or self.skipped:
             diagnostics.note(f"{self._sum()}.")
         if not self.skipped:

@@ -242,6 +242,41 @@ def test_a_condition_that_matches_nothing_is_said(gw: Program, queue: Queue, ver
     assert (ended.code, "no job matches" in ended.err) == (6, True)
 
 
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+@pytest.mark.parametrize(
+    "selection",
+    [
+        pytest.param(["--task", "unknown", "--yes"], id="condition"),
+        pytest.param(["--task", "unknown"], id="condition, nobody to ask"),
+        pytest.param(["--job-key", "unknown"], id="key"),
+    ],
+)
+def test_no_match_can_be_allowed_so_that_a_script_goes_on(
+    gw: Program, queue: Queue, verb: str, selection: list[str]
+) -> None:
+    ended = gw(*words(verb), *selection, "--allow-none", "--json")
+
+    assert (ended.code, ended.json) == (0, [])
+    assert "No job matches; nothing was" in ended.err
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_allowing_no_match_allows_a_job_that_is_gone_but_nothing_else(gw: Program, queue: Queue, verb: str) -> None:
+    held = queue.running()
+
+    assert gw(*words(verb), 10**9, "--allow-none").code == 0
+    assert gw(*words(verb), 10**9).code == 6
+    assert gw(*words(verb), held, "--allow-none").code == 1
+    assert gw(*words(verb), "--state", "running", "--allow-none", "--yes").code == 1
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_a_dry_run_that_allows_no_match_counts_none(gw: Program, queue: Queue, verb: str) -> None:
+    ended = gw(*words(verb), "--task", "unknown", "--allow-none", "--dry-run", "--json")
+
+    assert (ended.code, ended.json) == (0, {"jobs": 0, "skipped": 0, "dry_run": True})
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
