@@ -70,19 +70,24 @@ def list_jobs(
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         page = client.list_jobs(wanted, after=after, limit=most, with_payload=payload, patience=patience)
+        # Whether a full page is the last one is asked separately: only the page itself knows the place where it ends.
+        rest = client.list_jobs(wanted, after=page.after, limit=1, patience=patience) if page.full else None
     rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in page.jobs]
     keys = (*KEYS, "payload") if payload else KEYS
     output.records(rows, keys=keys, columns=COLUMNS, as_json=as_json)
-    _tell(page)
+    _note(page, rest)
 
 
-def _tell(page: JobPage) -> None:
-    """Say what the list does not show."""
+def _note(page: JobPage, rest: JobPage | None) -> None:
+    """Report what the list does not show; `rest` begins where a full page ended."""
     if page.after is None:
         if not page.jobs:
             diagnostics.note("No jobs match.")
-    elif page.full:
-        diagnostics.note(f"There may be more; go on with --after {page.after}")
+    elif rest is not None:
+        if rest.jobs:
+            diagnostics.note(f"There are more jobs; go on with --after {page.after}")
+        elif rest.after is not None:
+            diagnostics.note(f"There may be more jobs; go on with --after {page.after}")
     else:
         diagnostics.note(
             f"The search looked at {page.looked_at:,} jobs and found {len(page.jobs)}; there are more to look at: "

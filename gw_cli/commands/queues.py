@@ -64,12 +64,13 @@ def queues(
     most = positive_number("--limit", limit, MOST)
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
-        found = client.reports.queues(after=after, limit=most, only_held=held)
+        known = client.reports.queues(after=after, limit=most + 1, only_held=held)
+    found = known[:most]
     output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:
         diagnostics.note("No queues match.")
-    elif len(found) == most:
-        diagnostics.note(f"There may be more; go on with --after {quoted(found[-1].name)}")
+    elif len(known) > most:
+        diagnostics.note(f"There are more queues; go on with --after {quoted(found[-1].name)}")
 
 
 def record_of(found: QueueReport) -> dict[str, object]:

@@ -198,6 +198,30 @@ def test_a_list_says_where_it_goes_on(queue: Queue, gw: Program, state: str) -> 
     assert seen == ([5, 4, 3, 2, 1] if state == "failed" else [1, 2, 3, 4, 5])
 
 
+@pytest.mark.parametrize(
+    "conditions",
+    [(), ("--state", "ready"), ("--state", "failed"), ("--state", "running"), ("--error", "x")],
+    ids=lambda words: " ".join(words) or "all",
+)
+def test_a_list_mentions_more_jobs_only_when_there_are_more(
+    queue: Queue, gw: Program, conditions: tuple[str, ...]
+) -> None:
+    is_failed = "failed" in conditions
+    locked = "now()" if "running" in conditions else "null"
+    queue.many(3, "attempts, locked_at, last_error", f"{25 * is_failed}, {locked}, 'x'")
+
+    assert "There are more jobs; go on with --after" in gw("list", *conditions, "--limit", "2").err
+    assert gw("list", *conditions, "--limit", "3").err == ""
+
+
+def test_queues_mention_more_only_when_there_are_more(queue: Queue, gw: Program) -> None:
+    for name in "abc":
+        queue.ready(queue_name=name)
+
+    assert "There are more queues; go on with --after 'b'" in gw("queues", "--limit", "2").err
+    assert gw("queues", "--limit", "3").err == ""
+
+
 def test_a_search_that_ended_early_says_so(queue: Queue, gw: Program) -> None:
     queue.many(3000)
 
