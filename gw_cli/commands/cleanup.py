@@ -58,7 +58,10 @@ def cleanup(
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
             _ask(client.cleaner)
-        rows = [_clear(client.cleaner, each, sorted(kept), dry_run=dry_run) for each in chosen]
+        if dry_run:
+            rows = _counts(client.cleaner, chosen, sorted(kept))
+        else:
+            rows = [_clear(client.cleaner, each, sorted(kept)) for each in chosen]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
 
 
@@ -91,16 +94,24 @@ def _ask(cleaner: Cleaner) -> None:
         )
 
 
-def _clear(cleaner: Cleaner, what: str, keep: Sequence[str], *, dry_run: bool) -> dict[str, object]:
+def _counts(cleaner: Cleaner, chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
+    """Count what a run would delete, each kind after those before it are gone."""
     from gw_core import Litter
 
-    litter = Litter(what)
-    if dry_run:
-        return {"what": what, "count": cleaner.count(litter, keep), "dry_run": True}
+    kinds = [Litter(each) for each in chosen]
+    return [
+        {"what": each.value, "count": cleaner.count(each, keep, after=kinds[:place]), "dry_run": True}
+        for place, each in enumerate(kinds)
+    ]
+
+
+def _clear(cleaner: Cleaner, what: str, keep: Sequence[str]) -> dict[str, object]:
+    from gw_core import Litter
+
     count = 0
     with acting.interruptions() as interrupted:
         try:
-            for deleted in cleaner.clear(litter, keep):
+            for deleted in cleaner.clear(Litter(what), keep):
                 count += deleted
                 if interrupted():
                     raise KeyboardInterrupt

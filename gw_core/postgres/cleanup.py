@@ -44,14 +44,18 @@ class Cleaner:
     schema: str
     batch: int = BATCH
 
-    def count(self, litter: Litter, keep: Collection[str] = ()) -> int:
-        """Return how much of it there is, and change nothing; task identifiers in `keep` do not count."""
+    def count(self, litter: Litter, keep: Collection[str] = (), *, after: Collection[Litter] = ()) -> int:
+        """Return how many rows `clear` would delete now, and change nothing; task identifiers in `keep` do not count.
+
+        `after` names what would be cleared first: a failed job may be the last one of its task or queue.
+        """
+        without = {"without_failed_jobs": Litter.FAILED_JOBS in after}
         with self._connection() as connection:
             if litter is Litter.FAILED_JOBS:
                 return int(rows(connection, query("cleanup_count_failed_jobs", self.schema), {})[0][0])
             if litter is Litter.UNUSED_QUEUES:
-                return len(rows(connection, query("cleanup_find_queues", self.schema), {}))
-            values = {"keep": sorted(self._kept(connection, keep))}
+                return len(rows(connection, query("cleanup_find_queues", self.schema), without))
+            values = {"keep": sorted(self._kept(connection, keep)), **without}
             return len(rows(connection, query("cleanup_find_tasks", self.schema), values))
 
     def clear(self, litter: Litter, keep: Collection[str] = ()) -> Iterator[int]:
@@ -93,7 +97,7 @@ class Cleaner:
         with self._connection() as connection:
             # The horizon comes first: a job added between the two statements is later than it, and found below.
             highest, since = rows(connection, query("cleanup_horizon", self.schema), {})[0]
-            values: dict[str, Any] = {"keep": sorted(self._kept(connection, keep))}
+            values: dict[str, Any] = {"keep": sorted(self._kept(connection, keep)), "without_failed_jobs": False}
             ids = [row[0] for row in rows(connection, query(f"cleanup_find_{what}", self.schema), values)]
         for start in range(0, len(ids), self.batch):
             some = {"ids": ids[start : start + self.batch], "highest_id": highest, "since": since}

@@ -68,6 +68,28 @@ def test_failed_jobs_go_whenever_they_failed_and_one_that_somebody_holds_is_pass
     assert queue.ids() == [held]
 
 
+def test_a_dry_run_counts_what_the_run_deletes(gw: Program, queue: Queue) -> None:
+    queue.failed("gone", queue_name="gone")
+    queue.failed("used", queue_name="used"), queue.ready("used", queue_name="used")
+    held = queue.running("held", queue_name="held", max_attempts=1)
+    unused(queue)
+    words = ("cleanup", "unused-queues", "failed-jobs", "unused-tasks", "--json")
+
+    counted = [(each["what"], each["count"]) for each in gw(*words, "--dry-run").json]
+    deleted = [(each["what"], each["count"]) for each in gw(*words, "--yes").json]
+
+    assert counted == deleted == [("failed-jobs", 2), ("unused-tasks", 2), ("unused-queues", 2)]
+    assert held in queue.ids()
+
+
+def test_a_dry_run_of_one_kind_does_not_count_what_another_would_free(gw: Program, queue: Queue) -> None:
+    queue.failed("gone", queue_name="gone")
+
+    ended = gw("cleanup", "unused-queues", "unused-tasks", "--dry-run", "--json")
+
+    assert [each["count"] for each in ended.json] == [0, 0]
+
+
 def test_failed_jobs_are_asked_about(gw: Program, queue: Queue) -> None:
     job = queue.failed()
 
@@ -126,7 +148,7 @@ def test_a_dry_run_counts_and_deletes_nothing(gw: Program, queue: Queue) -> None
 
     ended = gw("cleanup", "failed-jobs", "unused-tasks", "unused-queues", "--dry-run", "--json")
 
-    assert [(each["count"], each["dry_run"]) for each in ended.json] == [(1, True), (1, True), (1, True)]
+    assert [(each["count"], each["dry_run"]) for each in ended.json] == [(1, True), (2, True), (2, True)]
     assert (len(queue.ids()), tasks(queue), queues(queue)) == (1, {"old", "used"}, {"old", "used"})
 
 
