@@ -111,8 +111,6 @@ def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, 
         text = output.cell(record[key])
         if text and key != "last_error":
             yield key, visible(text)
-    if report.failed_at is not None:
-        yield "failed_at", f"{output.cell(report.failed_at)}{INFERRED}"
     if report.job.last_error:
         yield "last_error", indented(report.job.last_error)
     if report.job.payload:

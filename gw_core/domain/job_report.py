@@ -113,20 +113,6 @@ def _attempts(job: Job, state: JobState, now: datetime) -> Iterator[PlannedAttem
         return
 
 
-def failed_at(job: Job, state: JobState, now: datetime) -> datetime | None:
-    """Return when the last attempt failed, inferred from the backoff; None when the row cannot tell.
-
-    A failure leaves no moment of its own, only the next `run_at`.
-    """
-    if state not in (JobState.BACKOFF, JobState.FAILED) or job.last_error is None or job.attempts < 1:
-        return None
-    try:
-        moment = job.run_at - retry_delay(job.attempts)
-    except OverflowError:
-        return None
-    return moment if job.created_at <= moment <= now else None
-
-
 # -- why it is not running -------------------------------------------------------------------------------------------
 
 

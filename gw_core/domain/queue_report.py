@@ -132,7 +132,8 @@ class JobPage:
 class JobReport:
     """Everything that can be said of one job at the moment `at` of the database's clock.
 
-    `failed_at` is inferred from the backoff; None where the row cannot tell.
+    `failed_at` is when the last attempt failed; None while that is not known. A job's row does not record it, and the
+    next `run_at` does not tell either: a task chooses its own delay with `RetryAfter`, and `GiveUp` skips attempts.
     """
 
     job: Job

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
-from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
+from gw_core.domain.job_report import Heart, Surroundings, reasons, retry_schedule
 from gw_core.domain.job_state import WAITING, JobFilter, JobState
 from gw_core.domain.narrowing import Moments, Narrowing, Numbers
 from gw_core.domain.queue_report import (
@@ -344,7 +344,6 @@ class Reports:
             at=around.now,
             reasons=reasons(job, state, around),
             attempts=retry_schedule(job, state, around.now),
-            failed_at=failed_at(job, state, around.now),
         )
 
     def _surroundings(self, job: Job, state: JobState) -> Surroundings:

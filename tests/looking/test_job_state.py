@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gw_core import InvalidInputError, Job, JobFilter, JobState, PageMark, Quality, Standing, retry_delay
-from gw_core.domain.job_report import Heart, Surroundings, failed_at, reasons, retry_schedule
+from gw_core.domain.job_report import Heart, Surroundings, reasons, retry_schedule
 from gw_core.domain.job_state import state_of
 from gw_core.domain.queue_report import FEWEST_HITS, projected
 
@@ -184,26 +184,6 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
 
     assert 0 < len(retry_schedule(forever, JobState.SCHEDULED, NOW)) < 25
     assert len(retry_schedule(a_job(max_attempts=32767), JobState.READY, NOW)) == 100
-
-
-def test_when_a_job_failed_is_inferred_from_its_backoff() -> None:
-    job = a_job(run_at=NOW + HOUR, attempts=9, last_error="x")
-
-    assert failed_at(job, JobState.BACKOFF, NOW) == NOW + HOUR - retry_delay(9)
-
-
-@pytest.mark.parametrize(
-    "job",
-    [
-        pytest.param(a_job(), id="it never failed"),
-        pytest.param(a_job(run_at=NOW - 100 * HOUR, attempts=25, last_error="x"), id="before it was added"),
-        pytest.param(
-            a_job(run_at=NOW + HOUR, attempts=1, last_error="x"), id="in the future: its task chose the delay"
-        ),
-    ],
-)
-def test_no_moment_of_failure_is_made_up(job: Job) -> None:
-    assert failed_at(job, state_of(job, NOW), NOW) is None
 
 
 # -- why it is not running ---------------------------------------------------------------------------------------------

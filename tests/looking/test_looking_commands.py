@@ -14,7 +14,7 @@ from looking_support import Program, Queue
 from gw_cli.commands import queues, show, stats, tasks
 from gw_cli.shapes import KEYS as JOB_KEYS
 from gw_cli.text import UNSAFE
-from gw_core import JobState, Quality, Standing
+from gw_core import GiveUp, JobState, Quality, RetryAfter, Standing, TaskRegistry, run_once
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 EVIL = "a\x1b]52;c;aGk=\x07b\u202ec\x9bd\ttab\nline"
@@ -246,6 +246,23 @@ def test_a_job_is_shown_to_a_person_with_reasons_and_attempts(queue: Queue, gw: 
     assert re.search(r"^why +attempt 3 failed, the next is due later: in (1h|59m\d+s)$", text, re.MULTILINE)
     assert re.search(r"attempt 4 at \S+Z$", text, re.MULTILINE)
     assert re.search(r"attempt 25 at \S+Z \(inferred\)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "error", [RetryAfter(5, "later"), GiveUp("never"), ValueError("boom")], ids=lambda error: type(error).__name__
+)
+def test_no_time_of_failure_is_guessed(queue: Queue, gw: Program, error: Exception) -> None:
+    job_id = queue.add("later", change="attempts = 6, created_at = now() - interval '1 day'")
+    tasks = TaskRegistry()
+
+    @tasks.task("later")
+    def later(payload: object) -> None:
+        raise error
+
+    run_once(queue.url, tasks=tasks)
+
+    assert gw("show", str(job_id), "--json").json["failed_at"] is None
+    assert "failed_at" not in gw("show", str(job_id), terminal=True).out
 
 
 def test_a_job_is_shown_to_a_pipe_as_names_and_values(queue: Queue, gw: Program) -> None:
