@@ -256,8 +256,9 @@ class Client:
 
     def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
         """Return one job with everything, by its id or its key; None when there is none."""
-        with self._store() as store:
-            return store.get(job_id, job_key=job_key)
+        if job_id is None and job_key is None:
+            return None
+        return self.reports.get(job_id, job_key=job_key)
 
     def list_jobs(
         self,

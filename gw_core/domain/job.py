@@ -49,8 +49,8 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     queue_name: str | None = None
     last_error: str | None = None
     locked_at_epoch: float | None = None
-    started_at_epoch: float | None = None
     locked_by: str | None = None
+    started_at_epoch: float | None = None
 
     def decoded_payload(self) -> Any:
         """Return the payload as plain Python values."""

@@ -9,6 +9,8 @@ from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
 from gw_core.domain.job_report import Heart, Surroundings, reasons, retry_schedule
@@ -113,6 +115,9 @@ class _Names:
     has_failed_index: bool
     has_hearts: bool
     has_rust_hearts: bool
+    has_renewed_locks: bool
+    renewed: Sequence[tuple[Any, ...]] = ()
+    """Attempts whose locks were renewed, where the filter asks when they started: id, lock and start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +190,8 @@ class Reports:
         names = self._names(wanted)
         if _cannot_match(wanted, names):
             return JobPage()
+        if wanted.narrowing is not None and wanted.narrowing.started_at is not None:
+            names = replace(names, renewed=self._renewed(None))
         beginning = mark or _beginning(wanted, names)
         page = self._held(wanted, names, beginning, limit) or self._search(wanted, names, beginning, limit, patience)
         return replace(self._filled(page, wanted, with_payload), order=beginning.order)
@@ -322,6 +329,11 @@ class Reports:
 
     # -- one job ---------------------------------------------------------------------------------------------------
 
+    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
+        """Return one job with its payload, by its id or its key; None when there is none."""
+        found = self._jobs([] if job_id is None else [job_id], job_key, with_payload=True)
+        return found[0].job if found else None
+
     def job(
         self, job_id: int | None = None, *, job_key: str | None = None, with_payload: bool = True
     ) -> JobReport | None:
@@ -435,7 +447,16 @@ class Reports:
 
     def _jobs(self, ids: Sequence[int], key: str | None, with_payload: bool) -> list[FoundJob]:
         rows = self._rows("report_jobs", {"ids": list(ids), "key": key, "with_payload": with_payload})
-        return [FoundJob(Job(*row[:-1]), JobState(row[-1])) for row in rows]
+        found = [FoundJob(Job(*row[:-1]), JobState(row[-1])) for row in rows]
+        running = [each.job.id for each in found if each.job.locked_at_epoch is not None]
+        starts = {(job_id, lock): start for job_id, lock, start in self._renewed(running)} if running else {}
+        return [_with_start(each, starts) for each in found] if starts else found
+
+    def _renewed(self, ids: Sequence[int] | None) -> list[tuple[Any, ...]]:
+        """Return id, lock and start of the attempts whose locks were renewed; a schema of others does not note them."""
+        if not self._names(JobFilter()).has_renewed_locks:
+            return []
+        return self._rows("list_renewed_locks", {"ids": ids})
 
     def _names(self, wanted: JobFilter) -> _Names:
         values = {"task": wanted.task, "queue": wanted.queue, **self._tables}
@@ -454,7 +475,12 @@ class Reports:
     @property
     def _tables(self) -> dict[str, str]:
         schema = quoted(self._schema)
-        names = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
+        names = {
+            "jobs": "_private_jobs",
+            "workers": "_private_gw_workers",
+            "rust_workers": "_private_workers",
+            "renewed": "_private_gw_renewed_locks",
+        }
         indexes = {f"{key}_index": f"{schema}.jobs_gw_{key}_index" for key in ("locked", "failed")}
         return {**indexes, **{f"{key}_table": f"{schema}.{name}" for key, name in names.items()}}
 
@@ -467,6 +493,11 @@ class Reports:
 
 
 # -- searching -------------------------------------------------------------------------------------------------------
+
+
+def _with_start(found: FoundJob, starts: Mapping[tuple[int, float | None], float]) -> FoundJob:
+    start = starts.get((found.job.id, found.job.locked_at_epoch))
+    return found if start is None else replace(found, job=msgspec.structs.replace(found.job, started_at_epoch=start))
 
 
 def _cannot_match(wanted: JobFilter, names: _Names) -> bool:
@@ -487,6 +518,9 @@ def _searched(wanted: JobFilter, names: _Names) -> dict[str, Any]:
         "worker": wanted.worker,
         "flag": wanted.flag,
         "error": wanted.error,
+        "renewed_ids": [job_id for job_id, _, _ in names.renewed],
+        "renewed_locks": [lock for _, lock, _ in names.renewed],
+        "renewed_starts": [start for _, _, start in names.renewed],
         **_narrowed(wanted.narrowing or Narrowing()),
     }
 

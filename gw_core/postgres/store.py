@@ -362,11 +362,6 @@ class JobStore:
 
     # -- look ------------------------------------------------------------------------------------------------------
 
-    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
-        """Return one job with everything, by id or by key, or None."""
-        row = self._one_or_none("get_job", id=job_id, job_key=job_key)
-        return None if row is None else Job(*row)
-
     # -- the one way to the database -------------------------------------------------------------------------------
 
     def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -17,7 +17,6 @@ select
   %(queue_name)s::text,
   job.last_error,
   date_part('epoch', job.locked_at),
-  null::double precision as started_at,
   job.locked_by
 from :GRAPHILE_WORKER_SCHEMA.add_job(
   identifier => %(identifier)s::text,

@@ -19,4 +19,5 @@ select
   exists (select from pg_catalog.pg_index where indexrelid = to_regclass(%(locked_index)s::text) and indisvalid),
   exists (select from pg_catalog.pg_index where indexrelid = to_regclass(%(failed_index)s::text) and indisvalid),
   to_regclass(%(workers_table)s::text) is not null,
-  to_regclass(%(rust_workers_table)s::text) is not null
+  to_regclass(%(rust_workers_table)s::text) is not null,
+  to_regclass(%(renewed_table)s::text) is not null

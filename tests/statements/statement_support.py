@@ -10,6 +10,7 @@ from typing import Any, cast
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
+from gw_core import Client
 from gw_core.domain.claim import queue_locks
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Completed, Failed, Returned
@@ -96,6 +97,10 @@ class Queue:
         return self.store.give_back(returns, pool=pool, releases=queue_locks(release))
 
     # -- looking
+
+    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
+        with Client(self.url) as client:
+            return client.get(job_id, job_key=job_key)
 
     def row(self, job_id: int) -> dict[str, Any]:
         (row,) = self.run("select * from _private_jobs where id = %s", job_id)

@@ -31,7 +31,7 @@ def test_an_added_job_is_answered_as_it_stands_in_the_table(queue: Queue) -> Non
     )
     job = queue.store.add(spec)
 
-    assert job == queue.store.get(job.id)
+    assert job == queue.get(job.id)
     assert (job.task_identifier, job.queue_name, job.run_at) == ("mail", 'odd "queue" 100%', A_MOMENT)
     assert job.decoded_payload() == {"to": "ü \" ' % \\ 🚂"}
     assert (job.max_attempts, job.key, job.priority, sorted(job.flag_names)) == (3, "a key", -7, ["a", "b"])
@@ -66,7 +66,7 @@ def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:
         ]
     )
 
-    first, second, third = (queue.store.get(each) for each in sorted(ids))
+    first, second, third = (queue.get(each) for each in sorted(ids))
     assert first is not None
     assert second is not None
     assert third is not None
@@ -148,18 +148,18 @@ def test_a_job_is_found_by_id_and_by_key(queue: Queue) -> None:
     queue.add()
     job_id = queue.add(job_key="k")
 
-    by_id, by_key = queue.store.get(job_id), queue.store.get(job_key="k")
+    by_id, by_key = queue.get(job_id), queue.get(job_key="k")
     assert by_id == by_key
     assert by_id is not None
     assert by_id.id == job_id
-    assert queue.store.get(10**12) is None
-    assert queue.store.get(job_key="other") is None
+    assert queue.get(10**12) is None
+    assert queue.get(job_key="other") is None
 
 
 def test_infinity_is_the_end_of_the_calendar(queue: Queue) -> None:
     job_id = queue.add()
     queue.change(job_id, run_at="infinity")
 
-    job = queue.store.get(job_id)
+    job = queue.get(job_id)
     assert job is not None
     assert job.run_at == datetime.max.replace(tzinfo=UTC)

@@ -76,7 +76,7 @@ def test_a_renewed_lock_is_less_than_ten_minutes_old_and_the_start_of_the_attemp
 
     queue.store.renew_locks([moved], pool=OURS)
 
-    found = queue.store.get(job.id)
+    found = queue.get(job.id)
     assert found is not None
     assert found.started_at == started
     assert found.locked_at is not None
@@ -89,7 +89,7 @@ def test_the_start_of_an_attempt_that_was_renewed_is_not_taken_for_that_of_the_n
     queue.give_back(job)
     (following,) = queue.claim()
 
-    found = queue.store.get(job.id)
+    found = queue.get(job.id)
     assert found is not None
     assert found.started_epoch == following.locked_at_epoch
     queue.store.renew_locks([], pool=OURS)

@@ -7,10 +7,14 @@ and (%(attempts)s::int4range is null or jobs.attempts::int <@ %(attempts)s::int4
 and (%(run_between)s::tstzrange is null or jobs.run_at <@ %(run_between)s::tstzrange)
 and (
       %(started_between)s::tstzrange is null
-      or
-      \set JOB jobs
-      \ir started_at.sql
-      <@ %(started_between)s::tstzrange
+      or coalesce(
+           (select to_timestamp(renewed.started_at)
+              from unnest(%(renewed_ids)s::bigint[], %(renewed_locks)s::double precision[],
+                          %(renewed_starts)s::double precision[]) as renewed (job_id, locked_at, started_at)
+             where renewed.job_id = jobs.id
+               and renewed.locked_at = date_part('epoch', jobs.locked_at)),
+           jobs.locked_at
+         ) <@ %(started_between)s::tstzrange
     )
 and (%(payload_text)s::text is null or strpos(lower(jobs.payload::text), lower(%(payload_text)s::text)) > 0)
 and case

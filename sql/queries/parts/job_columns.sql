@@ -12,7 +12,3 @@ date_part('epoch', :JOB.updated_at),
 queues.queue_name,
 :JOB.last_error,
 date_part('epoch', :JOB.locked_at),
-date_part(
-  'epoch',
-  \ir started_at.sql
-),
