@@ -17,6 +17,7 @@ from gw_core.domain.events import (
     HeartbeatLate,
     JobsSettled,
     MaintenanceFailed,
+    PoolConnectionRestored,
     PoolerNoticed,
     RecoveryAnnounced,
     RunnerStopped,
@@ -28,7 +29,11 @@ from gw_core.domain.settings import Pooling, WorkerSettings
 from gw_core.domain.vitals import ProbeSettings
 from gw_core.log import JobLog, Logger
 from gw_core.maintenance.bounds import BoundsWatch
-from gw_core.maintenance.heartbeat import Heartbeat
+from gw_core.maintenance.heartbeat import (
+    ANSWER_WITHIN as HEARTBEAT_ANSWER_WITHIN,
+    SESSION as HEARTBEAT_SESSION,
+    Heartbeat,
+)
 from gw_core.maintenance.locks import LockRenewal, StaleLocks
 from gw_core.maintenance.scheduler import ItemSource, Scheduler
 from gw_core.maintenance.sweeper import Sweep, Sweeper
@@ -61,7 +66,11 @@ LONGEST_FAREWELL: Final = timedelta(seconds=3)
 A_MOMENT: Final = timedelta(seconds=0.05)
 
 LONGEST_SILENCE: Final = timedelta(seconds=60)
-"""How long the server may take over a statement that keeps the queue healthy; the heartbeat waits behind it."""
+"""How long the server may take over a statement that keeps the queue healthy."""
+
+MAINTENANCE: Final = {"lock_timeout": "10s"}
+"""What the connection for maintenance is set to: recurring tasks, sweeps and lock renewal take turns on it, and none
+of them may wait long for a table that another session keeps locked."""
 
 Tasks = TaskRegistry | Path | str
 Crontab = ItemSource | Path | str | None
@@ -141,11 +150,15 @@ class Runner:
         )
         self._interceptors = Interceptors(plugins)
         self._connections = Connections(self._database, max_size=max_connections, role="task")
-        self._maintenance = OneConnection(self._database, role="maintenance", patience=LONGEST_SILENCE)
+        self._maintenance = OneConnection(
+            self._database, role="maintenance", settings=MAINTENANCE, patience=LONGEST_SILENCE
+        )
         # Of its own and patient: a step may take as long as it takes.
         self._migration = OneConnection(self._database, role="migrate")
-        # Of its own, so that no slow sweep holds up a minute; opened only when there is a crontab.
-        self._cron_connection = OneConnection(self._database, role="cron", patience=LONGEST_SILENCE)
+        # Of its own, so that a worker that lives is seen to live, whatever other statements wait for.
+        self._heartbeat_connection = OneConnection(
+            self._database, role="heartbeat", settings=HEARTBEAT_SESSION, patience=HEARTBEAT_ANSWER_WITHIN
+        )
         self._adder = JobAdder(
             self._connections,
             schema,
@@ -280,7 +293,7 @@ class Runner:
             listen_database=self._listen_database,
             on_ended=self.stop,
             on_refused=lambda error: self._ask_to_end(_End(str(error), exit_code=1)),
-            on_breaking_migration=self._on_breaking_migration,
+            on_migration=self._check_revision,
             on_crash=self._on_crash,
         )
 
@@ -412,10 +425,12 @@ class Runner:
 
     def _new_heartbeat(self, pool: Pool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
         settings = self.settings
-        self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs(pool))
+        self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs_soon(pool))
+        # Notifications may have been missed while there was no connection.
+        self.events.on(PoolConnectionRestored, lambda event: self._check_revision())
         return Heartbeat(
             pool=pool.id,
-            connection=self._maintenance,
+            connection=self._heartbeat_connection,
             events=self.events,
             every=settings.heartbeat_every,
             tolerated=settings.sweep_threshold,
@@ -429,8 +444,17 @@ class Runner:
             wants_echo=pool.wants_echo if settings.listen else lambda: False,
             on_echo=pool.expect_echo,
             on_wish=pool.hear_wish,
+            on_breaking_migration=self._on_breaking_migration,
             on_crash=self._on_crash,
         )
+
+    def _check_revision(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.check_soon()
+
+    def _stop_lost_runs_soon(self, pool: Pool) -> None:
+        # In a thread of its own: it reads the jobs table, which the thread of the heartbeat must never wait for.
+        threading.Thread(target=self._stop_lost_runs, args=(pool,), name="gw-stop-lost", daemon=True).start()
 
     def _stop_lost_runs(self, pool: Pool) -> None:
         """After a long silence, tell tasks whose jobs were taken away: nothing they still do will count."""
@@ -448,11 +472,20 @@ class Runner:
     def _sweeper(self, pool: Pool) -> Sweeper:
         recovery = self.settings.recovery
         sweep = Sweep(self._maintenance, recovery, events=self.events, interceptors=self._interceptors, pool=pool.id)
-        return Sweeper(sweep, recovery, events=self.events, every=self.settings.sweep_every, on_crash=self._on_crash)
+        heartbeat = self._heartbeat
+        assert heartbeat is not None  # noqa: S101 - made before the services
+        return Sweeper(
+            sweep,
+            recovery,
+            events=self.events,
+            every=self.settings.sweep_every,
+            held_up_at=heartbeat.held_up_at,
+            on_crash=self._on_crash,
+        )
 
     def _scheduler(self, crontab: ItemSource) -> Scheduler:
         return Scheduler(
-            self._cron_connection,
+            self._maintenance,
             crontab,
             events=self.events,
             admit=self._interceptors.admit,
@@ -505,7 +538,7 @@ class Runner:
             self._probe.stop()
         self._connections.close(patience=A_MOMENT)
         # A service that is stuck in a statement holds its connection; that is left to the end of the process.
-        for connection in (self._maintenance, self._migration, self._cron_connection):
+        for connection in (self._maintenance, self._migration, self._heartbeat_connection):
             connection.close(patience=A_MOMENT)
         self._database.close()
         if self._listen_database is not None:
@@ -527,6 +560,7 @@ class Runner:
         patient_until = time.monotonic() + END_OF_SERVICES.total_seconds()
         while not self._is_up.wait(A_MOMENT.total_seconds()):
             self._maintenance.abort()
+            self._heartbeat_connection.abort()
             if not self._migration.cancel() or time.monotonic() > patient_until:
                 self._migration.abort()
 

@@ -10,7 +10,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.events import Events, HeartbeatFailed, HeartbeatLate, HeartbeatRestored
+from gw_core.domain.events import (
+    BreakingMigrationSeen,
+    Events,
+    HeartbeatFailed,
+    HeartbeatLate,
+    HeartbeatRestored,
+)
 from gw_core.postgres.connections import OneConnection
 from gw_core.postgres.workers import with_workers
 from gw_core.service import Service
@@ -19,6 +25,16 @@ from gw_core.version import __version__
 TRY_AGAIN_AFTER: Final = timedelta(seconds=2)
 """How soon a failed heartbeat is repeated: others count from the last one that was heard."""
 
+SHORTEST_GAP: Final = timedelta(seconds=1)
+"""Between heartbeats that somebody asked for: anybody who can connect can send the notification that asks."""
+
+ANSWER_WITHIN: Final = timedelta(seconds=10)
+"""How long a heartbeat may take until its connection is given up."""
+
+SESSION: Final = {"statement_timeout": "5s", "synchronous_commit": "off"}
+"""What the connection for heartbeats is set to: it waits neither for locks nor for a disk or a standby. A heartbeat
+that a crash of the server loses is missed by nobody, for no time before its start counts as silence."""
+
 A_MOMENT: Final = timedelta(seconds=0.1)
 """What taking the heartbeat away may take in any case."""
 
@@ -26,7 +42,9 @@ A_MOMENT: Final = timedelta(seconds=0.1)
 class Heartbeat(Service):
     """Writes a heartbeat at once and then every so often; tells when it was silent for longer than others tolerate.
 
-    Each one looks whether somebody wants jobs of the pool cancelled, which calls `on_wish`.
+    `connection` is its own: a heartbeat must depend on nothing that other statements wait for.
+    Each one looks whether somebody wants jobs of the pool cancelled, which calls `on_wish`, and whether the schema has
+    a breaking revision that this version does not know, which calls `on_breaking_migration` once.
     One for which `wants_echo` says so sends an echo to all who listen; `on_echo` is told when, by the steady clock.
     With `first_after` none is written before that long has passed: a short run needs none.
 
@@ -47,6 +65,7 @@ class Heartbeat(Service):
         wants_echo: Callable[[], bool] = lambda: False,
         on_echo: Callable[[float], None] = lambda sent_at: None,
         on_wish: Callable[[], None] = lambda: None,
+        on_breaking_migration: Callable[[int], None] = lambda revision: None,
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-heartbeat", on_crash=on_crash)
@@ -60,27 +79,54 @@ class Heartbeat(Service):
         self._wants_echo = wants_echo
         self._on_echo = on_echo
         self._on_wish = on_wish
+        self._on_breaking_migration = on_breaking_migration
         self._began = time.monotonic()
-        self._last_beat: float | None = None
+        self.last_written_at: float | None = None
+        """When the last heartbeat that was written was sent, by the steady clock; others read it and may be late."""
+        self._tried_at = float("-inf")
+        self._is_wanted = False
+        self._late_at: float | None = None
+        self._too_late = max(1.5 * every, tolerated / 2).total_seconds()
+        self._has_seen_migration = False
         self._has_rust_workers = False
         self._failures = 0
         self._is_orderly_end = False
 
     def turn(self) -> timedelta:
         """Write a heartbeat; rest until the next."""
-        if self._last_beat is None and (left := self._first_after - self._lived()) > timedelta(0):
+        if self._is_wanted:
+            gap = timedelta(seconds=time.monotonic() - self._tried_at)
+            if gap < SHORTEST_GAP:
+                return SHORTEST_GAP - gap
+            return self.beat()
+        if self.last_written_at is None and (left := self._first_after - self._lived()) > timedelta(0):
             return left
         # The first of a lasting worker was written before its pool began to claim.
-        if self._last_beat is None or self._age() >= self._every:
+        if self.last_written_at is None or self._age() >= self._every:
             return self.beat()
         return self._every - self._age()
 
+    def check_soon(self) -> None:
+        """Write a heartbeat within a second, which reads what only the database can say; from any thread."""
+        self._is_wanted = True
+        self.wake()
+
+    def held_up_at(self) -> float | None:
+        """Return when heartbeats last came too late, by the steady clock: now, if one is overdue; None: never.
+
+        Whatever kept us from writing may have kept others too. From any thread.
+        """
+        written_at, now = self.last_written_at, time.monotonic()
+        return now if written_at is not None and now - written_at > self._too_late else self._late_at
+
     def beat(self) -> timedelta:
         """Write a heartbeat now; return how long to rest."""
+        self._tried_at, self._is_wanted = time.monotonic(), False
         try:
             self._write()
         except GraphileWorkerError as error:
             self._tell_failure(error)
+            self._is_wanted = True
             return min(self._every, TRY_AGAIN_AFTER)
         return self._every
 
@@ -92,7 +138,7 @@ class Heartbeat(Service):
 
     def leave(self) -> None:
         """Take the heartbeat away; a database that cannot be reached keeps it, and a sweep will find it."""
-        if not self._is_orderly_end or self._last_beat is None:
+        if not self._is_orderly_end or self.last_written_at is None:
             return
         try:
             with_workers(
@@ -120,15 +166,21 @@ class Heartbeat(Service):
             self._on_echo(sent_at)
         if beat.has_wishes:
             self._on_wish()
+        if beat.breaking_revision is not None and not self._has_seen_migration:
+            self._has_seen_migration = True
+            self._events.emit(BreakingMigrationSeen(pool=self._pool, revision=beat.breaking_revision))
+            self._on_breaking_migration(beat.breaking_revision)
         self._has_rust_workers = beat.has_rust_workers
         self._tell_lateness(beat.silent_for)
-        self._last_beat = time.monotonic()
+        if self._age_seconds() > self._too_late:
+            self._late_at = time.monotonic()
+        self.last_written_at = sent_at
         if self._failures:
             self._events.emit(HeartbeatRestored(pool=self._pool, attempts=self._failures))
             self._failures = 0
 
     def _tell_lateness(self, silent_for: timedelta | None) -> None:
-        if self._last_beat is None:
+        if self.last_written_at is None:
             return
         if silent_for is None:
             # Somebody deleted the row: a sweep took us for dead, and our jobs with it.
@@ -150,4 +202,4 @@ class Heartbeat(Service):
         return timedelta(seconds=self._age_seconds())
 
     def _age_seconds(self) -> float:
-        return 0.0 if self._last_beat is None else time.monotonic() - self._last_beat
+        return 0.0 if self.last_written_at is None else time.monotonic() - self.last_written_at

@@ -36,7 +36,8 @@ class Sweep:
     """One sweep over a schema, by a worker (`pool` is its id, which is never swept) or by hand.
 
     What silent workers held is taken from them in one short transaction, in which hooks do not run: they are asked
-    before, about what was found then. A worker that gave a sign of life meanwhile is left alone.
+    before, about what was found then. A worker that gave a sign of life meanwhile is left alone. Raises
+    `LockTimeoutError` when another session keeps the jobs table locked.
     """
 
     def __init__(
@@ -74,7 +75,11 @@ class Sweep:
         with_workers(self._lender, WorkerStore.look_before_sweep)
 
     def _dead(self, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
-        return with_workers(self._lender, lambda store: self._look(store, with_orphans, since_server_start))
+        def look(store: WorkerStore) -> list[WorkerInfo]:
+            with store.sweeping():
+                return self._look(store, with_orphans, since_server_start)
+
+        return with_workers(self._lender, look)
 
     def _look(self, store: WorkerStore, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         around = store.look_before_sweep()
@@ -94,7 +99,11 @@ class Sweep:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def _ask_hooks(self, dead: list[WorkerInfo]) -> dict[int, Decision]:
-        jobs = with_workers(self._lender, lambda store: store.list_jobs_to_recover(self._silent(dead)))
+        def look(store: WorkerStore) -> list[Job]:
+            with store.sweeping():
+                return store.list_jobs_to_recover(self._silent(dead))
+
+        jobs = with_workers(self._lender, look)
         return {job.id: decide(self._hooks, job, job.locked_by or "", self._tell_hook_failure) for job in jobs}
 
     def _tell_hook_failure(self, job: Job, error: Exception) -> None:
@@ -107,9 +116,10 @@ class Sweep:
     ) -> SweepReport:
         with self._lender.connection() as connection:
             store = WorkerStore(connection, self._lender.database.schema)
-            with store.transaction():
+            with store.sweeping():
                 if not store.try_sweep_lock():
                     return SweepReport(was_busy=True)
+                store.lock_jobs_table()  # before the heartbeats are read, see there
                 still = [worker for worker in self._look(store, with_orphans, since_server_start) if worker.id in found]
                 recovered = self._take(store, self._silent(still), decisions)
         held_back = sum(1 for decision in decisions.values() if isinstance(decision, SkipRecovery))
@@ -140,7 +150,8 @@ class Sweeper(Service):
 
     After an outage that this process noticed, it waits for as long as a worker may be silent: the others could not be
     heard either, and whoever is back first must not bury the rest. One that has just started does not know whether
-    there was an outage; it waits for half as long, in which everybody who lives has a heartbeat.
+    there was an outage; it waits for half as long, in which everybody who lives has a heartbeat. One whose own
+    heartbeats came too late (`held_up_at`) waits as after an outage: what kept it from writing may have kept others.
     """
 
     def __init__(
@@ -150,6 +161,7 @@ class Sweeper(Service):
         *,
         events: Events,
         every: timedelta,
+        held_up_at: Callable[[], float | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
@@ -159,6 +171,7 @@ class Sweeper(Service):
         self._orphans_every = min(ORPHANS_EVERY, settings.orphans_after / 4).total_seconds()
         self._events = events
         self._every = every
+        self._held_up_at = held_up_at
         self._clock = clock
         self._last_contact: float | None = None
         self._not_before = float("-inf")
@@ -187,6 +200,8 @@ class Sweeper(Service):
             self._not_before = now + self._threshold / 2
         elif now - self._last_contact > longest:
             self._not_before = now + self._threshold
+        if (held_up_at := self._held_up_at()) is not None:
+            self._not_before = max(self._not_before, held_up_at + self._threshold)
         self._last_contact = now
 
     def _sweep_now(self, now: float) -> None:

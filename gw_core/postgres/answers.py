@@ -28,7 +28,7 @@ def heart(
     metadata: str | None,
 ) -> WorkerInfo:
     """Return a worker by its heartbeat."""
-    about = msgspec.json.decode(metadata) if metadata else None
+    about = _decoded(metadata) if metadata else None
     return WorkerInfo(
         id=worker_id,
         started_at=moment(started),
@@ -39,3 +39,11 @@ def heart(
         version=version,
         metadata=about if isinstance(about, dict) else {},
     )
+
+
+def _decoded(metadata: str) -> object:
+    """Return what a worker says of itself; nothing, when it is nested too deeply to be read."""
+    try:
+        return msgspec.json.decode(metadata)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None

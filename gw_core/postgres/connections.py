@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -90,12 +90,20 @@ class Connections:
 class OneConnection:
     """One connection that threads take in turns; made when first used, and again after it broke.
 
-    `patience` is how long the server may keep silent while a statement runs; None for ever.
+    `patience` is how long a statement may go without its answer; None for ever. `settings` are set for the session.
     """
 
-    def __init__(self, database: Database, *, role: str = "", patience: timedelta | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        role: str = "",
+        settings: Mapping[str, str] | None = None,
+        patience: timedelta | None = None,
+    ) -> None:
         self.database = database
         self._role = role
+        self._settings = settings
         self._patience = patience
         self._lock = threading.Lock()  # guards _connection, and is held while somebody uses it
         self._connection: Connection | None = None
@@ -106,7 +114,7 @@ class OneConnection:
         """Lend the connection; after an error that broke it the next user gets a new one."""
         with self._lock, translated(self.database.schema):
             if self._connection is None or self._connection.closed:
-                self._connection = self.database.connect(self._role, patience=self._patience)
+                self._connection = self.database.connect(self._role, self._settings, patience=self._patience)
             lent = self._lent = self._connection
             try:
                 yield lent

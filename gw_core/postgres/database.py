@@ -41,11 +41,20 @@ PATIENCE: Final = {
     "tcp_user_timeout": 10_000,
 }
 
+ENCODING: Final = "UTF8"
+"""What every connection speaks, whatever the environment or the connection string asks for: payloads are JSON."""
+
+FIRST_ANSWER_WITHIN: Final = timedelta(seconds=15)
+"""How long a new connection may take over the first statement: a proxy may accept us with no server behind it."""
+
 SHORT_PATIENCE: Final = 4
 """Seconds for a connection attempt when there is another host to try: a dead former primary may come first."""
 
 ANSWER_WITHIN: Final = timedelta(seconds=20)
 """How long the server may say nothing to those who claim and settle: it ends their statements after 15 s itself."""
+
+LONGEST_TICK: Final = 1.0
+"""Seconds between two looks at a socket while a statement runs; more, and this process did not run."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -53,12 +62,12 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that does not wait for ever, and knows what stands between it and the server.
 
-    What the kernel cannot notice, such as a proxy that takes our packets and passes none on, shows by silence. A
-    statement that the server itself would end sooner (`statement_timeout`) loses nothing by that.
+    The kernel cannot notice a proxy that takes our packets and passes none on, so a statement has a deadline. One that
+    the server itself would end sooner (`statement_timeout`) loses nothing by that.
     """
 
     patience: timedelta | None = None
-    """How long the server may say nothing while a statement runs; then the connection is closed."""
+    """How long a statement may take, whatever else arrives meanwhile; then the connection is closed."""
     pooling: Pooling = Pooling.NONE
     local_settings: Mapping[str, str] = MappingProxyType({})
     """Settings that each transaction begins with, where the session is not ours to set; see `in_its_settings`."""
@@ -69,17 +78,22 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
         return super().wait(work, *arguments, **options)
 
     def _impatient(self, work: Any, patience: float) -> Generator[Any, Any, Any]:
-        deadline = monotonic() + patience
+        looked_at = monotonic()
+        deadline = looked_at + patience
         try:
             wanted = next(work)
             while True:
                 ready = yield wanted
-                if ready:
-                    deadline = monotonic() + patience
-                elif monotonic() > deadline:
+                now = monotonic()
+                # The driver looks several times a second: while this process was frozen, nobody was late.
+                deadline += max(0.0, now - looked_at - LONGEST_TICK)
+                looked_at = now
+                # What has arrived comes first, for it may be the answer. If not, it is notifications, which say nothing
+                # about the statement: they go on arriving when its answer was lost.
+                wanted = work.send(ready)
+                if now > deadline:
                     self.pgconn.finish()
                     raise psycopg.OperationalError(f"the server has not answered for {patience:g} s")
-                wanted = work.send(ready)
         except StopIteration as end:
             return end.value
 
@@ -116,6 +130,21 @@ def in_one_trip(connection: Connection) -> Iterator[None]:
             with suppress(psycopg.Error), connection.transaction(force_rollback=True):
                 pass
         raise
+
+
+@contextmanager
+def answered_within(connection: Connection, span: timedelta) -> Iterator[None]:
+    """Give each wait for an answer in the block this long, and a little; longer than the server itself would take."""
+    if not isinstance(connection, QueueConnection):
+        yield
+        return
+    before = connection.patience
+    own = span + FIRST_ANSWER_WITHIN
+    connection.patience = own if before is None else min(before, own)
+    try:
+        yield
+    finally:
+        connection.patience = before
 
 
 def _set(connection: Connection, settings: Mapping[str, str], *, local: bool) -> None:
@@ -194,19 +223,33 @@ class Database:
         """Open a connection in autocommit mode; `role` is appended to its application name.
 
         `settings` are set for the session, or for each transaction where the session is not ours. `patience` is how
-        long the server may keep silent. Raises `DatabaseUnavailableError` or `AuthenticationError`.
+        long a statement may go without its answer. Raises `DatabaseUnavailableError`, also when the server accepts the
+        connection and then answers nothing for 15 s, `AuthenticationError`, or `InvalidSettingError` for a database
+        whose encoding is SQL_ASCII.
         """
         with translated(self.schema):
             connection = QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
-            connection.patience = patience
+            connection.patience = FIRST_ANSWER_WITHIN if patience is None else min(patience, FIRST_ANSWER_WITHIN)
             try:
-                self._look_for_pooler(connection, role)
+                self._refuse_unknown_encoding(connection)
+                if self._notice_pooler:
+                    self._look_for_pooler(connection, role)
+                else:  # at least one statement is answered, or the connection is worth nothing
+                    connection.execute("select 1", prepare=False)
                 self.prepare(connection)
                 self._apply(connection, settings or {})
+                connection.patience = patience
             except BaseException:
                 connection.close()
                 raise
         return connection
+
+    def _refuse_unknown_encoding(self, connection: QueueConnection) -> None:
+        if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            raise InvalidSettingError(
+                f"the database at {described(self.conninfo)} has the encoding SQL_ASCII, in which text beyond ASCII "
+                "has no meaning, and payloads are JSON; use a database that was created with encoding 'UTF8'"
+            )
 
     def _apply(self, connection: QueueConnection, settings: Mapping[str, str]) -> None:
         # Told to prepare nothing, we have been told of a pooler, whether we notice it or not.
@@ -217,8 +260,6 @@ class Database:
 
     def _look_for_pooler(self, connection: QueueConnection, role: str) -> None:
         """Notice a pooler by the number of the server's process, which it invents: it serves us from many."""
-        if not self._notice_pooler:
-            return
         if _server_process(connection) == connection.info.backend_pid:
             self.pooling = Pooling.NONE
         elif self.pooling is Pooling.NONE:
@@ -260,7 +301,8 @@ class Database:
                 defaults["connect_timeout"] = SHORT_PATIENCE
             if self.manners.connect_timeout is not None:
                 defaults["connect_timeout"] = max(2, round(self.manners.connect_timeout.total_seconds()))
-            return make_conninfo(conninfo, **{key: value for key, value in defaults.items() if key not in given})
+            missing = {key: value for key, value in defaults.items() if key not in given}
+            return make_conninfo(conninfo, **missing, client_encoding=ENCODING)
 
     def close(self) -> None:
         """Leave the embedded server, if one was started; the last process to leave stops it."""

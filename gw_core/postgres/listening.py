@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import selectors
 import socket
 import threading
@@ -15,6 +14,7 @@ import psycopg
 
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.postgres.database import Connection, Database
+from gw_core.postgres.notifications import announced_jobs
 from gw_core.postgres.translation import translate
 
 CHANNEL: Final = "jobs:insert"
@@ -84,19 +84,10 @@ class JobListener:
             connection.consume_input()
             found = 0
             while (notice := connection.notifies()) is not None:
-                found += _count(notice.extra)
+                found += announced_jobs(notice.extra)
             is_lost = connection.status != psycopg.pq.ConnStatus.OK
         except psycopg.Error as error:
             raise translate(error) from error
         if is_lost:
             raise DatabaseUnavailableError("the connection that listens for jobs was closed by the server")
         return found
-
-
-def _count(payload: bytes) -> int:
-    """Return how many jobs an announcement is about: one when it does not say, none when it is of a removal."""
-    try:
-        count = json.loads(payload).get("count", 1)
-    except (ValueError, AttributeError):
-        return 1
-    return max(0, count) if isinstance(count, int) else 1

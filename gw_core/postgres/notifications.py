@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
 import psycopg
 
 from gw_core.domain.errors import DatabaseUnavailableError
@@ -17,6 +18,9 @@ Notification = psycopg.Notify
 
 CHANNELS: Final = ("jobs:insert", "worker:migrate")
 """The ancestors' channels; they are not scoped by schema, so neighbours in one database nudge each other."""
+
+MOST_ANNOUNCED: Final = 1_000_000
+"""Jobs that one notification may announce; what claims more is not to be trusted with more."""
 
 ECHO: Final = "gw:echo"
 """Where heartbeats are heard, by all pools: whoever hears another's knows that it hears."""
@@ -37,7 +41,8 @@ class Listener:
         self._connection = connection
         self._hear = hear
         self._fileno = connection.fileno()
-        connection.add_notify_handler(hear)
+        # Not the driver's own list of handlers, which decodes strictly and would raise out of any statement.
+        connection.pgconn.notify_handler = self._take
         try:
             # One round trip, and so one transaction: all of them or none.
             connection.execute("; ".join(f'listen "{channel}"' for channel in (*CHANNELS, ECHO, own_channel(pool))))
@@ -55,8 +60,29 @@ class Listener:
             connection.consume_input()
         except psycopg.OperationalError as error:
             raise translate(error) from error
-        encoding = self._connection.info.encoding
         while (notice := connection.notifies()) is not None:
-            self._hear(Notification(notice.relname.decode(encoding), notice.extra.decode(encoding), notice.be_pid))
+            self._take(notice)
         if connection.status != psycopg.pq.ConnStatus.OK:
             raise DatabaseUnavailableError("the connection that listens for jobs was closed by the server")
+
+    def _take(self, notice: psycopg.pq.PGnotify) -> None:
+        self._hear(Notification(_text(notice.relname), _text(notice.extra), notice.be_pid))
+
+
+def announced_jobs(payload: str | bytes) -> int:
+    """Return how many jobs a notification announces: one when it does not say, none when it is of a removal.
+
+    Whoever can connect can send one, so it may say anything: whatever is no small number counts as one.
+    """
+    try:
+        news = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return 1
+    count = news.get("count", 1) if isinstance(news, dict) else 1
+    if not isinstance(count, int):
+        return 1
+    return max(0, min(count, MOST_ANNOUNCED))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

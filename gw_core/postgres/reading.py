@@ -13,7 +13,7 @@ from psycopg.rows import tuple_row
 
 from gw_core.domain.manners import milliseconds
 from gw_core.postgres.connections import Lender
-from gw_core.postgres.database import in_one_trip
+from gw_core.postgres.database import answered_within, in_one_trip
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translate
 
@@ -52,7 +52,7 @@ def read(lender: Lender, schema: str, questions: Sequence[Question], bounds: Bou
         try:
             # What is sent as a whole is one transaction, without a word to begin and end it: the settings end with it,
             # poolers see one unit, and the server never waits for us with a transaction open.
-            with in_one_trip(connection):
+            with answered_within(connection, bounds.statement * (len(questions) + 1)), in_one_trip(connection):
                 connection.execute(query("report_manners", schema), manners)
                 cursors = [
                     connection.cursor(binary=True, row_factory=tuple_row).execute(query(name, schema), values)

@@ -27,9 +27,13 @@ from gw_core.domain.recovery import (
 )
 from gw_core.postgres.answers import heart
 from gw_core.postgres.connections import Lender
-from gw_core.postgres.database import Connection
+from gw_core.postgres.database import Connection, in_its_settings
+from gw_core.postgres.schema_state import REVISION
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translate, translated
+
+LONGEST_LOCK_WAIT: Final = timedelta(seconds=5)
+"""How long a sweep waits for a lock at most; it comes again, and heartbeats it has read grow old meanwhile."""
 
 LONGEST_LOOK: Final = timedelta(seconds=10)
 """How long a person waits for the list of workers at most."""
@@ -49,6 +53,8 @@ class Beat:
     """Whether the Rust port keeps its workers in this schema as well."""
     has_wishes: bool = False
     """Whether somebody wants jobs of this pool cancelled."""
+    breaking_revision: int | None = None
+    """The newest breaking revision of the schema that this version does not know; None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +94,13 @@ class WorkerStore:
             self.connection.execute("select set_config('statement_timeout', %s, true)", (milliseconds(patience),))
             yield
 
+    @contextmanager
+    def sweeping(self) -> Iterator[None]:
+        """Make the block all or nothing, and let no statement of it wait long for a lock."""
+        with self.transaction():
+            self.connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LONGEST_LOCK_WAIT),))
+            yield
+
     # -- heartbeats ------------------------------------------------------------------------------------------------
 
     def heartbeat(
@@ -103,7 +116,7 @@ class WorkerStore:
     ) -> Beat:
         """Say that a pool lives, in the Rust port's table too where that exists; with `echo` to all who listen."""
         about = msgspec.json.encode(metadata).decode()
-        silent_seconds, has_rust_workers, has_wishes, _ = self._rows(
+        silent_seconds, has_rust_workers, has_wishes, _, breaking_revision = self._rows(
             "heartbeat",
             pool=pool,
             alive_seconds=alive_for.total_seconds(),
@@ -113,11 +126,17 @@ class WorkerStore:
             metadata=about,
             schema=self.schema,
             echo=echo,
+            revision=REVISION,
         )[0]
         if has_rust_workers:
             self._rows("rust_heartbeat", pool=pool, metadata=about)
         silent_for = None if silent_seconds is None else timedelta(seconds=silent_seconds)
-        return Beat(silent_for=silent_for, has_rust_workers=has_rust_workers, has_wishes=has_wishes)
+        return Beat(
+            silent_for=silent_for,
+            has_rust_workers=has_rust_workers,
+            has_wishes=has_wishes,
+            breaking_revision=breaking_revision,
+        )
 
     def forget_heartbeat(self, pool: str, *, has_rust_workers: bool) -> None:
         """Forget a pool that ended in order."""
@@ -162,6 +181,13 @@ class WorkerStore:
         """Take the right to sweep for this transaction; False when somebody else has it."""
         return bool(self._rows("try_sweep_lock")[0][0])
 
+    def lock_jobs_table(self) -> None:
+        """Wait until jobs can be changed, and keep it so for this transaction; raises `LockTimeoutError`."""
+        try:
+            self.connection.execute(query("lock_jobs_table", self.schema), {})
+        except psycopg.Error as error:
+            raise translate(error, schema=self.schema) from error
+
     def list_jobs_to_recover(self, silent: Silent) -> list[Job]:
         """Return the jobs these workers hold."""
         return [Job(*row) for row in self._rows("list_jobs_to_recover", **_columns(silent))]
@@ -191,7 +217,9 @@ class WorkerStore:
         try:
             # The connection may be a caller's own, with rows of another kind; ours are tuples.
             with self.connection.cursor(row_factory=tuple_row) as cursor:
-                return cursor.execute(query(name, self.schema), values).fetchall()
+                with in_its_settings(self.connection):
+                    cursor.execute(query(name, self.schema), values)
+                return cursor.fetchall()
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError
 from gw_core.domain.events import (
-    BreakingMigrationSeen,
     Events,
     PoolHearingLost,
     PoolHearingRestored,
@@ -22,8 +19,7 @@ from gw_core.domain.events import (
     PoolNotified,
 )
 from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
-from gw_core.postgres.notifications import Listener, Notification, own_channel
-from gw_core.postgres.schema_state import REVISION
+from gw_core.postgres.notifications import Listener, Notification, announced_jobs, own_channel
 from gw_core.service import Service
 from gw_core.worker.settler import AT_ONCE, patience
 
@@ -52,13 +48,13 @@ class Hearing:
         pool: str,
         events: Events,
         on_jobs: Callable[[], None],
-        on_breaking_migration: Callable[[int], None],
+        on_migration: Callable[[], None],
         on_wish: Callable[[], None],
     ) -> None:
         self.pool = pool
         self._events = events
         self._on_jobs = on_jobs
-        self._on_breaking_migration = on_breaking_migration
+        self._on_migration = on_migration
         self._on_wish = on_wish
         self._channel = own_channel(pool)
         self._sent_at = float("-inf")
@@ -67,11 +63,15 @@ class Hearing:
         self._since: float | None = None
         self._is_deaf = False
         self._is_lost = False
+        self._has_listened = False
 
     def begin(self) -> None:
         """Note that somebody listens from now on."""
         self._since = time.monotonic()
         self._events.emit(PoolListening(pool=self.pool))
+        if self._has_listened:
+            self._on_migration()  # one may have been announced while nobody listened
+        self._has_listened = True
         if not self._is_deaf:  # or only an echo tells
             self.tell_restored()
 
@@ -128,9 +128,10 @@ class Hearing:
         self._heard_at = time.monotonic()
         match notification.channel:
             case "jobs:insert":
-                self._hear_of_jobs(_count_in(notification.payload))
+                self._hear_of_jobs(announced_jobs(notification.payload))
             case "worker:migrate":
-                self._hear_of_migration(notification.payload)
+                # Anybody can send it, and it may be about another schema: what it says is looked up, not believed.
+                self._on_migration()
             case self._channel if notification.payload == "wish":
                 self._on_wish()
         self._is_deaf = False
@@ -141,13 +142,6 @@ class Hearing:
             self._on_jobs()
             if self._events.wants(PoolNotified):
                 self._events.emit(PoolNotified(pool=self.pool, count=count))
-
-    def _hear_of_migration(self, payload: str) -> None:
-        news = _decoded(payload)
-        revision = news.get("migrationNumber")
-        if news.get("breaking") is True and isinstance(revision, int) and revision > REVISION:
-            self._events.emit(BreakingMigrationSeen(pool=self.pool, revision=revision))
-            self._on_breaking_migration(revision)
 
 
 class DirectListener(Service):
@@ -226,17 +220,3 @@ class DirectListener(Service):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _decoded(payload: str) -> Mapping[str, Any]:
-    try:
-        news = msgspec.json.decode(payload)
-    except msgspec.DecodeError:
-        return {}
-    return news if isinstance(news, dict) else {}
-
-
-def _count_in(payload: str) -> int:
-    """Return how many jobs a notification speaks of; old schemas sent an empty payload, which counts as one."""
-    count = _decoded(payload).get("count", 1)
-    return count if isinstance(count, int) else 1

@@ -69,7 +69,7 @@ class Pool:
         listen_database: Database | None = None,
         on_ended: Callable[[str], None],
         on_refused: Callable[[GraphileWorkerError], None],
-        on_breaking_migration: Callable[[int], None],
+        on_migration: Callable[[], None],
         on_crash: Callable[[str, BaseException], None],
     ) -> None:
         self.id = new_pool_id()
@@ -116,7 +116,7 @@ class Pool:
             pool=self.id,
             events=events,
             on_jobs=self._nudge_claimer,
-            on_breaking_migration=on_breaking_migration,
+            on_migration=on_migration,
             on_wish=self.hear_wish,
         )
         self._claimer = Claimer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Sequence
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -21,6 +22,7 @@ class BlackHole:
             url, host="127.0.0.1", port=port, sslmode="disable", gssencmode="disable", connect_timeout=10
         )
         self._is_swallowing = threading.Event()
+        self._is_swallowing_requests = threading.Event()
         self._ends: list[socket.socket] = []
         threading.Thread(target=self._accept, name="black-hole", daemon=True).start()
 
@@ -28,9 +30,14 @@ class BlackHole:
         """Take everything from now on, also new connections, and pass nothing on."""
         self._is_swallowing.set()
 
+    def swallow_requests(self) -> None:
+        """Take from now on what clients send and pass on nothing of it; what the server says still arrives."""
+        self._is_swallowing_requests.set()
+
     def let_through(self) -> None:
         """Let new connections through again."""
         self._is_swallowing.clear()
+        self._is_swallowing_requests.clear()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -48,8 +55,12 @@ class BlackHole:
                 return
             server = self._connect()
             self._ends += [client, server]
-            for source, target in ((client, server), (server, client)):
-                threading.Thread(target=self._pass, args=(source, target), name="black-hole", daemon=True).start()
+            to_server = (self._is_swallowing, self._is_swallowing_requests)
+            for source, target, swallowing in ((client, server, to_server), (server, client, to_server[:1])):
+                road = threading.Thread(
+                    target=self._pass, args=(source, target, swallowing), name="black-hole", daemon=True
+                )
+                road.start()
 
     def _connect(self) -> socket.socket:
         if not self._host.startswith("/"):
@@ -58,11 +69,11 @@ class BlackHole:
         server.connect(f"{self._host}/.s.PGSQL.{self._port}")
         return server
 
-    def _pass(self, source: socket.socket, target: socket.socket) -> None:
+    def _pass(self, source: socket.socket, target: socket.socket, swallowing: Sequence[threading.Event]) -> None:
         is_dead = False
         with contextlib.suppress(OSError):
             while data := source.recv(65_536):
-                is_dead = is_dead or self._is_swallowing.is_set()
+                is_dead = is_dead or any(each.is_set() for each in swallowing)
                 if not is_dead:
                     target.sendall(data)
             if not is_dead:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
 from typing import Any, cast
@@ -92,21 +95,58 @@ def test_the_servers_own_limit_ends_a_claim_before_our_patience_does() -> None:
         assert limit < timedelta(seconds=claimer.CLAIMS_END_WITHIN)
 
 
-def test_a_statement_that_takes_long_is_waited_for_as_long_as_the_server_speaks(
+@pytest.mark.parametrize("is_noisy", [True, False], ids=["notifications arrive", "nothing arrives"])
+def test_the_deadline_of_a_statement_counts_from_its_start(
+    site: Site, hole: BlackHole, monkeypatch: pytest.MonkeyPatch, is_noisy: bool
+) -> None:
+    looks = count()
+    # Half a second passes with each look at the clock: when something arrived, or a tenth of a real second later.
+    monkeypatch.setattr(database, "monotonic", lambda: next(looks) / 2)
+    connection = Database(hole.url).connect("test", patience=timedelta(seconds=10))
+    connection.execute("listen noise")
+    hole.swallow_requests()  # the server idles, and so sends its notifications
+    with noise(site.url if is_noisy else None):
+        before = next(looks)
+        with pytest.raises(psycopg.OperationalError, match="has not answered for 10 s"):
+            connection.execute("select 1")
+        asked = next(looks) - before
+
+    assert connection.closed
+    assert asked <= 2 * 10 + 5
+
+
+@contextmanager
+def noise(url: str | None) -> Iterator[None]:
+    """Notify all the time while the block runs; with no `url` not at all."""
+    is_over = threading.Event()
+
+    def make() -> None:
+        if url is None:
+            return
+        with psycopg.connect(url, autocommit=True) as other:
+            while not is_over.wait(0.01):
+                other.execute("select pg_notify('noise', random()::text)")
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_time_in_which_this_process_stood_still_does_not_count_as_waiting(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = count()
-    # A second passes with each look at the clock: when the server spoke, or when it did not for a tenth of a real one.
-    monkeypatch.setattr(database, "monotonic", lambda: float(next(looks)))
-    connection = Database(site.url).connect("test", patience=timedelta(seconds=25))
-    with connection, connection.cursor() as cursor:
-        cursor.execute("select set_config('client_min_messages', 'notice', false)")
-        before = next(looks)
-        cursor.execute("do $$begin for n in 1..200 loop raise notice 'on it'; perform pg_sleep(0.005); end loop; end$$")
-        assert next(looks) - before > 2 * 25
-        with pytest.raises(psycopg.OperationalError, match="not answered"):
-            cursor.execute("select pg_sleep(600)")
-    assert connection.closed
+    with Database(site.url).connect("test", patience=timedelta(seconds=30)) as connection:
+        # An hour passes between the second look at the clock and the third.
+        monkeypatch.setattr(database, "monotonic", lambda: time.monotonic() + (3600.0 if next(looks) > 1 else 0.0))
+        row = connection.execute("select repeat('x', 4000000) from pg_sleep(0.3)").fetchone()
+
+    assert row is not None
+    assert len(row[0]) == 4_000_000
 
 
 # -- deafness ------------------------------------------------------------------------------------------------------
@@ -144,7 +184,7 @@ def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
         pool="gw-1",
         events=Events(),
         on_jobs=lambda: None,
-        on_breaking_migration=lambda revision: None,
+        on_migration=lambda: None,
         on_wish=lambda: None,
     )
 
@@ -174,7 +214,7 @@ def test_a_server_that_takes_no_writes_is_left_for_another(site: Site) -> None:
         running.heard.wait_for(PoolListening)
         site.run(f'alter database "{name}" set default_transaction_read_only = on')
         site.kill_connections("gw:claim")
-        site.kill_connections("gw:maintenance")
+        site.kill_connections("gw:heartbeat")
         running.heard.wait_for(PoolConnectionLost)
         running.heard.wait_for(HeartbeatFailed, lambda event: type(event.error) is ReadOnlyError)
         site.run(f'alter database "{name}" reset default_transaction_read_only')
@@ -273,17 +313,18 @@ def test_the_kernel_is_told_so_for_every_connection_of_a_worker(site: Site, hole
         running.heard.wait_for(JobCompleted, count=2)
         limits = [_user_timeout(each) for each in connections_of(running)]
 
-    assert limits == [10_000, 10_000, 10_000]
+    assert limits == [10_000, 10_000, 10_000, 10_000]
 
 
 def connections_of(running: Running) -> list[QueueConnection]:
-    """What a worker has open: to claim, to settle, to maintain."""
+    """What a worker has open: to claim, to settle, to maintain, and for its heartbeat."""
     runner, pool = running.runner, running.runner._pool
     assert pool is not None
     connections = [
         pool._claimer._store and pool._claimer._store.connection,
         pool._settler._connection,
         runner._maintenance._connection,
+        runner._heartbeat_connection._connection,
     ]
     return [cast(QueueConnection, each) for each in connections if each is not None]
 
