@@ -21,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--gate", type=Path)
     parser.add_argument("--recover", action="store_true")
+    parser.add_argument("--threshold", type=float, default=0.5, help="Seconds.")
     given = parser.parse_args()
     runner = Runner(
         tasks=tasks(given.gate, lambda: runner.pool_id),
@@ -30,7 +31,7 @@ def main() -> None:
             recover=given.recover,
             heartbeat_interval=timedelta(milliseconds=100),
             sweep_interval=timedelta(milliseconds=100),
-            sweep_threshold=timedelta(milliseconds=500),
+            sweep_threshold=timedelta(seconds=given.threshold),
             recovery_delay=timedelta(0),
         ),
         logger=Logger(lambda scope: lambda level, message, meta: print(f"{level}: {message}", flush=True)),

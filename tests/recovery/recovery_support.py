@@ -137,7 +137,7 @@ class Ward(Site):
 
 
 class Process:
-    """A worker process: it says `ready` when it holds a job."""
+    """A worker process; `said` is what it printed, all of it after `kill`."""
 
     def __init__(self, popen: subprocess.Popen[str]) -> None:
         self._popen = popen
@@ -162,7 +162,8 @@ class Process:
     def kill(self) -> None:
         self._popen.kill()
         self._popen.wait()
-        if self._popen.stdout is not None:
+        if self._popen.stdout is not None and not self._popen.stdout.closed:
+            self.said += [line.rstrip() for line in self._popen.stdout]
             self._popen.stdout.close()
 
     def stop_for_good(self) -> None:

@@ -36,6 +36,7 @@ class World:
         self.now = 0.0
         self.sweep = FakeSweep()
         self.failures: list[MaintenanceFailed] = []
+        self.held_up_at: float | None = None
         events = Events()
         events.on(MaintenanceFailed, self.failures.append)
         self.sweeper = Sweeper(
@@ -43,6 +44,7 @@ class World:
             RecoverySettings(**settings),
             events=events,
             every=seconds(60),
+            held_up_at=lambda: self.held_up_at,
             clock=lambda: self.now,
         )
 
@@ -130,3 +132,11 @@ def test_after_being_frozen_itself_it_waits_too(world: World) -> None:
 
     assert world.turn_for(5 * MINUTE) == 0
     assert world.turn_for(MINUTE) == 1
+
+
+def test_a_sweeper_whose_own_heartbeats_came_too_late_lets_everybody_be_heard_first(world: World) -> None:
+    world.turn_for(2 * MINUTE)
+    world.held_up_at = world.now
+
+    assert world.turn_for(5 * MINUTE) == 0
+    assert world.turn_for(2 * MINUTE) == 2

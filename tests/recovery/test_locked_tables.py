@@ -1,0 +1,118 @@
+"""While somebody locks the tables of the queue: who lives is seen to live, and no job starts twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from core.core_support import Ledger, ms
+from recovery_support import Ward
+from support import wait_until
+
+from gw_core import Events, HeartbeatFailed, HeartbeatRestored, LockTimeoutError
+from gw_core.maintenance.heartbeat import SESSION, Heartbeat
+from gw_core.postgres import workers
+from gw_core.postgres.connections import OneConnection
+from gw_core.postgres.database import Database
+
+THRESHOLD = 2.0
+LOCK_JOBS = "lock table _private_jobs in access exclusive mode"
+
+
+def oldest_heartbeat(ward: Ward) -> Any:
+    return ward.run("select min(last_heartbeat_at) as at from _private_gw_workers where id <> 'dead'")[0]["at"]
+
+
+def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_threshold(
+    ward: Ward, tmp_path: Path
+) -> None:
+    arguments = ("--recover", "--threshold", str(THRESHOLD), "--gate", str(tmp_path / "gate"))
+    jobs = [ward.add("wait", queue_name=f"q{number}") for number in range(4)]
+    with ward.process(*arguments) as one, ward.process(*arguments) as other:
+        wait_until(lambda: len(ward.held()) == 8, what="both workers to hold jobs")
+        wait_until(lambda: len(ward.workers()) == 2, what="both workers to be known")
+        with ward.locking(LOCK_JOBS):
+            # Sweepers look at the jobs table when they find a dead worker, and wait for it.
+            ward.dead_worker()
+            locked_at = ward.run("select clock_timestamp() as at")[0]["at"]
+            wait_until(
+                lambda: oldest_heartbeat(ward) > locked_at + timedelta(seconds=2 * THRESHOLD),
+                what="heartbeats while the table is locked",
+            )
+        wait_until(lambda: "dead" not in ward.workers(), what="a sweep after the lock")
+        assert sorted(row["attempts"] for row in ward.jobs()) == [1, 1, 1, 1]
+        (tmp_path / "gate").touch()
+        wait_until(lambda: not ward.jobs(), what="the jobs to be done")
+        one.kill()
+        other.kill()
+
+    said = [*one.said, *other.said]
+    assert sorted(line.split()[1] for line in said if line.startswith("began")) == sorted(str(each) for each in jobs)
+    assert not [line for line in said if "dead" in line and "Gave back 0 jobs" not in line]
+
+
+def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "LONGEST_LOCK_WAIT", ms(50))
+    ward.held_by(ward.dead_worker())
+
+    with ward.locking(LOCK_JOBS), pytest.raises(LockTimeoutError):
+        ward.sweep()
+
+    assert ward.sweep().jobs == 1
+
+
+def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = ward.held_by(ward.dead_worker())
+    lock_jobs_table = workers.WorkerStore.lock_jobs_table
+
+    def lock_late(store: workers.WorkerStore) -> None:
+        # While it waits for the table, the worker is heard again.
+        ward.run("update _private_gw_workers set last_heartbeat_at = clock_timestamp()")
+        lock_jobs_table(store)
+
+    monkeypatch.setattr(workers.WorkerStore, "lock_jobs_table", lock_late)
+
+    assert ward.sweep().jobs == 0
+    assert [row["id"] for row in ward.jobs()] == [job_id]
+    assert ward.held() == ["dead"]
+
+
+def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: Ward) -> None:
+    with ward.running({"work": Ledger()}, heartbeat_interval=ms(50), sweep_threshold=ms(60_000)) as running:
+        runner = running.runner
+        runner._heartbeat_connection._settings = {**SESSION, "statement_timeout": "100ms"}
+        kill_heartbeat_connections(ward)
+        with ward.locking("lock table _private_gw_workers in access exclusive mode"):
+            running.heard.wait_for(HeartbeatFailed)
+        running.heard.wait_for(HeartbeatRestored)
+
+
+def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: Ward) -> None:
+    connection = OneConnection(Database(ward.url), role="heartbeat", settings=SESSION)
+    heartbeat = Heartbeat(
+        pool="gw-1", connection=connection, events=Events(), every=ms(20), tolerated=ms(80), metadata=dict
+    )
+    assert heartbeat.held_up_at() is None
+    heartbeat.beat()
+    written_at = heartbeat.last_written_at
+    assert written_at is not None
+
+    assert wait_until(heartbeat.held_up_at) > written_at + 0.04  # one is overdue: it is held up now
+    heartbeat.beat()
+    late_at = heartbeat.held_up_at()
+    assert late_at is not None
+    assert heartbeat.last_written_at is not None
+    assert written_at < heartbeat.last_written_at <= late_at
+
+    connection.close()
+
+
+def kill_heartbeat_connections(ward: Ward) -> None:
+    with psycopg.connect(ward.url, autocommit=True) as other:
+        other.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'gw:heartbeat'"
+        )
