@@ -468,7 +468,10 @@ def test_a_second_signal_ends_a_run_at_once(shell: Shell, database_url: str) -> 
 def test_a_run_stops_with_57_when_a_breaking_migration_is_announced(
     shell: Shell, database_url: str, gate: Path
 ) -> None:
-    announce = "select pg_notify('worker:migrate', '{\"migrationNumber\": 999, \"breaking\": true}')"
+    announce = (
+        "with installed as (insert into graphile_worker.migrations (id, breaking) values (999, true) returning id) "
+        "select pg_notify('worker:migrate', '{\"migrationNumber\": 999, \"breaking\": true}') from installed"
+    )
 
     with shell.started("run", "--grace-period", "50s", "--verbose") as running:
         running.says("Listening for new jobs")

@@ -212,7 +212,12 @@ def test_a_breaking_migration_that_nobody_here_knows_ends_every_worker_alike(sit
         site.run("select pg_notify('worker:migrate', %s)", json.dumps({"migrationNumber": 21, "breaking": False}))
         site.schema.add_job("job")
         site.wait_for(1)
-        site.run("select pg_notify('worker:migrate', %s)", json.dumps({"migrationNumber": 21, "breaking": True}))
+        # As a migration does: the revision and its notification arrive together.
+        site.run(
+            "with installed as (insert into migrations (id, breaking) values (21, true) returning id) "
+            "select pg_notify('worker:migrate', %s) from installed",
+            json.dumps({"migrationNumber": 21, "breaking": True}),
+        )
 
         assert [worker.wait_until_ended() for worker in (ours, *theirs)] == [57, 57, 57]
     assert "schema revision 21, which is breaking and unknown here" in ours.output

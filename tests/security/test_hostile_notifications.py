@@ -1,0 +1,242 @@
+"""What a role that can only connect may send to whoever listens: anything, and it changes nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from core.core_support import Ledger, Running, Site, ms
+from support import wait_until
+
+from gw_core import BreakingMigrationSeen, Client, HeartbeatFailed, JobCompleted, PoolListening
+from gw_core.postgres import notifications
+from gw_core.postgres.notifications import announced_jobs, own_channel
+from gw_core.runner import BREAKING_MIGRATION_EXIT_CODE
+
+POLL = timedelta(seconds=5)
+COUNT = 1_000
+JOB_EVERY = 25
+LONGEST = 7_900
+"""Bytes: PostgreSQL refuses a notification of 8,000."""
+
+NOBODY = "heartbeat_nobody"
+
+HOSTILE: tuple[Callable[[random.Random], str], ...] = (
+    lambda r: "[" * r.randint(1, LONGEST),
+    lambda r: "[" * 1_100 + "]" * 1_100,
+    lambda r: '{"a":' * r.randint(1, LONGEST // 5),
+    lambda r: '{"count":' + "9" * r.randint(1, LONGEST - 20) + "}",
+    lambda r: '{"count":' + r.choice(["-1", "1e999", "true", "null", "[]", "{}", '"9"', "0.5", "-0", "NaN"]) + "}",
+    lambda r: json.dumps({"migrationNumber": r.choice([21, 10**30, -1, "21", None, [21]]), "breaking": True}),
+    lambda r: '{"breaking":true,"migrationNumber":' + "9" * r.randint(1, LONGEST - 50) + "}",
+    lambda r: "".join(chr(r.choice([*range(1, 0xD800), *range(0xE000, 0x11000)])) for _ in range(r.randint(0, 999))),
+    lambda r: r.choice(["", " ", "wish", "wish ", "null", "0", '"', "\\ud800", '"\\ud800"', "\x7f", "{}", "[]", "'"]),
+    lambda r: r.choice("x\\\"'{[\u202e") * r.randint(1, LONGEST // 4),
+)
+
+
+@pytest.fixture
+def site(database_url: str) -> Iterator[Site]:
+    site = Site(database_url)
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def nobody(site: Site) -> Iterator[psycopg.Connection[Any]]:
+    """A session of a role that may do nothing but connect."""
+    with psycopg.connect(site.url, autocommit=True) as session:
+        session.execute(
+            f"do $$begin create role {NOBODY}; exception when duplicate_object or unique_violation then null; end$$"
+        )
+        session.execute(f"set role {NOBODY}")
+        yield session
+
+
+@contextmanager
+def listening(client: Client) -> Iterator[list[int | BaseException]]:
+    """Wait on `client.listen()` while the block runs; what it says, and what it raises."""
+    heard: list[int | BaseException] = []
+    is_over = threading.Event()
+    listener = client.listen()
+
+    def listen() -> None:
+        try:
+            while not is_over.is_set():
+                heard.append(listener.wait(timedelta(seconds=1)))
+        except BaseException as error:
+            heard.append(error)
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    try:
+        yield heard
+    finally:
+        is_over.set()
+        listener.close()
+        thread.join()
+
+
+def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
+    site: Site, nobody: psycopg.Connection[Any]
+) -> None:
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    added_at: dict[int, float] = {}
+    started_at: dict[int, float] = {}
+
+    def work(payload: Any) -> None:
+        started_at.setdefault(payload["n"], time.monotonic())
+
+    with (
+        site.running({"work": work}, poll_interval=POLL) as running,
+        listening(site.client) as heard,
+    ):
+        running.heard.wait_for(PoolListening)
+        channels = (*notifications.CHANNELS, notifications.ECHO, own_channel(running.pool_id))
+        for number in range(COUNT):
+            payload = dice.choice(HOSTILE)(dice).encode()[:LONGEST].decode("utf-8", "ignore")
+            nobody.execute("select pg_notify(%s, %s)", (channels[number % len(channels)], payload.replace("\x00", "")))
+            if number % JOB_EVERY == 0:
+                added_at[number] = time.monotonic()
+                site.add(payload={"n": number})
+        running.heard.wait_for(JobCompleted, count=COUNT // JOB_EVERY)
+
+        assert running.result is None
+    assert max(started_at[each] - added_at[each] for each in added_at) < POLL.total_seconds()
+    assert running.result is not None
+    assert running.result.reason == "the test is over"
+    assert running.log.of("error") == []
+    assert [each for each in heard if isinstance(each, BaseException)] == []
+    assert len(running.heard.of(PoolListening)) == 1
+
+
+@pytest.mark.parametrize(
+    ("payload", "count"),
+    [
+        pytest.param(b"", 1, id="nothing"),
+        pytest.param(b'{"count":7}', 7, id="a number"),
+        pytest.param(b'{"count":-1}', 0, id="a removal"),
+        pytest.param(b'{"count":' + b"9" * 100 + b"}", notifications.MOST_ANNOUNCED, id="an enormous number"),
+        pytest.param(b'{"count":' + b"9" * 5_000 + b"}", 1, id="a number that is too long to be read"),
+        pytest.param(b'{"count":1e999}', 1, id="infinity"),
+        pytest.param(b'{"count":"7"}', 1, id="a text"),
+        pytest.param(b"[" * 7_990, 1, id="brackets"),
+        pytest.param(b"[" * 3_900 + b"]" * 3_900, 1, id="deep brackets"),
+        pytest.param(b'{"a":' * 1_500, 1, id="deep objects"),
+        pytest.param(b"\xff\xfe", 1, id="no UTF-8"),
+        pytest.param("\ud800".encode("utf-8", "surrogatepass"), 1, id="half a character"),
+    ],
+)
+def test_what_a_notification_announces(payload: bytes, count: int) -> None:
+    assert announced_jobs(payload) == count
+    assert announced_jobs(payload.decode("utf-8", "replace")) == count
+
+
+def test_metadata_of_a_worker_that_is_nested_too_deeply_is_left_out(site: Site) -> None:
+    deep = "[" * 3_000 + "]" * 3_000
+    site.run(
+        "insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) values ('deep', now(), now(), %s)",
+        deep,
+    )
+
+    assert [(worker.id, worker.metadata) for worker in site.client.workers()] == [("deep", {})]
+
+
+# -- migrations ------------------------------------------------------------------------------------------------------
+
+BREAKING = '{"breaking":true,"migrationNumber":21}'
+INSTALLED = "insert into migrations (id, ts, breaking) values (21, now(), %s)"
+
+
+def works_on(site: Site, running: Running) -> bool:
+    """Tell whether a worker still runs a job after it has looked up what was announced."""
+    before = site.run("select max(last_heartbeat_at) as at from _private_gw_workers")[0]["at"]
+    wait_until(
+        lambda: site.run("select max(last_heartbeat_at) as at from _private_gw_workers")[0]["at"] > before,
+        what="the worker to look up the revision",
+    )
+    site.fill(1)
+    running.heard.wait_for(JobCompleted)
+    return running.result is None and not running.heard.of(BreakingMigrationSeen)
+
+
+def test_a_forged_migration_is_looked_up_and_ignored(site: Site, nobody: psycopg.Connection[Any]) -> None:
+    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+        running.heard.wait_for(PoolListening)
+        nobody.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))
+
+        assert works_on(site, running)
+
+
+def test_a_migration_of_another_schema_is_ignored(site: Site) -> None:
+    site.run("create schema other create table migrations (id int primary key, breaking boolean)")
+    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+        running.heard.wait_for(PoolListening)
+        site.run("insert into other.migrations values (21, true)")
+        site.run("select pg_notify('worker:migrate', %s)", BREAKING)
+
+        assert works_on(site, running)
+
+
+def test_a_later_migration_that_breaks_nothing_is_ignored(site: Site) -> None:
+    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+        running.heard.wait_for(PoolListening)
+        site.run(INSTALLED, False)
+        site.run("select pg_notify('worker:migrate', %s)", '{"breaking":false,"migrationNumber":21}')
+
+        assert works_on(site, running)
+
+
+def ends_for_migration(running: Running) -> bool:
+    (seen,) = running.heard.wait_for(BreakingMigrationSeen)
+    return (seen.revision, running.end().exit_code) == (21, BREAKING_MIGRATION_EXIT_CODE)
+
+
+def test_a_breaking_migration_is_noticed_by_its_notification(site: Site) -> None:
+    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+        running.heard.wait_for(PoolListening)
+        site.run(INSTALLED, True)
+        site.run("select pg_notify('worker:migrate', %s)", BREAKING)
+
+        assert ends_for_migration(running)
+
+
+def test_a_breaking_migration_is_noticed_with_the_next_heartbeat_by_who_does_not_listen(site: Site) -> None:
+    with site.running({"work": Ledger()}, listen=False, heartbeat_interval=ms(100)) as running:
+        site.run(INSTALLED, True)
+
+        assert ends_for_migration(running)
+
+
+@pytest.mark.parametrize("listen", [True, False], ids=["listening", "polling"])
+def test_a_breaking_migration_is_noticed_after_a_reconnect(site: Site, listen: bool) -> None:
+    with site.running({"work": Ledger()}, listen=listen, heartbeat_interval=timedelta(minutes=1)) as running:
+        wait_until(lambda: "gw:claim" in site.connections())
+        site.run(INSTALLED, True)
+        site.kill_connections("gw:claim")
+
+        assert ends_for_migration(running)
+
+
+def test_a_heartbeat_that_failed_looks_up_the_revision_when_it_is_tried_again(
+    site: Site, nobody: psycopg.Connection[Any]
+) -> None:
+    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+        running.heard.wait_for(PoolListening)
+        site.run("alter table _private_gw_workers rename to elsewhere")
+        nobody.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))
+        running.heard.wait_for(HeartbeatFailed)
+        site.run("alter table elsewhere rename to _private_gw_workers")
+        site.run(INSTALLED, True)
+
+        assert ends_for_migration(running)
