@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,7 @@ from gw_cli.exit_codes import ExitCode
 from gw_cli.session import open_client
 
 if TYPE_CHECKING:
-    from gw_core import Lifeline, Runner
+    from gw_core import Client, Lifeline, Logger, Runner
 
 NUMBER: Final = "--process-number"
 UNANNOUNCED: Final = "--unannounced"
@@ -54,11 +55,29 @@ def supervise(configuration: c.Configuration, *, once: bool) -> int:
         logger=Logger(factory),
     )
     with open_client(configuration) as client:
-        client.migrate()
+        _migrate(client, Logger(factory), waits=not once)
         if client.is_embedded:
             # Held open, or the first process to end might stop the server under the next.
             return supervisor.run()
     return supervisor.run()
+
+
+def _migrate(client: Client, logger: Logger, *, waits: bool) -> None:
+    """Bring the schema up to date; with `waits` try again for as long as the database cannot be reached."""
+    from gw_core import DatabaseUnavailableError
+
+    has_reported = False
+    while True:
+        try:
+            client.migrate()
+            return
+        except DatabaseUnavailableError as error:
+            if not waits:
+                raise
+            if not has_reported:
+                logger.scope(label="supervisor").warning(f"Cannot start yet: {error}; trying again every second")
+            has_reported = True
+            time.sleep(1)
 
 
 def worker_command(number: int, *, announces: bool) -> Sequence[str]:

@@ -11,12 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.crontab_item import CrontabItem
-from gw_core.domain.errors import CrontabError, GraphileWorkerError, InvalidSettingError, TaskLoadError
+from gw_core.domain.errors import (
+    CrontabError,
+    DatabaseUnavailableError,
+    GraphileWorkerError,
+    InvalidSettingError,
+    LockTimeoutError,
+    TaskLoadError,
+)
 from gw_core.domain.events import (
     Events,
     HeartbeatLate,
     JobsSettled,
     MaintenanceFailed,
+    PoolConnectionLost,
     PoolConnectionRestored,
     PoolerNoticed,
     RecoveryAnnounced,
@@ -50,6 +58,7 @@ from gw_core.worker.claimer import ForbiddenFlags
 from gw_core.worker.context import TaskResources
 from gw_core.worker.loading import LoadedTasks, load_folder
 from gw_core.worker.pool import Pool
+from gw_core.worker.settler import patience
 from gw_core.worker.tasks import TaskRegistry
 
 if TYPE_CHECKING:
@@ -57,6 +66,12 @@ if TYPE_CHECKING:
 
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
 """The ancestor's: the schema was changed in a way this version does not know."""
+
+UNAVAILABLE_EXIT_CODE: Final = 3
+"""That of every command whose database cannot be reached."""
+
+LONGEST_OUTAGE: Final = timedelta(minutes=1)
+"""How long a single run waits for its database; one that is to last waits for as long as it takes."""
 
 END_OF_SERVICES: Final = timedelta(seconds=0.8)
 END_OF_HEARTBEAT: Final = timedelta(seconds=0.9)
@@ -86,7 +101,10 @@ class RunResult:
     """Attempts that failed."""
     reason: str
     exit_code: int
-    """0, or 1 after failures with `strict` or an internal error, or 57 after a breaking migration."""
+    """0, or 1 after failures with `strict` or an internal error, or 57 after a breaking migration.
+
+    Or 3 when a single run gave up, because it could not reach its database for a minute.
+    """
     signal: str | None = None
     """The name of the signal that ended the run, such as SIGTERM."""
 
@@ -200,7 +218,10 @@ class Runner:
     # -- running -----------------------------------------------------------------------------------------------------
 
     def run(self) -> RunResult:
-        """Run jobs until a signal or `stop()`; returns when everything is settled."""
+        """Run jobs until a signal or `stop()`; returns when everything is settled.
+
+        A database that cannot be reached at the start is waited for, as it is later; `start` and `run_once` raise.
+        """
         return self._run(once=False)
 
     def run_once(self, *, cron: bool = False) -> RunResult:
@@ -237,29 +258,31 @@ class Runner:
             if self._ending.is_set():
                 return self._result(self._first_end())
             try:
-                self._start(once=once, catch_up=catch_up)
+                self._start(once=once, catch_up=catch_up, waits=not once)
             except GraphileWorkerError:
                 if not self._ending.is_set():
                     raise
                 return self._result(self._first_end())  # broken off, because somebody asked for the end
             return self.wait()
 
-    def _start(self, *, once: bool, catch_up: bool = False) -> None:
+    def _start(self, *, once: bool, catch_up: bool = False, waits: bool = False) -> None:
         if self._probe is not None:
             self._probe.start()  # before anything that may take its time
         try:
-            self._start_all(once=once, catch_up=catch_up)
+            self._start_all(once=once, catch_up=catch_up, waits=waits)
         except BaseException:
             self._close()
             raise
         finally:
             self._is_up.set()
 
-    def _start_all(self, *, once: bool, catch_up: bool) -> None:
+    def _start_all(self, *, once: bool, catch_up: bool, waits: bool) -> None:
         loaded = self._load_tasks()
         registry = loaded.registry if isinstance(loaded, LoadedTasks) else loaded
         crontab = self._crontab_items(loaded)
-        self._prepare_schema()
+        if once:
+            self._limit_outages()
+        self._reach_schema(once=once, waits=waits)
         scheduler = None if crontab is None else self._scheduler(crontab)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
@@ -345,7 +368,26 @@ class Runner:
             if isinstance(service, Scheduler):
                 service.wake()
 
-    def _prepare_schema(self) -> None:
+    def _reach_schema(self, *, once: bool, waits: bool) -> None:
+        """Prepare the schema; with `waits` try again for as long as the database cannot be reached."""
+        tries = 0
+        while True:
+            try:
+                self._prepare_schema(once=once)
+                break
+            except DatabaseUnavailableError as error:
+                delay = patience(tries)
+                if waits and not tries:
+                    self.logger.scope(label="core").warning(
+                        f"Cannot start yet: {error}; trying again, first in {delay.total_seconds():.2f} s"
+                    )
+                tries += 1
+                if not waits or self._ending.wait(delay.total_seconds()):
+                    raise
+        if tries:
+            self.logger.scope(label="core").info(f"The database answers after {tries + 1} tries; starting")
+
+    def _prepare_schema(self, *, once: bool) -> None:
         with self._maintenance.connection() as connection:
             state = check(connection, self._database.schema)
         if self._migrate and state.problem() is not None:
@@ -358,7 +400,14 @@ class Runner:
         for warning in warnings:
             self.logger.scope(label="core").warning(warning)
         with self._maintenance.connection() as connection:
-            require_rights(connection, self._database.schema)
+            try:
+                # A lasting worker waits for a standby to be promoted; a single run has nothing to wait for.
+                require_rights(connection, self._database.schema, writes=once)
+            except LockTimeoutError:
+                self.logger.scope(label="core").warning(
+                    "Another session keeps a table of the queue locked; no job is claimed until it is released "
+                    "(gw doctor shows which session that is)"
+                )
         self._tell_pooler()
 
     def _tell_pooler(self) -> None:
@@ -491,6 +540,31 @@ class Runner:
             admit=self._interceptors.admit,
             on_crash=self._on_crash,
         )
+
+    def _limit_outages(self) -> None:
+        """End a single run that cannot reach its database for too long."""
+        waiting: dict[str, threading.Timer] = {}
+
+        def lost(event: PoolConnectionLost) -> None:
+            timer = waiting[event.what] = threading.Timer(LONGEST_OUTAGE.total_seconds(), self._give_up, (event,))
+            timer.daemon = True
+            timer.start()
+
+        def restored(event: PoolConnectionRestored) -> None:
+            waiting.pop(event.what).cancel()
+
+        def ended(event: RunnerStopped) -> None:
+            for timer in list(waiting.values()):
+                timer.cancel()
+
+        self.events.on(PoolConnectionLost, lost)
+        self.events.on(PoolConnectionRestored, restored)
+        self.events.on(RunnerStopped, ended)
+
+    def _give_up(self, event: PoolConnectionLost) -> None:
+        reason = f"cannot {event.what} for {LONGEST_OUTAGE.total_seconds():g} s: {event.error}"
+        self.logger.scope(label="core").error(f"Giving up: {reason}")
+        self._ask_to_end(_End(reason, exit_code=UNAVAILABLE_EXIT_CODE))
 
     # -- ending ------------------------------------------------------------------------------------------------------
 

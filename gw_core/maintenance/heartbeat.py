@@ -95,10 +95,8 @@ class Heartbeat(Service):
     def turn(self) -> timedelta:
         """Write a heartbeat; rest until the next."""
         if self._is_wanted:
-            gap = timedelta(seconds=time.monotonic() - self._tried_at)
-            if gap < SHORTEST_GAP:
-                return SHORTEST_GAP - gap
-            return self.beat()
+            too_soon = self._tried_at + SHORTEST_GAP.total_seconds() - time.monotonic()
+            return timedelta(seconds=too_soon) if too_soon > 0 else self.beat()
         if self.last_written_at is None and (left := self._first_after - self._lived()) > timedelta(0):
             return left
         # The first of a lasting worker was written before its pool began to claim.

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from gw_core.domain.errors import DatabaseError, PermissionDeniedError, ReadOnlyError
+from datetime import timedelta
+from typing import Final
+
+from gw_core.domain.errors import DatabaseError, LockTimeoutError, PermissionDeniedError, ReadOnlyError
+from gw_core.domain.manners import milliseconds
 from gw_core.postgres.database import Connection
 from gw_core.postgres.statements import query
 from gw_core.postgres.translation import translated
+
+LONGEST_LOCK_WAIT: Final = timedelta(seconds=2)
+"""How long a start waits for a locked table until it reports it."""
 
 
 def require_rights(connection: Connection, schema: str, *, writes: bool = False) -> None:
     """Raise `PermissionDeniedError` when the role lacks a right that every worker needs.
 
-    With `writes` raise `ReadOnlyError` as well when the server takes no writes now, as a standby does.
+    Raises `LockTimeoutError` when another session keeps a table locked, and with `writes` also `ReadOnlyError` when
+    the server takes no writes now, as a standby does.
     """
     try:
-        with translated(schema):
+        with translated(schema), connection.transaction():
+            connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LONGEST_LOCK_WAIT),))
             connection.execute(query("exercise_rights", schema))
     except DatabaseError as error:
         # Anything else may be right again by the time of the first claim, which says so if it is not.
-        if isinstance(error, PermissionDeniedError) or (writes and isinstance(error, ReadOnlyError)):
+        if isinstance(error, PermissionDeniedError | LockTimeoutError) or (writes and isinstance(error, ReadOnlyError)):
             raise

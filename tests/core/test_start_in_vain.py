@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
+from threading import Timer
 
 import psycopg
 import pytest
 from core_support import Ledger, Site, a_registry, in_time, ms
-from support import wait_until
+from databases import Databases
+from proxy import Proxy
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from support import free_port, wait_until
 
-from gw_core import InvalidSettingError, Runner, SchemaMissingError
+from gw_core import (
+    AuthenticationError,
+    Client,
+    DatabaseUnavailableError,
+    InvalidSettingError,
+    JobCompleted,
+    PoolConnectionLost,
+    ReadOnlyError,
+    Runner,
+    SchemaMissingError,
+)
+from gw_core.postgres import rights
 
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"
 
@@ -23,6 +40,144 @@ def test_a_start_in_vain_leaves_no_connection_open(empty_database_url: str) -> N
     with psycopg.connect(empty_database_url, autocommit=True) as hands:
         # The server takes a moment to see that a client has hung up.
         wait_until(lambda: hands.execute(OURS).fetchone() == (0,))
+
+
+# -- a database that is away at the start --------------------------------------------------------------------------
+
+
+def test_a_run_waits_for_a_database_that_is_away_at_its_start(site: Site) -> None:
+    proxy = Proxy(site.url)
+    proxy.cut()
+    site.fill(1)
+    runner, heard, log = site.runner({"work": Ledger()}, url=proxy.url)
+    running = threading.Thread(target=runner.run, daemon=True)
+    running.start()
+    wait_until(lambda: log.of("warning"), what="the runner to report what it waits for")
+    assert heard.all == []
+    proxy.restore()
+    heard.wait_for(JobCompleted)
+    runner.stop()
+    running.join(60)
+    proxy.close()
+
+    (warning,) = log.of("warning")
+    assert warning.startswith("Cannot start yet: the database cannot be reached")
+
+
+def test_a_run_that_waits_for_its_database_can_be_stopped() -> None:
+    runner = Runner(f"host=127.0.0.1 port={free_port()} dbname=x", tasks=a_registry({"work": Ledger()}))
+    Timer(0.2, runner.stop).start()
+
+    assert in_time(runner.run).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("conninfo", "error"),
+    [
+        pytest.param("dbname=gw_no_such_database", AuthenticationError, id="no such database"),
+        pytest.param("user=gw_no_such_user", AuthenticationError, id="no such user"),
+        pytest.param("port=99999", InvalidSettingError, id="no such port"),
+        pytest.param("sslmode=foo", InvalidSettingError, id="no such mode"),
+    ],
+)
+def test_a_run_does_not_wait_for_what_waiting_cannot_bring(site: Site, conninfo: str, error: type[Exception]) -> None:
+    runner, _, _ = site.runner({"work": Ledger()}, url=make_conninfo(site.url, **conninfo_to_dict(conninfo)))
+
+    with pytest.raises(error):
+        in_time(runner.run)
+
+
+def test_a_single_run_does_not_wait_for_a_database_that_is_away() -> None:
+    runner = Runner(f"host=127.0.0.1 port={free_port()} dbname=x", tasks=a_registry({"work": Ledger()}))
+
+    with pytest.raises(DatabaseUnavailableError):
+        in_time(runner.run_once)
+
+
+# -- a database that does not do what it should --------------------------------------------------------------------
+
+
+def test_a_single_run_on_a_server_that_takes_no_writes_ends(own_site: Site) -> None:
+    own_site.fill(1)
+    read_only = make_conninfo(own_site.url, options="-c default_transaction_read_only=on")
+    runner, _, _ = own_site.runner({"work": Ledger()}, url=read_only)
+
+    with pytest.raises(ReadOnlyError, match="takes no writes"):
+        in_time(runner.run_once)
+
+
+def test_a_single_run_whose_database_stays_away_gives_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_core.runner.LONGEST_OUTAGE", ms(200))
+    proxy = Proxy(site.url)
+    site.fill(1)
+    runner, heard, log = site.runner({"work": lambda payload: proxy.cut()}, url=proxy.url, grace_period=ms(100))
+
+    result = in_time(runner.run_once)
+    proxy.close()
+
+    assert heard.of(PoolConnectionLost)
+    assert result.exit_code == 3
+    assert [each for each in log.of("error") if each.startswith("Giving up: cannot ")]
+
+
+def test_a_single_run_whose_database_comes_back_does_not_give_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_core.runner.LONGEST_OUTAGE", ms(1_000))
+    began: list[float] = []
+
+    def work(payload: object) -> None:
+        began.append(time.monotonic())
+        if len(began) == 1:
+            site.kill_connections("gw:claim")
+            site.kill_connections("gw:settle")
+        wait_until(lambda: time.monotonic() - began[0] > 1.5)
+
+    site.fill(2)
+
+    assert site.run_once({"work": work}, concurrency=1).exit_code == 0
+
+
+def test_a_start_reports_that_it_waits_for_a_locked_table(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rights, "LONGEST_LOCK_WAIT", ms(50))
+    site.fill(1)
+    runner, heard, log = site.runner({"work": Ledger()})
+    running = threading.Thread(target=runner.run, daemon=True)
+    with site.hands.transaction():
+        site.run("lock table _private_jobs in access exclusive mode")
+        running.start()
+        wait_until(lambda: log.of("warning"), what="a warning")
+        assert not heard.of(JobCompleted)
+    heard.wait_for(JobCompleted)
+    runner.stop()
+    running.join(60)
+
+    assert "keeps a table of the queue locked" in log.of("warning")[0]
+
+
+# -- encodings -----------------------------------------------------------------------------------------------------
+
+
+def test_every_connection_speaks_utf8_whatever_the_environment_asks_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    done = Ledger()
+    with Client(make_conninfo(site.url, client_encoding="LATIN1")) as client:
+        client.add("work", {"n": "\u65e5\u672c"})
+        client.add("work", {"n": "plain"})
+
+    assert site.run_once({"work": done}, concurrency=1).completed == 2
+    assert sorted(done.entries) == ["plain", "\u65e5\u672c"]
+
+
+def test_a_database_in_sql_ascii_is_refused_in_a_sentence(databases: Databases) -> None:
+    name = f"{databases.run.prefix}{databases.worker}_ascii"
+    with psycopg.connect(databases.conninfo, autocommit=True) as server:
+        server.execute(f"create database \"{name}\" encoding 'SQL_ASCII' locale 'C' template template0")
+    try:
+        with Client(databases.url(name)) as client, pytest.raises(InvalidSettingError, match="encoding SQL_ASCII"):
+            client.migrate()
+    finally:
+        databases.drop(name)
 
 
 # -- forbidden flags -----------------------------------------------------------------------------------------------

@@ -144,10 +144,8 @@ def test_what_a_notification_announces(payload: bytes, count: int) -> None:
 
 def test_metadata_of_a_worker_that_is_nested_too_deeply_is_left_out(site: Site) -> None:
     deep = "[" * 3_000 + "]" * 3_000
-    site.run(
-        "insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) values ('deep', now(), now(), %s)",
-        deep,
-    )
+    columns = "id, started_at, last_heartbeat_at, metadata"
+    site.run(f"insert into _private_gw_workers ({columns}) values ('deep', now(), now(), %s)", deep)
 
     assert [(worker.id, worker.metadata) for worker in site.client.workers()] == [("deep", {})]
 

@@ -1,0 +1,66 @@
+"""A server that greets whoever connects, and then answers nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from typing import Final
+
+REFUSED: Final = 80877103, 80877104
+"""What clients ask for before they connect: encryption by TLS, and by GSSAPI."""
+
+
+def _message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!i", len(body) + 4) + body
+
+
+GREETING: Final = b"".join(
+    (
+        _message(b"R", struct.pack("!i", 0)),
+        *(
+            _message(b"S", name + b"\0" + value + b"\0")
+            for name, value in ((b"server_encoding", b"UTF8"), (b"client_encoding", b"UTF8"))
+        ),
+        _message(b"K", struct.pack("!ii", 1, 1)),
+        _message(b"Z", b"I"),
+    )
+)
+
+
+class HollowServer:
+    """Accepts every connection and every statement, as a load balancer with no server behind it does."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._ends: list[socket.socket] = []
+        self.url = f"host=127.0.0.1 port={self._listener.getsockname()[1]} dbname=x user=x"
+        threading.Thread(target=self._accept, name="hollow-server", daemon=True).start()
+
+    def close(self) -> None:
+        for end in (self._listener, *self._ends):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self._ends.append(client)
+            threading.Thread(target=self._greet, args=(client,), name="hollow-server", daemon=True).start()
+
+    def _greet(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError, struct.error):
+            while True:
+                length, code = struct.unpack("!ii", client.recv(8, socket.MSG_WAITALL))
+                client.recv(length - 8, socket.MSG_WAITALL) if length > 8 else b""
+                if code not in REFUSED:
+                    break
+                client.sendall(b"N")
+            client.sendall(GREETING)
+            while client.recv(65_536):
+                pass
