@@ -18,6 +18,7 @@ from gw_core import (
     HeartbeatLate,
     HeartbeatRestored,
     JobCompleted,
+    MaintenanceFailed,
     PoolClaimed,
     PoolStarted,
     PoolStopping,
@@ -125,6 +126,20 @@ def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: Ward) ->
 
     assert len(running.heard.of(HeartbeatFailed)) == 1
     assert [each for each in running.log.of("warning") if "No heartbeat" in each]
+
+
+def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: Ward) -> None:
+    ward.held_by(ward.dead_worker(), task="work", payload={"n": 1})
+    done = Ledger()
+    settings = {**QUICK, "sweep_threshold": ms(2_000), "sweep_interval": ms(50), "recovery_delay": ms(0)}
+    with ward.running({"work": done}, prepared_statements=False, recover=True, **settings) as running:
+        before = last_beat(ward)
+        wait_until(lambda: last_beat(ward) > before, what="the next heartbeat")
+        running.heard.wait_for(JobCompleted)
+
+    assert (done.entries, ward.workers()) == ([1], [])
+    assert running.heard.of(HeartbeatFailed) == []
+    assert running.heard.of(MaintenanceFailed) == []
 
 
 # -- late ----------------------------------------------------------------------------------------------------------
