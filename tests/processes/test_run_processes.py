@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 from core.core_support import Site
+from core.proxy import Proxy
 from process_support import CHECKOUT, DEADLINE
 from stalls import Stopwatch
-from support import wait_until
+from support import free_port, wait_until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
@@ -147,7 +148,7 @@ def test_processes_share_the_jobs_and_stop_in_order(site: Site, start: Start) ->
     program = start("--processes", "2", "-j", "2", "--look-ahead", "0ms")
     pids = program.pids(2)
     wait_until(lambda: len(program.ran()) == 40, deadline_seconds=DEADLINE)
-    assert len(site.connections()) <= 2 * 3 + 1
+    assert len(site.connections()) <= 2 * 4 + 1
     program.signal(signal.SIGTERM)
 
     assert program.end() == -signal.SIGTERM
@@ -241,6 +242,26 @@ def test_a_single_run_in_several_processes_ends_with_the_worst_code(site: Site, 
 
     assert program.end() == 1
     assert len(program.ran()) == 50
+
+
+def test_processes_wait_for_a_database_that_is_away_at_the_start(site: Site, start: Start) -> None:
+    proxy = Proxy(site.url)
+    proxy.cut()
+    site.fill(1, task="ran")
+    program = start("-c", proxy.url, "--processes", "2")
+    program.saying("Cannot start yet: the database cannot be reached")
+    proxy.restore()
+    program.pids(2)
+    wait_until(program.ran, deadline_seconds=DEADLINE)
+    program.signal(signal.SIGTERM)
+
+    assert program.end() == -signal.SIGTERM
+    assert len(program.saying("Cannot start yet")) == 1
+    proxy.close()
+
+
+def test_a_single_run_in_several_processes_does_not_wait_for_a_database_that_is_away(start: Start) -> None:
+    assert start("-c", f"host=127.0.0.1 port={free_port()}", "--processes", "2", "--once").end() == 3
 
 
 def test_tasks_that_do_not_load_are_told_once_and_end_all(start: Start) -> None:
