@@ -493,6 +493,7 @@ class Runner:
             wants_echo=pool.wants_echo if settings.listen else lambda: False,
             on_echo=pool.expect_echo,
             on_wish=pool.hear_wish,
+            on_written=pool.renew_lease,
             on_breaking_migration=self._on_breaking_migration,
             on_crash=self._on_crash,
         )

@@ -106,6 +106,11 @@ def is_dead(worker: WorkerInfo, settings: RecoverySettings, *, possible_for: tim
     return silence >= allowed_silence(worker, settings)
 
 
+def overdue_after(every: timedelta, tolerated: timedelta) -> timedelta:
+    """Return how old a worker's own last heartbeat may be before it reckons with being presumed dead."""
+    return max(1.5 * every, tolerated / 2)
+
+
 # -- what hooks decide ---------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from gw_core.domain.events import (
     HeartbeatLate,
     HeartbeatRestored,
 )
+from gw_core.domain.recovery import overdue_after
 from gw_core.postgres.connections import OneConnection
 from gw_core.postgres.workers import with_workers
 from gw_core.service import Service
@@ -46,6 +47,7 @@ class Heartbeat(Service):
     Each one looks whether somebody wants jobs of the pool cancelled, which calls `on_wish`, and whether the schema has
     a breaking revision that this version does not know, which calls `on_breaking_migration` once.
     One for which `wants_echo` says so sends an echo to all who listen; `on_echo` is told when, by the steady clock.
+    `on_written` is told of each that was written, and how long ago it was sent.
     With `first_after` none is written before that long has passed: a short run needs none.
 
     All state belongs to the thread that calls `turn`; the first `beat` comes before that thread starts. It beats on
@@ -65,6 +67,7 @@ class Heartbeat(Service):
         wants_echo: Callable[[], bool] = lambda: False,
         on_echo: Callable[[float], None] = lambda sent_at: None,
         on_wish: Callable[[], None] = lambda: None,
+        on_written: Callable[[timedelta], None] = lambda since: None,
         on_breaking_migration: Callable[[int], None] = lambda revision: None,
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
@@ -79,6 +82,7 @@ class Heartbeat(Service):
         self._wants_echo = wants_echo
         self._on_echo = on_echo
         self._on_wish = on_wish
+        self._on_written = on_written
         self._on_breaking_migration = on_breaking_migration
         self._began = time.monotonic()
         self.last_written_at: float | None = None
@@ -86,7 +90,7 @@ class Heartbeat(Service):
         self._tried_at = float("-inf")
         self._is_wanted = False
         self._late_at: float | None = None
-        self._too_late = max(1.5 * every, tolerated / 2).total_seconds()
+        self._too_late = overdue_after(every, tolerated).total_seconds()
         self._has_seen_migration = False
         self._has_rust_workers = False
         self._failures = 0
@@ -173,6 +177,7 @@ class Heartbeat(Service):
         if self._age_seconds() > self._too_late:
             self._late_at = time.monotonic()
         self.last_written_at = sent_at
+        self._on_written(timedelta(seconds=time.monotonic() - sent_at))
         if self._failures:
             self._events.emit(HeartbeatRestored(pool=self._pool, attempts=self._failures))
             self._failures = 0

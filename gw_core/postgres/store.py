@@ -46,6 +46,8 @@ CLAIM_PLAN: Final = {
     "jit": "off",
     # So that silence for longer than this means that nobody is there, and no claim is carried out that nobody awaits.
     "statement_timeout": "15s",
+    # A claim waits for no row, so what it waits for is a lock on the table; the error then says so.
+    "lock_timeout": "5s",
     # A claim that is lost in a crash only means that the job is claimed again. One that holds a queue turns it on.
     "synchronous_commit": "off",
 }

@@ -29,6 +29,7 @@ from gw_core.postgres.translation import needs_connection
 from gw_core.service import Service
 from gw_core.worker.handoff import Handoff, Item, Strand
 from gw_core.worker.hearing import Hearing
+from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import AT_ONCE, Settler, patience
 from gw_core.worker.worker import Worker
@@ -80,6 +81,7 @@ class Claimer(Service):
         forbidden_flags: ForbiddenFlags,
         handoff: Handoff,
         ledger: Ledger,
+        lease: Lease,
         settler: Settler,
         workers: Sequence[Worker],
         events: Events,
@@ -99,6 +101,7 @@ class Claimer(Service):
         self._forbidden_flags = forbidden_flags
         self._handoff = handoff
         self._ledger = ledger
+        self._lease = lease
         self._settler = settler
         self._workers = workers
         self._events = events
@@ -274,8 +277,11 @@ class Claimer(Service):
     # -- how much ----------------------------------------------------------------------------------------------------
 
     def _appetite(self) -> int:
-        """Return how many jobs to claim now: for idle threads, and ahead as far as the window reaches."""
-        if self._settler.unsettled >= MOST_UNSETTLED:
+        """Return how many jobs to claim now: for idle threads, and ahead as far as the window reaches.
+
+        None while no heartbeat can be written: what is claimed could not be started.
+        """
+        if self._settler.unsettled >= MOST_UNSETTLED or self._lease.is_over:
             return 0
         idle, waiting = self._handoff.idle, self._handoff.waiting
         ahead = self._ahead()

@@ -18,6 +18,7 @@ from gw_core.domain.events import Events, PoolInterrupting, PoolStarted, PoolSto
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.plugins import Interceptors, Skip
+from gw_core.domain.recovery import overdue_after
 from gw_core.domain.settings import WorkerSettings
 from gw_core.domain.vitals import Vitals
 from gw_core.postgres.database import Database
@@ -27,11 +28,12 @@ from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.handoff import Handoff
 from gw_core.worker.hearing import DirectListener, Hearing
 from gw_core.worker.interruption import end_idle_processes, interrupt_given_back, kill_given_back
+from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import Settler
 from gw_core.worker.tasks import Task, TaskRegistry
 from gw_core.worker.timeouts import Timeouts
-from gw_core.worker.worker import Worker
+from gw_core.worker.worker import LEASE_IS_OVER, Worker
 
 CLEAN_UP = timedelta(seconds=0.3)
 """How long tasks that are interrupted may take for what they do at their end."""
@@ -97,6 +99,7 @@ class Pool:
         )
         self._timeouts = Timeouts(on_crash=on_crash)
         self._cancellations = Cancellations(self.id, self.ledger, self._timeouts, events)
+        self._lease = Lease()
         self._workers = [
             Worker(
                 f"gw-worker-{number}",
@@ -109,6 +112,7 @@ class Pool:
                 on_end=self._progress.set,
                 timeouts=self._timeouts,
                 cancellations=self._cancellations,
+                lease=self._lease,
             )
             for number in range(1, settings.concurrency + 1)
         ]
@@ -127,6 +131,7 @@ class Pool:
             forbidden_flags=forbidden_flags,
             handoff=self._handoff,
             ledger=self.ledger,
+            lease=self._lease,
             settler=self._settler,
             workers=self._workers,
             events=events,
@@ -214,6 +219,16 @@ class Pool:
         self._hearing.expect_echo(sent_at)
         # Whoever listens rests perhaps for longer than an echo may take.
         (self._listener or self._claimer).wake()
+
+    def renew_lease(self, since: timedelta) -> None:
+        """Note a heartbeat that was sent this long ago. After a long silence what was claimed before it goes back."""
+        was_over = self._lease.is_over
+        if was_over:
+            self._claimer.give_back_unstarted(LEASE_IS_OVER)
+        overdue = overdue_after(self._settings.heartbeat_every, self._settings.sweep_threshold)
+        self._lease.renew(steady_time() + (overdue - since).total_seconds())
+        if was_over:
+            self._claimer.nudge()
 
     def hear_wish(self) -> None:
         """Look soon which jobs somebody wants cancelled; from any thread."""

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.events import (
     Events,
@@ -22,6 +22,7 @@ from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.executor import execute
 from gw_core.worker.handoff import Handoff, Strand
+from gw_core.worker.lease import Lease
 from gw_core.worker.timeouts import Timeouts
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 FindTask = Callable[[str], "Task | None"]
 Report = Callable[[Outcome], None]
+
+
+LEASE_IS_OVER: Final = "no heartbeat was written for long, so another worker may have taken the job"
+"""Why a job that was claimed goes back before it starts, as after a freeze of the process."""
 
 
 class Worker:
@@ -54,12 +59,14 @@ class Worker:
         on_end: Callable[[], None],
         timeouts: Timeouts | None = None,
         cancellations: Cancellations | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self.name = name
         self.is_overrun = False
         """True while the thread is still busy with a run whose end was said already."""
         self._timeouts = timeouts or Timeouts()
         self._cancellations = cancellations
+        self._lease = lease or Lease()
         self._pending: Mapping[int, object] = cancellations.pending if cancellations is not None else {}
         self.busy_since = 0.0
         self.strand: Strand | None = None
@@ -144,6 +151,9 @@ class Worker:
         task = self._find_task(job.task_identifier)
         if task is None:  # its file was deleted under --watch between claim and run
             self._report(Returned(job, f"task '{job.task_identifier}' is no longer known here", started=False))
+            return
+        if self._lease.is_over:
+            self._report(Returned(job, LEASE_IS_OVER, started=False))
             return
         context = JobContext(job, self.name, self._resources)
         events = self._events

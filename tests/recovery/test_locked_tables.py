@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from core.core_support import Ledger, ms
 from recovery_support import Ward
 from support import wait_until
 
-from gw_core import Events, HeartbeatFailed, HeartbeatRestored, LockTimeoutError
+from gw_core import Events, HeartbeatFailed, HeartbeatRestored, JobCompleted, LockTimeoutError
 from gw_core.maintenance.heartbeat import SESSION, Heartbeat
 from gw_core.postgres import workers
 from gw_core.postgres.connections import OneConnection
@@ -108,6 +109,21 @@ def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: Ward) -> Non
     assert written_at < heartbeat.last_written_at <= late_at
 
     connection.close()
+
+
+def test_a_worker_that_may_be_presumed_dead_starts_no_job_until_its_next_heartbeat(ward: Ward) -> None:
+    began: list[float] = []
+    settings = {"heartbeat_interval": ms(50), "sweep_threshold": ms(300), "poll_interval": ms(20)}
+    with ward.running({"work": lambda payload: began.append(time.monotonic())}, **settings) as running:
+        wait_until(ward.workers, what="the first heartbeat")
+        with ward.locking("lock table _private_gw_workers in access exclusive mode"):
+            wait_until(running.runner._heartbeat.held_up_at, what="the heartbeats to be late")  # type: ignore[union-attr]
+            ward.add("work")
+            time.sleep(0.5)  # nothing tells that nothing happens: ten times as long as a job takes to start
+            unlocked_at = time.monotonic()
+        running.heard.wait_for(JobCompleted)
+
+    assert began[0] > unlocked_at
 
 
 def kill_heartbeat_connections(ward: Ward) -> None:
