@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
+from gw_core import forks
 from gw_core.domain.errors import DatabaseError
 from gw_core.postgres.database import Connection, Database
 from gw_core.postgres.translation import leads_nowhere, translated
@@ -36,6 +37,7 @@ class Connections:
         self._lock = threading.Lock()  # guards _pool: two threads must not both open it
         self._pool: ConnectionPool[Connection] | None = None
         self._lent: set[Connection] = set()  # changed by one operation at a time, which the interpreter makes whole
+        forks.abandon_in_children(self)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -66,6 +68,15 @@ class Connections:
         if pool is not None:
             pool.close(patience.total_seconds())
 
+    def abandon(self) -> None:
+        """In a forked child: leave the parent's connections alone; the next use opens others."""
+        self._lock = threading.Lock()
+        self._lent = set()
+        if self._pool is not None:
+            # Kept, for its destructor would wait for locks that threads of the parent may have held.
+            _ABANDONED.append(self._pool)
+            self._pool = None
+
     def _opened(self) -> ConnectionPool[Connection]:
         with self._lock:
             if self._pool is None:
@@ -85,6 +96,9 @@ class Connections:
                     name=f"gw-{self._role or 'client'}",
                 )
             return self._pool
+
+
+_ABANDONED: Final[list[ConnectionPool[Connection]]] = []
 
 
 class OneConnection:
@@ -108,6 +122,7 @@ class OneConnection:
         self._lock = threading.Lock()  # guards _connection, and is held while somebody uses it
         self._connection: Connection | None = None
         self._lent: Connection | None = None
+        forks.abandon_in_children(self)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -146,6 +161,11 @@ class OneConnection:
                 self._connection = None
         finally:
             self._lock.release()
+
+    def abandon(self) -> None:
+        """In a forked child: leave the parent's connection alone; the next use opens another."""
+        self._lock = threading.Lock()
+        self._connection = self._lent = None
 
     def _leave_clean(self, connection: Connection, error: BaseException) -> None:
         """Roll back what a failed block left open; drop a connection that cannot even do that, or leads nowhere."""

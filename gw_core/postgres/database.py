@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from gw_core import forks
 from gw_core.domain.errors import InvalidSettingError, NoConnectionError
 from gw_core.domain.manners import NO_MANNERS, SessionManners
 from gw_core.domain.settings import Pooling
@@ -288,7 +289,8 @@ class Database:
             self.prepared_statements = False
 
     def prepare(self, connection: Connection) -> None:
-        """Give a fresh connection the manners this database asks for."""
+        """Give a fresh connection the manners this database asks for; a forked child must not share it."""
+        forks.close_in_children(connection)
         if not self.prepared_statements:
             connection.prepare_threshold = None
         settings = self.manners.settings()

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from gw_core import forks
+
 READY: Final = b"ready\n"
 STOP: Final = b"stop "
 FORCE: Final = b"force"
@@ -25,6 +27,7 @@ class Lifeline:
 
     def __init__(self) -> None:
         self._line = socket.socket(fileno=os.dup(sys.__stdin__.fileno() if sys.__stdin__ else 0))
+        forks.close_in_children(self._line)
         _point_at_nothing(0, os.O_RDONLY)
 
     def tell_ready(self) -> None:

@@ -12,6 +12,7 @@ from contextvars import Context, copy_context
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from gw_core import forks
 from gw_core.domain.outcome import Snooze
 from gw_core.domain.settings import WorkerSettings
 from gw_core.worker.helper_threads import HelperThreads
@@ -183,10 +184,14 @@ class SharedLoop:
 
 
 async def _guarded(work: Awaitable[Any]) -> Any:
+    began = forks.count
     try:
         return await work
     except _FATAL_TO_LOOPS as error:
+        forks.end_if_child(began)
         return _Raised(error)
+    finally:
+        forks.end_if_child(began)
 
 
 def interruption() -> Snooze:

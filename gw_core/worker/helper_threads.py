@@ -8,6 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Final, ParamSpec, TypeVar
 
+from gw_core import forks
+
 MOST_THREADS: Final = 32
 
 P = ParamSpec("P")
@@ -63,9 +65,12 @@ class HelperThreads(ThreadPoolExecutor):
 
 
 def _settle(future: Future[T], call: Callable[[], T]) -> None:
+    began = forks.count
     try:
         result = call()
     except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the future
+        forks.end_if_child(began)
         future.set_exception(error)
     else:
+        forks.end_if_child(began)
         future.set_result(result)

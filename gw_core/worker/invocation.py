@@ -12,6 +12,7 @@ from inspect import Parameter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from gw_core import forks
 from gw_core.domain.errors import TaskLoadError
 from gw_core.worker.payloads import PLAIN, PayloadReader, reader_for
 
@@ -50,7 +51,7 @@ def compose(function: Callable[..., object]) -> Invoke:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TaskLoadError("it is a generator function, whose body a call does not run; remove the yield")
     call = _closure(function, shape_of(function))
-    return _awaited(call) if is_coroutine_function(function) else call
+    return _awaited(call) if is_coroutine_function(function) else _ending_children(call)
 
 
 def is_coroutine_function(function: Callable[..., object]) -> bool:
@@ -62,6 +63,20 @@ def _awaited(call: Callable[[Job, JobContext], Any]) -> Invoke:
     from gw_core.worker.coroutines import run_coroutine  # asyncio is loaded for those who use it
 
     return lambda job, context: run_coroutine(call(job, context), context)
+
+
+def _ending_children(call: Invoke) -> Invoke:
+    """Return the call that ends a child process which the task forked and which returns from it."""
+
+    def run(job: Job, context: JobContext) -> object:
+        began = forks.count
+        try:
+            return call(job, context)
+        finally:
+            if forks.count != began:
+                forks.end_if_child(began)
+
+    return run
 
 
 # -- the call ------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gw_core import forks
 from gw_core.domain import errors as known_errors
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
@@ -303,6 +304,7 @@ class Line:
 
     def __init__(self, end: socket.socket, decoder: msgspec.msgpack.Decoder[Any]) -> None:
         self._end = end
+        forks.close_in_children(end)  # or the other side would not notice our end while a child lives
         self._decoder = decoder
         self._saying = threading.Lock()  # keeps the messages of two threads apart
         self._held = bytearray()

@@ -1,0 +1,167 @@
+"""A task may fork: its children are no workers, and what happens to them does not stop the worker."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.core_support import Site
+from support import wait_until
+from test_run_processes import Program
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.once]
+
+TASKS = '''
+import multiprocessing, os, signal, time
+from gw_core import task
+
+fork = multiprocessing.get_context("fork")
+
+def say(text):
+    with open(os.environ["RAN"], "a") as file:
+        file.write(text + "\\n")
+
+@task
+def pools(payload):
+    with fork.Pool(2) as pool:
+        assert pool.map(abs, [-1, 2]) == [1, 2]
+    say("pooled")
+
+@task
+def terminates(payload):
+    child = fork.Process(target=time.sleep, args=(600,))
+    child.start()
+    child.terminate()
+    child.join(60)
+    say(f"terminated {child.exitcode}")
+
+def forks(payload):
+    child = os.fork()
+    if child == 0:
+        if payload["end"] == "raises":
+            raise RuntimeError("in the child")
+        return
+    say(f"forked {os.waitpid(child, 0)[1]}")
+
+task(forks)
+
+@task
+async def forks_on_the_loop(payload):
+    forks(payload)
+
+@task(isolation="process")
+def forks_isolated(payload):
+    forks(payload)
+
+@task
+def uses_connections(payload, context):
+    """A child has connections of its own, and the parent keeps its own."""
+    def pid():
+        return context.query("select pg_backend_pid()")[0][0]
+
+    with context.connection() as held:
+        before = pid()
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                held.execute("select 1")
+                os.write(writer, b"the parent's connection works; ")
+            except Exception:
+                pass
+            os.write(writer, str(pid()).encode())
+            return
+        os.waitpid(child, 0)  # it cannot end the block as usual: the connection was not its own
+        os.close(writer)
+        with os.fdopen(reader) as answer:
+            theirs = answer.read()
+        held.execute("select 1")
+    say(f"{theirs.isdecimal()} {theirs != str(before)} {pid() == before}")
+
+@task
+def last(payload):
+    say("last")
+'''
+
+
+class ForkingProgram(Program):
+    """`gw run` with tasks that fork."""
+
+    def said(self) -> list[str]:
+        return self._ran.read_text().splitlines() if self._ran.exists() else []
+
+
+@pytest.fixture
+def program(site: Site, tmp_path: Path) -> Iterator[Any]:
+    programs: list[ForkingProgram] = []
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "work.py").write_text(TASKS)
+
+    def start(*options: str) -> ForkingProgram:
+        programs.append(ForkingProgram(site, tmp_path, *options))
+        return programs[-1]
+
+    yield start
+    for each in programs:
+        each.close()
+
+
+def run_one(program: Any, site: Site, task: str, payload: object = None) -> list[str]:
+    """Run a job, then another to see that the worker goes on; return what the first one said."""
+    site.add(task, payload or {}, max_attempts=1)
+    worker = program("-j", "1")
+    wait_until(lambda: site.jobs() == [] or site.jobs()[0]["last_error"], what="the job to end")
+    assert [job["last_error"] for job in site.jobs()] == [], "\n".join(worker.lines)
+    site.add("last")
+    wait_until(lambda: "last" in worker.said(), what="the worker to go on")
+    worker.signal(signal.SIGTERM)
+    assert worker.end() == -signal.SIGTERM, worker.lines
+    *said, last = worker.said()
+    assert last == "last"
+    return said
+
+
+def test_a_pool_of_forked_processes_leaves_the_worker_running(program: Any, site: Site) -> None:
+    assert run_one(program, site, "pools") == ["pooled"]
+
+
+def test_terminate_ends_a_forked_process_and_nobody_else(program: Any, site: Site) -> None:
+    assert run_one(program, site, "terminates") == [f"terminated {-signal.SIGTERM}"]
+
+
+@pytest.mark.parametrize("task", ["forks", "forks_on_the_loop", "forks_isolated"])
+def test_a_forked_child_ends_when_its_task_returns(program: Any, site: Site, task: str) -> None:
+    assert run_one(program, site, task, {"end": "returns"}) == ["forked 0"]
+
+
+@pytest.mark.parametrize("task", ["forks", "forks_on_the_loop", "forks_isolated"])
+def test_a_forked_child_ends_when_its_task_raises(program: Any, site: Site, task: str) -> None:
+    assert run_one(program, site, task, {"end": "raises"}) == ["forked 256"]
+
+
+def test_a_forked_child_opens_connections_of_its_own(program: Any, site: Site) -> None:
+    assert run_one(program, site, "uses_connections") == ["True True True"]
+
+
+@pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT])
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored(
+    program: Any, site: Site, ignored: signal.Signals
+) -> None:
+    former = signal.signal(ignored, signal.SIG_IGN)
+    try:
+        worker = program()
+    finally:
+        signal.signal(ignored, former)
+    site.add("last")
+    wait_until(lambda: worker.said() == ["last"], what="the worker to run")
+
+    worker.signal(ignored)
+    site.add("last")
+    wait_until(lambda: worker.said() == ["last", "last"], what="the worker to run on")
+
+    worker.signal(signal.SIGTERM)
+    assert worker.end() == -signal.SIGTERM
+    assert not any(ignored.name in line for line in worker.lines)
