@@ -26,6 +26,9 @@ _CHUNK: Final = 1 << 16
 _LOOK: Final = 0.5
 """Seconds between two looks at whether a process has ended that does not tell."""
 
+_REAP: Final = 0.05
+"""Seconds between two attempts to reap a process where the system cannot say that it has ended."""
+
 _DRAIN: Final = 1.0
 """Seconds for what an ended process wrote last; whatever it started may hold its pipes for ever."""
 
@@ -61,6 +64,8 @@ class WorkerProcess:
                 start_new_session=True,
             )
         self.pid = self._popen.pid
+        # Held while it is reaped and while it is killed: afterwards its number may belong to another process.
+        self._reaping = threading.Lock()
         self._reader = threading.Thread(target=self._read, name=f"gw-lines-{number}", daemon=True)
         self._reader.start()
         threading.Thread(target=self._wait, name=f"gw-process-{number}", daemon=True).start()
@@ -86,9 +91,10 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill it, and what it started in its group."""
-        if self._popen.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
+        with self._reaping:
+            if self._popen.returncode is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
 
     def _send(self, order: bytes) -> None:
         with suppress(OSError):  # it has ended, which the thread that waits for it tells
@@ -97,7 +103,7 @@ class WorkerProcess:
     # -- its end -----------------------------------------------------------------------------------------------------
 
     def _wait(self) -> None:
-        self._popen.wait()
+        _wait_until_ended(self._popen, self._reaping)
         with suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)  # wakes the reader, which reads what is left
         self._reader.join(_DRAIN)
@@ -150,6 +156,18 @@ class WorkerProcess:
         if READY.strip() in said:
             self._on_ready(self)
         return bool(said)
+
+
+def _wait_until_ended(popen: subprocess.Popen[bytes], reaping: threading.Lock) -> None:
+    """Wait for the end of a process; hold the lock while it is reaped, and not while it runs."""
+    if hasattr(os, "waitid"):
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
+    while True:  # once, except on macOS before Python 3.13, which has no waitid
+        with reaping:
+            if popen.poll() is not None:
+                return
+        time.sleep(_REAP)
 
 
 class _WholeLines:

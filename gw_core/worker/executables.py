@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
@@ -20,6 +20,7 @@ from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Snooze
 from gw_core.domain.settings import WorkerSettings
 from gw_core.worker.invocation import Invoke
+from gw_core.worker.process_groups import GROUPS
 
 if TYPE_CHECKING:
     from gw_core.domain.job import Job
@@ -94,7 +95,7 @@ def _interrupt_all() -> None:
 
 def environment_of(job: Job) -> dict[str, str]:
     """Return the variables the program sees: ours, and what tells about the job."""
-    run_at = datetime.fromtimestamp(job.run_at_epoch, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    run_at = job.run_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     told = {
         "GRAPHILE_WORKER_PAYLOAD_FORMAT": "json",
         "GRAPHILE_WORKER_TASK_IDENTIFIER": job.task_identifier,
@@ -111,6 +112,7 @@ def environment_of(job: Job) -> dict[str, str]:
 
 
 def _started(path: Path, job: Job) -> subprocess.Popen[bytes]:
+    GROUPS.start()
     try:
         return subprocess.Popen(  # noqa: S603 - running what stands in the task folder is the purpose; no shell
             [path.absolute()],
@@ -187,6 +189,7 @@ class _Program:
     def tracked(self, context: JobContext) -> Iterator[None]:
         """Be reachable for those who interrupt, and leave neither process nor pipe behind."""
         _RUNNING[self] = context
+        GROUPS.add(self._process.pid)
         try:
             yield
         finally:
@@ -194,6 +197,7 @@ class _Program:
             if self.exit_code() is None:
                 self.signal_group(signal.SIGKILL)
                 self._process.wait()
+            GROUPS.remove(self._process.pid)
             for pipe in self.pipes:
                 with contextlib.suppress(OSError):
                     pipe.close()
@@ -207,6 +211,9 @@ _RUNNING: Final[dict[_Program, JobContext]] = {}
 
 # A forced stop ends the process sooner than its threads can look after their programs.
 atexit.register(_interrupt_all)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_RUNNING.clear)  # they are the parent's
 
 
 # -- talking -------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 from weakref import WeakKeyDictionary
 
+from gw_core import forks
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
 from gw_core.domain.supervision import told
@@ -27,6 +28,7 @@ from gw_core.worker.isolation_wire import (
     Added,
     Begun,
     Ended,
+    GarbledError,
     GoneError,
     Home,
     InModule,
@@ -39,6 +41,7 @@ from gw_core.worker.isolation_wire import (
     failure_of,
     given_of,
 )
+from gw_core.worker.process_groups import GROUPS
 
 if TYPE_CHECKING:
     from gw_core.domain.job import Job
@@ -87,6 +90,10 @@ def run_isolated(home: Home, job: Job, context: JobContext) -> object:
             if is_fresh or talk.has_begun or context.should_stop.forced:
                 raise IsolatedProcessError(f"the task's process {how}") from None
             continue  # it died while it had nothing to do; the task never began
+        except GarbledError as error:
+            process.kill()
+            PROCESSES.forget(process)
+            raise IsolatedProcessError(f"the task's process wrote to the worker's own line: {error}") from None
         except BaseException:
             process.kill()
             PROCESSES.forget(process)
@@ -155,6 +162,7 @@ class IsolatedProcess:
         self._lock = threading.Lock()
         ours, theirs = socket.socketpair()
         self.line = Line(ours, FROM_PROCESS)
+        GROUPS.start()
         with theirs:
             self._popen = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter, without a shell
                 [
@@ -167,6 +175,7 @@ class IsolatedProcess:
                 # A session, and so a group, of its own: it can be killed with all it started, and Ctrl-C is ours.
                 start_new_session=True,
             )
+        GROUPS.add(self._popen.pid)
         with contextlib.suppress(GoneError):  # whoever talks to it finds out
             self.line.say(setup)
 
@@ -194,6 +203,7 @@ class IsolatedProcess:
         # What it left in its group goes with it.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)
+        GROUPS.remove(self._popen.pid)
         return told(self._popen.returncode or 0)
 
 
@@ -273,6 +283,7 @@ class IsolatedProcesses:
         self._lent: dict[IsolatedProcess, JobContext] = {}
         self._idle: list[IsolatedProcess] = []
         self._starters = HelperThreads("gw-isolation")
+        forks.abandon_in_children(self)
 
     def lend(self, home: Home, context: JobContext) -> tuple[IsolatedProcess, bool]:
         """Return a process for the job, and whether it was started for it."""
@@ -329,6 +340,12 @@ class IsolatedProcesses:
             everyone = [*self._lent, *self._idle]
         for process in everyone:
             process.kill()
+
+    def abandon(self) -> None:
+        """In a forked child: these processes are the parent's."""
+        self._lock = threading.Lock()
+        self._lent, self._idle = {}, []
+        self._starters = HelperThreads("gw-isolation")
 
     def _started(self, home: Home, setup: Setup, context: JobContext) -> IsolatedProcess:
         try:

@@ -289,7 +289,13 @@ FromProcess = Begun | Said | Add | Ended
 
 # -- how it travels --------------------------------------------------------------------------------------------------
 
-_LENGTH: Final = struct.Struct("!I")
+_HEAD: Final = struct.Struct("!4sI")
+_MARK: Final = b"gw\x01\x00"
+"""Begins every message: what a task writes to this descriptor by mistake is no message, and no length."""
+
+LONGEST_MESSAGE: Final = 1 << 30
+"""Bytes; a payload, which PostgreSQL holds, is shorter."""
+
 _encode: Final = msgspec.msgpack.Encoder().encode
 TO_PROCESS: Final = msgspec.msgpack.Decoder(ToProcess)
 FROM_PROCESS: Final = msgspec.msgpack.Decoder(FromProcess)
@@ -297,6 +303,10 @@ FROM_PROCESS: Final = msgspec.msgpack.Decoder(FromProcess)
 
 class GoneError(Exception):
     """Nobody is at the other end any more."""
+
+
+class GarbledError(GraphileWorkerError):
+    """What came over the line is not a message."""
 
 
 class Line:
@@ -310,11 +320,16 @@ class Line:
         self._held = bytearray()
 
     def say(self, *messages: ToProcess | FromProcess) -> None:
-        """Send messages; raises `GoneError`."""
+        """Send messages; raises `GoneError`, or `GraphileWorkerError` for one that is too long."""
         parts: list[bytes] = []
         for message in messages:
             body = _encode(message)
-            parts += (_LENGTH.pack(len(body)), body)
+            if len(body) > LONGEST_MESSAGE:
+                raise GraphileWorkerError(
+                    f"a message of {len(body)} bytes cannot pass between a worker and an isolated task; "
+                    f"at most {LONGEST_MESSAGE} bytes can"
+                )
+            parts += (_HEAD.pack(_MARK, len(body)), body)
         try:
             with self._saying:
                 self._end.sendall(b"".join(parts))
@@ -322,7 +337,10 @@ class Line:
             raise GoneError from error
 
     def hear(self, patience: float | None = None) -> Any:
-        """Return the next message, or None when none came within `patience` seconds; raises `GoneError`."""
+        """Return the next message, or None when none came within `patience` seconds.
+
+        Raises `GoneError`, and `GarbledError` after something else was written to the line.
+        """
         while (message := self._whole()) is None:
             try:
                 if patience is not None and not _is_readable(self._end, patience):
@@ -341,14 +359,20 @@ class Line:
 
     def _whole(self) -> Any:
         held = self._held
-        if len(held) < _LENGTH.size:
+        if len(held) < _HEAD.size:
             return None
-        end = _LENGTH.size + _LENGTH.unpack_from(held)[0]
+        mark, length = _HEAD.unpack_from(held)
+        if mark != _MARK or length > LONGEST_MESSAGE:
+            raise GarbledError(f"what came is not a message; it begins with {bytes(held[: _HEAD.size])!r}")
+        end = _HEAD.size + length
         if len(held) < end:
             return None
-        body = bytes(memoryview(held)[_LENGTH.size : end])
+        body = bytes(memoryview(held)[_HEAD.size : end])
         del held[:end]
-        return self._decoder.decode(body)
+        try:
+            return self._decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            raise GarbledError(f"what came is not a message: {error}") from None
 
 
 def _is_readable(end: socket.socket, patience: float) -> bool:

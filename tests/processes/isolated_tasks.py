@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import stat
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -147,3 +148,14 @@ def never_ends(payload: Any, context: JobContext) -> None:
 def hogs_the_interpreter() -> None:
     # PyDLL calls hold the interpreter: no other thread of this process runs until the call returns.
     ctypes.PyDLL(None).sleep(600)
+
+
+def writes_to_the_line(text: str) -> None:
+    # The line to the worker is the only socket of this process.
+    for number in range(3, 64):
+        try:
+            is_socket = stat.S_ISSOCK(os.fstat(number).st_mode)
+        except OSError:
+            continue
+        if is_socket:
+            os.write(number, text.encode("latin-1"))

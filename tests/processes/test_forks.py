@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 from core.core_support import Site
 from support import wait_until
+from test_isolation import is_alive
 from test_run_processes import Program
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
 TASKS = '''
-import multiprocessing, os, signal, time
+import multiprocessing, os, signal, subprocess, time
 from gw_core import task
 
 fork = multiprocessing.get_context("fork")
@@ -80,6 +82,12 @@ def uses_connections(payload, context):
             theirs = answer.read()
         held.execute("select 1")
     say(f"{theirs.isdecimal()} {theirs != str(before)} {pid() == before}")
+
+@task(isolation="process")
+def isolated(payload, context):
+    sleeper = subprocess.Popen(["sleep", "600"])
+    context.logger.info(f"here are {os.getpid()} {sleeper.pid}")
+    sleeper.wait()
 
 @task
 def last(payload):
@@ -165,3 +173,31 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(
     worker.signal(signal.SIGTERM)
     assert worker.end() == -signal.SIGTERM
     assert not any(ignored.name in line for line in worker.lines)
+
+
+PROGRAM = """#!/bin/sh
+sleep 600 &
+echo here are $$ $!
+wait
+"""
+
+
+@pytest.mark.parametrize("task", ["program", "isolated"])
+@pytest.mark.parametrize("options", [(), ("--processes", "1")], ids=["one process", "under a supervisor"])
+def test_programs_and_isolated_tasks_end_with_a_killed_worker(
+    program: Any, site: Site, tmp_path: Path, task: str, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "tasks" / "program").write_text(PROGRAM)
+    (tmp_path / "tasks" / "program").chmod(0o755)
+    site.add(task)
+    worker = program(*options)
+    (said,) = worker.saying("here are")
+    pids = [int(pid) for pid in said.split()[-2:]]
+    assert all(map(is_alive, pids))
+
+    if options:
+        os.killpg(worker.pids(1)[0], signal.SIGKILL)
+    else:
+        worker.signal(signal.SIGKILL)
+
+    wait_until(lambda: not any(map(is_alive, pids)), what="what the task has started to end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -159,6 +160,24 @@ def test_a_process_that_dies_fails_the_attempt_and_says_how(function: Callable[.
 
     assert isinstance(outcome, Failed)
     assert outcome.message == f"IsolatedProcessError: the task's process {how}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\xff\xff\xff\xff",
+        "\xff\xff\xff\xff and more",
+        "hello\n",
+        "gw\x01\x00\xff\xff\xff\xff",
+        "gw\x01\x00\x00\x00\x00\x01\xc1",
+    ],
+    ids=["a length of 4 GiB", "with more behind it", "text", "a message of 4 GiB", "a message of nonsense"],
+)
+def test_what_a_task_writes_to_the_line_fails_its_job_and_does_not_hang_the_thread(text: str) -> None:
+    outcome, _ = run(isolated(theirs.writes_to_the_line), json.dumps(text))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.message.startswith("IsolatedProcessError: the task's process wrote to the worker's own line: ")
 
 
 def test_a_process_that_died_while_it_was_idle_is_not_the_next_jobs_fault(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -437,8 +456,6 @@ def test_processes_end_with_a_worker_that_is_killed(site: Site, function: str, t
         worker.kill()
         worker.wait(DEADLINE)
         worker.stdout.close()
-    pid, *others = map(int, said.split()[1:])
+    pids = [int(pid) for pid in said.split()[1:]]
 
-    wait_until(lambda: not is_alive(pid))
-    for other in others:  # what a hogged process had started is out of reach of whoever ends with SIGKILL
-        os.kill(other, signal.SIGKILL)
+    wait_until(lambda: not any(map(is_alive, pids)), what="the process, and what it has started, to end")

@@ -45,6 +45,23 @@ def shell(folder: Path, script: str) -> Path:
 # -- what it is told -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("epoch", "told"),
+    [
+        (float("-inf"), "0001-01-01T00:00:00.000Z"),
+        (-100_000_000_000.0, "0001-01-01T00:00:00.000Z"),
+        (float("inf"), "9999-12-31T23:59:59.999Z"),
+    ],
+    ids=["-infinity", "before Christ", "infinity"],
+)
+def test_a_run_at_beyond_the_calendar_is_told_as_its_end(tmp_path: Path, epoch: float, told: str) -> None:
+    log = Log()
+    program = shell(tmp_path, "echo $GRAPHILE_WORKER_JOB_RUN_AT")
+
+    assert isinstance(run_program(program, a_job(run_at_epoch=epoch), log), Completed)
+    assert log.of("info") == [told]
+
+
 def test_the_payload_stands_on_stdin_as_json(tmp_path: Path) -> None:
     log = Log()
     program = shell(tmp_path, "cat")

@@ -1,0 +1,129 @@
+"""Kill the process groups of tasks when this process dies, however it dies."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import threading
+from contextlib import suppress
+from typing import Final
+
+from gw_core import forks
+
+_END: Final = 1.0
+"""Seconds the guard may take to end when this process does."""
+
+# Reads "+ GROUP" and "- GROUP" until this process is gone, whatever ended it. The signals that a service manager or a
+# terminal sends to every process are for the worker, which may take its time to stop.
+_GUARD: Final = """
+trap '' INT TERM HUP QUIT
+held=' '
+while read -r order group; do
+    case $order in
+        +) held="$held$group " ;;
+        -) held="${held%% "$group" *} ${held#* "$group" }" ;;
+    esac
+done
+for group in $held; do
+    kill -s KILL -- "-$group"
+done
+"""
+
+
+class ProcessGroups:
+    """The process groups that must not outlive this process, and a small shell process that sees to it.
+
+    The shell is started before the first group. Where there is no /bin/sh nothing is guarded. A process that leaves its
+    group, such as a daemon or a container, is not covered. `_lock` guards all state.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: set[int] = set()
+        self._guard: subprocess.Popen[bytes] | None = None
+        forks.abandon_in_children(self)
+
+    def start(self) -> None:
+        """Start the guard, if it is not there; call before a group is started, which then is guarded at once."""
+        with self._lock:
+            if self._guard is None:
+                with suppress(OSError):
+                    self._guard = _started()
+
+    def add(self, group: int) -> None:
+        """Kill this group when this process dies; call right after its leader was started."""
+        with self._lock:
+            self._held.add(group)
+            self._send(f"+ {group}\n")
+
+    def remove(self, group: int) -> None:
+        """Leave this group alone from now on: its number may soon belong to another."""
+        with self._lock:
+            if group in self._held:
+                self._held.remove(group)
+                self._send(f"- {group}\n")
+
+    def close(self) -> None:
+        """Kill what is left, as if this process had died; a later `add` starts another guard."""
+        with self._lock:
+            guard, self._guard = self._guard, None
+            self._held = set()
+        if guard is not None:
+            assert guard.stdin is not None  # noqa: S101 - a pipe, see _started
+            guard.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                guard.wait(_END)
+
+    def abandon(self) -> None:
+        """In a forked child: these are the parent's groups."""
+        self._lock = threading.Lock()
+        self._held = set()
+        if self._guard is not None:
+            self._guard.returncode = 0  # so that its destructor does not look for it
+            self._guard = None
+
+    def _send(self, order: str) -> None:
+        if self._guard is not None and self._wrote(self._guard, order):
+            return
+        # The first one, or somebody killed the guard: another one hears of all groups.
+        with suppress(OSError):
+            self._guard = _started()
+            self._wrote(self._guard, "".join(f"+ {group}\n" for group in self._held))
+
+    @staticmethod
+    def _wrote(guard: subprocess.Popen[bytes], orders: str) -> bool:
+        assert guard.stdin is not None  # noqa: S101 - a pipe, see _started
+        try:
+            os.write(guard.stdin.fileno(), orders.encode())
+        except BlockingIOError:  # it has been stopped for long; nothing may wait for it
+            return True
+        except OSError:
+            guard.stdin.close()
+            guard.poll()
+            return False
+        return True
+
+
+def _started() -> subprocess.Popen[bytes]:
+    guard = subprocess.Popen(  # noqa: S603 - our own script
+        ["/bin/sh", "-c", _GUARD, "gw-process-groups"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        cwd="/",
+        env={},
+        # It must survive what kills this process with its group.
+        start_new_session=True,
+    )
+    assert guard.stdin is not None  # noqa: S101 - a pipe, see above
+    os.set_blocking(guard.stdin.fileno(), False)
+    forks.close_in_children(guard.stdin)
+    return guard
+
+
+GROUPS: Final = ProcessGroups()
+"""Those of this process."""
+
+atexit.register(GROUPS.close)

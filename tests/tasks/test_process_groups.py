@@ -1,0 +1,100 @@
+"""What a task starts ends with the worker, however that ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from support import wait_until
+from task_builders import DEADLINE
+
+from gw_core.worker.process_groups import ProcessGroups
+
+CHECKOUT = Path(__file__).parents[2]
+
+DIES = """
+import os, signal, subprocess, sys
+from gw_core.worker.process_groups import ProcessGroups
+
+groups = ProcessGroups()
+pids = []
+for kept in (True, True, False):
+    command = ["sh", "-c", "sleep 600 & echo $!; wait"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    groups.add(started.pid)
+    pids += [started.pid, int(started.stdout.readline())]
+    if not kept:
+        groups.remove(started.pid)
+if sys.argv[1] == "guard killed":
+    os.kill(groups._guard.pid, signal.SIGKILL)
+    groups._guard.wait()
+    groups.add(started.pid)
+    groups.remove(started.pid)
+if sys.argv[1] == "everybody asked to stop":
+    os.kill(groups._guard.pid, signal.SIGTERM)
+if sys.argv[1] == "forked":
+    child = os.fork()
+    if child == 0:
+        os.close(1)
+        signal.pause()
+    pids.append(child)
+print(*pids, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+def started() -> Iterator[list[int]]:
+    pids: list[int] = []
+    yield pids
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("trouble", ["none", "guard killed", "everybody asked to stop", "forked"])
+def test_groups_are_killed_with_all_their_processes_when_this_process_is_killed(
+    trouble: str, started: list[int]
+) -> None:
+    dead = subprocess.run(
+        [sys.executable, "-c", DIES, trouble],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    started += map(int, dead.stdout.split())
+
+    assert dead.returncode == -signal.SIGKILL
+    wait_until(lambda: not any(map(is_alive, started[:4])), what="the groups to end")
+    assert all(map(is_alive, started[4:])), "what was removed, or never added, is left alone"
+
+
+def test_nothing_is_started_before_there_is_a_group_and_closing_ends_it(started: list[int]) -> None:
+    groups = ProcessGroups()
+    assert groups._guard is None
+
+    sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    started.append(sleeper.pid)
+    groups.add(sleeper.pid)
+    guard = groups._guard
+    assert guard is not None
+    groups.close()
+
+    assert sleeper.wait(DEADLINE) == -signal.SIGKILL
+    assert guard.returncode is not None
