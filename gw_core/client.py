@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec, check_ids
 from gw_core.domain.job_key import JobKeyMode
@@ -218,7 +219,7 @@ class Client:
         With a `job_key` the items are appended to those of a waiting job. `options` are those of `add`.
         """
         if isinstance(items, str | bytes) or not items:
-            raise JobSpec.invalid("a batch job needs a list with at least one item")
+            raise InvalidJobError("a batch job needs a list with at least one item")
         return self.add(task, list(items), conn=conn, **options)
 
     # -- remove and tend -------------------------------------------------------------------------------------------

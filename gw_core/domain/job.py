@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import Any, Final
 
 import msgspec
@@ -145,11 +147,6 @@ class JobSpec:
         _set(made, "flags", self.flags)
         return made
 
-    @staticmethod
-    def invalid(reason: str) -> InvalidJobError:
-        """Return the error for a job that cannot be asked for."""
-        return InvalidJobError(reason)
-
     def _check_key_mode(self) -> None:
         if self.job_key_mode is JobKeyMode.REPLACE:  # as nearly always
             return
@@ -168,7 +165,15 @@ class JobSpec:
             _check_text("flag", flag, MAX_JOB_KEY_LENGTH)
 
     def _check_run_at(self) -> None:
-        if isinstance(self.run_at, datetime) and self.run_at.tzinfo is None:
+        if self.run_at is None or isinstance(self.run_at, timedelta):  # as nearly always
+            return
+        # A date or a text would be read by the server, in its own time zone.
+        if not isinstance(self.run_at, datetime):
+            raise InvalidJobError(
+                f"run_at must be an aware datetime or a timedelta, not {type(self.run_at).__name__}; "
+                "give one such as datetime.now(timezone.utc)"
+            )
+        if self.run_at.utcoffset() is None:
             raise InvalidJobError("run_at has no time zone; give an aware datetime such as datetime.now(timezone.utc)")
 
 
@@ -178,19 +183,55 @@ _set = object.__setattr__
 def encode_payload(payload: Any) -> str:
     """Return the payload as the JSON text to store; `None` becomes `{}` as in the ancestors.
 
-    Raises `InvalidJobError` when it cannot be written as JSON or holds a character PostgreSQL cannot keep.
+    Raises `InvalidJobError` when it cannot be written as JSON, NaN and Infinity included, or holds a character
+    PostgreSQL cannot keep.
     """
     if payload is None:
         return "{}"
     if hasattr(payload, "model_dump_json"):  # pydantic, without importing it
         text = str(payload.model_dump_json())
+        if any(each in text for each in ("null", "NaN", "Infinity")):
+            _refuse_not_finite(payload.model_dump())
     else:
         try:
             text = msgspec.json.encode(payload).decode()
+            # Both are encoded as null. To look for that is much cheaper than to look at every value of every payload.
+            if "null" in text:
+                _refuse_not_finite(payload)
+        except InvalidJobError:
+            raise
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidJobError(f"the payload cannot be written as JSON: {error}") from error
     check_payload_text(text)
     return text
+
+
+def _refuse_not_finite(value: Any) -> None:
+    """Raise `InvalidJobError` when a float in the value is NaN or infinite; for values that JSON can hold else."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise InvalidJobError(
+                f"the payload contains {value!r}, which JSON cannot hold; give null or a text instead"
+            )
+    elif value is None or isinstance(value, str | int):
+        return
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            _refuse_not_finite(each)
+    elif isinstance(value, list | tuple | Set):
+        for each in value:
+            _refuse_not_finite(each)
+    else:
+        for name in _field_names(value):
+            _refuse_not_finite(getattr(value, name, None))
+
+
+def _field_names(value: Any) -> Sequence[str]:
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    if dataclasses.is_dataclass(value):
+        return [each.name for each in dataclasses.fields(value)]
+    return [each.name for each in getattr(type(value), "__attrs_attrs__", ())]
 
 
 def check_payload_text(text: str) -> None:

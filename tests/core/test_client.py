@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
+import msgspec
 import psycopg
+import pydantic
 import pytest
 from core_support import Site
 from psycopg.rows import dict_row
@@ -22,6 +24,26 @@ from gw_core.domain.errors import (
 )
 
 NAIVE = datetime(2030, 1, 1)
+
+
+class Zoneless(tzinfo):
+    def utcoffset(self, moment: datetime | None) -> None:
+        return None
+
+
+@dataclasses.dataclass
+class Measured:
+    what: str
+    value: float
+
+
+class MeasuredStruct(msgspec.Struct):
+    value: float
+
+
+class MeasuredModel(pydantic.BaseModel):
+    value: float | None
+
 
 # -- what is refused before anything is sent -----------------------------------------------------------------------
 
@@ -51,6 +73,17 @@ NAIVE = datetime(2030, 1, 1)
         pytest.param({"flags": ["ok", ""]}, "the flag is empty", id="empty flag"),
         pytest.param({"flags": [1]}, "must be a text", id="flag that is a number"),
         pytest.param({"run_at": NAIVE}, "has no time zone", id="naive moment"),
+        pytest.param({"run_at": datetime(2030, 1, 1, tzinfo=Zoneless())}, "has no time zone", id="zone without offset"),
+        pytest.param({"run_at": date(2030, 1, 1)}, "run_at must be an aware datetime", id="day"),
+        pytest.param({"run_at": "tomorrow"}, "run_at must be an aware datetime", id="moment as text"),
+        pytest.param({"run_at": 5}, "run_at must be an aware datetime", id="seconds as a number"),
+        pytest.param({"payload": float("nan")}, "contains nan, which JSON cannot hold", id="NaN"),
+        pytest.param({"payload": {"a": [1, None, {"b": float("inf")}]}}, "contains inf", id="Infinity deep inside"),
+        pytest.param({"payload": (1.0, -float("inf"))}, "contains -inf", id="-Infinity in a tuple"),
+        pytest.param({"payload": {float("inf")}}, "contains inf", id="Infinity in a set"),
+        pytest.param({"payload": Measured("x", float("nan"))}, "contains nan", id="NaN in a dataclass"),
+        pytest.param({"payload": [MeasuredStruct(float("nan"))]}, "contains nan", id="NaN in a struct"),
+        pytest.param({"payload": MeasuredModel(value=float("nan"))}, "contains nan", id="NaN in a pydantic model"),
         pytest.param({"payload": {1, 2}} | {"payload": object()}, "cannot be written as JSON", id="payload not JSON"),
         pytest.param({"payload": {"a": "\0"}}, "\\u0000", id="NUL in the payload"),
         pytest.param({"payload": {"\0": 1}}, "\\u0000", id="NUL in a name of the payload"),
@@ -63,6 +96,10 @@ def test_a_wrong_job_is_refused_with_its_reason_and_nothing_is_added(
         site.client.add(**{"task": "work", **fields})
     with pytest.raises(InvalidJobError):
         site.client.add_many([JobSpec(task="fine"), JobSpec(**{"task": "work", **fields})])
+
+    if isinstance(fields.get("payload"), list | tuple):
+        with pytest.raises(InvalidJobError):
+            site.client.add_batch("work", fields["payload"])
 
     assert reason in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -79,6 +116,7 @@ def test_a_wrong_job_is_refused_with_its_reason_and_nothing_is_added(
         {"priority": -32_768},
         {"priority": 32_767},
         {"payload": {"literal": "\\u0000"}},
+        {"payload": {"text": "null NaN Infinity", "none": None, "big": 1e308}},
         {"payload": None},
         {"payload": [1, "two", None, 3.5, {"four": [True]}]},
         {"flags": ("a", "b")},
