@@ -250,7 +250,7 @@ if TYPE_CHECKING:
         load_app as load_app,
         load_folder as load_folder,
     )
-    from gw_core.worker.payloads import PayloadError as PayloadError
+    from gw_core.worker.payloads import CronRun as CronRun, PayloadError as PayloadError
     from gw_core.worker.tasks import Task as Task, TaskRegistry as TaskRegistry, cron as cron, task as task
     from gw_core.worker.timeouts import TaskTimeoutError as TaskTimeoutError
 
@@ -530,7 +530,7 @@ _HOMES = {
         "load_app",
         "load_folder",
     ),
-    "gw_core.worker.payloads": ("PayloadError",),
+    "gw_core.worker.payloads": ("CronRun", "PayloadError"),
     "gw_core.worker.timeouts": ("TaskTimeoutError",),
     "gw_core.worker.tasks": (
         "Task",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.job import Job, JobSpec
 from gw_core.log import Logger
+from gw_core.worker.payloads import CronRun, cron_of, trace_of
 
 if TYPE_CHECKING:
     # Not at run time: a process that runs an isolated task starts in half the time without the database driver.
@@ -98,6 +99,16 @@ class JobContext:
     def queue_name(self) -> str | None:
         """The named queue the job belongs to."""
         return self.job.queue_name
+
+    @property
+    def cron(self) -> CronRun | None:
+        """When the job of a recurring task was due, from the payload's `_cron`; None for other jobs."""
+        return cron_of(self.job.payload)
+
+    @property
+    def trace(self) -> Any:
+        """The payload's `_trace`, with which producers pass on the context of a trace; None when it has none."""
+        return trace_of(self.job.payload)
 
     @property
     def database(self) -> Database:

@@ -1,4 +1,8 @@
-"""Turn a payload's JSON text into what a task's annotation asks for."""
+"""Turn a payload's JSON text into what a task's annotation asks for.
+
+`_cron` and `_trace` are transport: schedulers put them beside the fields of the caller. A type that asks for them gets
+them; from a payload that does not fit because of them they are taken off. Plain payloads keep them, as in Node.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -53,6 +58,57 @@ PLAIN: Final = PayloadReader(msgspec.json.Decoder().decode, _read_leniently)
 """The reader of tasks that ask for nothing in particular: dicts, lists, texts, numbers, booleans and None."""
 
 
+# -- transport ---------------------------------------------------------------------------------------------------------
+
+_CRON: Final = "_cron"
+_TRACE: Final = "_trace"
+_decode_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class CronRun(msgspec.Struct, frozen=True):
+    """What a scheduler says about the job of a recurring task."""
+
+    ts: datetime
+    """When the job was due, in UTC."""
+    backfilled: bool = False
+    """True when the job was not added on time."""
+
+
+def cron_of(text: str) -> CronRun | None:
+    """Return the payload's `_cron`; None when it has none."""
+    raw = _transport(text).get(_CRON)
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=CronRun)
+    except msgspec.MsgspecError:  # a field of the caller's that has this name by chance
+        return None
+
+
+def trace_of(text: str) -> Any:
+    """Return the payload's `_trace`, which graphile_worker_rs adds, as plain values; None when it has none."""
+    raw = _transport(text).get(_TRACE)
+    return None if raw is None else msgspec.json.decode(raw)
+
+
+def _transport(text: str) -> Mapping[str, msgspec.Raw]:
+    if f'"{_CRON}"' not in text and f'"{_TRACE}"' not in text:
+        return {}
+    try:
+        fields = _decode_fields(text)
+    except msgspec.MsgspecError:  # not an object
+        return {}
+    return {name: fields[name] for name in (_CRON, _TRACE) if name in fields}
+
+
+def _without_transport(text: str) -> str | None:
+    """Return the payload without its transport; None when it carries none."""
+    if not _transport(text):
+        return None
+    fields = _decode_fields(text)
+    return msgspec.json.encode({name: fields[name] for name in fields if name not in (_CRON, _TRACE)}).decode()
+
+
 # -- msgspec -------------------------------------------------------------------------------------------------------
 
 
@@ -67,7 +123,7 @@ def _msgspec_reader(annotation: object) -> PayloadReader:
             f"a payload cannot be converted to {name_of(annotation)}; "
             "use a dataclass, TypedDict, msgspec.Struct, pydantic model or plain JSON types"
         )
-    return PayloadReader(decoder.decode, _refuser(annotation, _msgspec_reason))
+    return PayloadReader(decoder.decode, _refuser(annotation, decoder.decode, _msgspec_reason))
 
 
 def _convert(kind: Any, value: Any) -> Any:
@@ -100,7 +156,8 @@ def _is_pydantic(annotation: object) -> bool:
 
 
 def _pydantic_reader(annotation: Any) -> PayloadReader:
-    return PayloadReader(_pydantic_validator(annotation), _refuser(annotation, _pydantic_reason))
+    validate = _pydantic_validator(annotation)
+    return PayloadReader(validate, _refuser(annotation, validate, _pydantic_reason))
 
 
 def _pydantic_validator(annotation: Any) -> Callable[[str | bytes], Any]:
@@ -128,10 +185,17 @@ def _path(location: Sequence[int | str]) -> str:
 # -- both ----------------------------------------------------------------------------------------------------------
 
 
-def _refuser(annotation: object, reason: Callable[[Exception], str]) -> Callable[[str, Exception], Any]:
+def _refuser(
+    annotation: object, decode: Callable[[str], Any], reason: Callable[[Exception], str]
+) -> Callable[[str, Exception], Any]:
     wanted = name_of(annotation)
 
-    def refuse(_text: str, error: Exception) -> Any:
+    def refuse(text: str, error: Exception) -> Any:
+        if (rest := _without_transport(text)) is not None:
+            try:
+                return decode(rest)
+            except Exception as second:  # noqa: BLE001 - whatever a model's validators raise
+                error = second
         # Without the cause, whose own text may hold the payload.
         raise PayloadError(f"the payload does not fit {wanted}: {reason(error)}") from None
 

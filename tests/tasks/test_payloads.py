@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -18,7 +18,7 @@ from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import Completed, Failed
 from gw_core.worker.context import JobContext
 from gw_core.worker.invocation import compose
-from gw_core.worker.payloads import PayloadError
+from gw_core.worker.payloads import CronRun, PayloadError
 
 
 @dataclass
@@ -308,3 +308,69 @@ def test_a_function_that_cannot_be_a_task_is_refused_when_it_is_registered(
 ) -> None:
     with pytest.raises(TaskLoadError, match=reason):
         compose(function)
+
+
+# -- what schedulers and tracers add -------------------------------------------------------------------------------
+
+BY_CRON = '{"to": "home", "_cron": {"ts": "2026-11-23T04:30:00.000Z", "backfilled": true}, "_trace": {"id": "7"}}'
+
+
+class StrictStruct(msgspec.Struct, forbid_unknown_fields=True):
+    to: str
+
+
+class StrictModel(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    to: str
+
+
+@pydantic.dataclasses.dataclass(config=pydantic.ConfigDict(extra="forbid"))
+class StrictDataclass:
+    to: str
+
+
+@pytest.mark.parametrize(
+    ("annotation", "payload"),
+    [
+        (StrictStruct, StrictStruct("home")),
+        (StrictModel, StrictModel(to="home")),
+        (StrictDataclass, StrictDataclass("home")),
+        (dict[str, str], {"to": "home"}),
+        (Mail, Mail("home")),
+    ],
+    ids=["struct", "model", "pydantic dataclass", "dict of texts", "dataclass"],
+)
+def test_a_strict_type_gets_the_payload_without_what_a_scheduler_added(annotation: Any, payload: object) -> None:
+    seen: list[Any] = []
+
+    def task(payload: Any, context: JobContext) -> None:
+        seen.extend((payload, context.cron, context.trace))
+
+    task.__annotations__["payload"] = annotation
+    assert isinstance(run(task, text=BY_CRON), Completed)
+    assert seen == [payload, CronRun(datetime(2026, 11, 23, 4, 30, tzinfo=UTC), backfilled=True), {"id": "7"}]
+
+
+class Recurring(msgspec.Struct, forbid_unknown_fields=True):
+    to: str
+    cron: CronRun = msgspec.field(name="_cron")
+    trace: dict[str, str] = msgspec.field(name="_trace")
+
+
+def test_a_type_that_asks_for_it_and_a_plain_payload_keep_it() -> None:
+    assert received(Recurring, text=BY_CRON).cron.backfilled
+    assert received(Any, text=BY_CRON)["_cron"] == {"ts": "2026-11-23T04:30:00.000Z", "backfilled": True}
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", '"_cron"', '{"_cron": 7}', '{"a": "\\ud800", "_cron": {}}', '["_cron", 1]']
+)
+def test_a_payload_no_scheduler_touched_has_no_cron(text: str) -> None:
+    seen: list[Any] = []
+    run(lambda payload, context: seen.extend((context.cron, context.trace)), text=text)
+
+    assert seen == [None, None]
+
+
+def test_a_strict_type_still_refuses_what_else_it_does_not_know() -> None:
+    assert "unknown field `cc`" in refusal(StrictStruct, text='{"to": "home", "_cron": {}, "cc": "you"}')
