@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import json
+import re
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -100,13 +102,40 @@ def _judge(job: Job, context: JobContext, result: object) -> _Verdict:
 # -- batch jobs ----------------------------------------------------------------------------------------------------
 
 _decode_items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_next: Final = json.JSONDecoder().raw_decode
+_SKIPPED: Final = {sign: re.compile(rf"[ \t\n\r]*{re.escape(sign)}?[ \t\n\r]*") for sign in "[,"}
+
+
+def items_of(payload: str) -> list[msgspec.Raw]:
+    """Return the JSON text of each item of a payload that is a list."""
+    try:
+        return _decode_items(payload)
+    except msgspec.MsgspecError:
+        return _items_to_the_letter(payload)
+
+
+def _items_to_the_letter(payload: str) -> list[msgspec.Raw]:
+    """Read what PostgreSQL's json accepts and the fast decoder does not, such as an escaped lone surrogate."""
+    items: list[msgspec.Raw] = []
+    start = _skip(payload, "[")
+    while payload[start] != "]":
+        _, end = _decode_next(payload, start)
+        items.append(msgspec.Raw(payload[start:end].encode()))
+        start = _skip(payload, ",", end)
+    return items
+
+
+def _skip(text: str, sign: str, start: int = 0) -> int:
+    """Return where the next token begins, after white space and at most one `sign`."""
+    begins = _SKIPPED[sign].match(text, start)
+    return start if begins is None else begins.end()
 
 
 def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
     if not job.payload.lstrip().startswith("["):
         return _SUCCESS
     results = _awaited(results, context)
-    items = _decode_items(job.payload)
+    items = items_of(job.payload)
     if len(results) != len(items):
         _warn(
             context,

@@ -20,6 +20,7 @@ from gw_core import forks
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
 from gw_core.domain.supervision import told
+from gw_core.worker.executor import items_of
 from gw_core.worker.helper_threads import HelperThreads
 from gw_core.worker.invocation import Invoke
 from gw_core.worker.isolation_wire import (
@@ -142,7 +143,7 @@ def _result(ended: Ended, job: Job) -> object:
     if not ended.items:
         return None
     # As the task returned it: the executor keeps the items that failed.
-    return [error_of(ended.items[n]) if n in ended.items else None for n in range(len(job.decoded_payload()))]
+    return [error_of(ended.items[n]) if n in ended.items else None for n in range(len(items_of(job.payload)))]
 
 
 # -- one process -----------------------------------------------------------------------------------------------------

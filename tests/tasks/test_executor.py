@@ -196,6 +196,21 @@ def test_an_item_is_done_whatever_stands_for_it_unless_it_is_an_exception(done: 
     assert isinstance(run(lambda items: [done, done], [1, 2]), Completed)
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('["ok","\\ud800"]', '["\\ud800"]'),
+        (' [ "ok" , [1, {"\\udc00": 1.10}]\n] ', '[[1, {"\\udc00": 1.10}]]'),
+        ('[{"a": "\\ud800"},1e400]', "[1e400]"),
+    ],
+)
+def test_an_item_with_a_lone_surrogate_does_not_lose_what_the_batch_did(text: str, left: str) -> None:
+    outcome = run(lambda items: [None, ValueError("no")], text=text)
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.payload, outcome.message) == (left, "BatchError: 1 of 2 batch items failed: 1: ValueError: no")
+
+
 def test_a_batch_of_another_length_counts_as_done_with_a_warning() -> None:
     log, job = Log(), a_job([1, 2, 3])
     task = Task("mail", lambda job, context: [ValueError("which?")], "here")
