@@ -408,7 +408,7 @@ def _completed_sentence(outcome: Completed) -> str:
 def _failed_sentence(outcome: Outcome) -> str:
     assert isinstance(outcome, Failed)  # noqa: S101 - narrows for the type checker; the caller has looked
     job = outcome.job
-    end = "; no attempt is left" if outcome.is_final else ""
+    end = "; no attempt is left" if job.is_last_attempt else "; it is not retried" if outcome.permanent else ""
     return (
         f"Failed task {job.id} ({job.task_identifier}, {outcome.seconds * 1000:.2f}ms, "
         f"attempt {job.attempts} of {job.max_attempts}) with error '{outcome.message}'{end}"

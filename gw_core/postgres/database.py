@@ -79,7 +79,8 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
     def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
         """Wait for the server, patiently or not."""
         work = gen if self.patience is None else self._impatient(gen, self.patience.total_seconds())
-        return super().wait(work, *arguments, **options)
+        with _system_errors_as_the_drivers():
+            return super().wait(work, *arguments, **options)
 
     def _impatient(self, work: Any, patience: float) -> Generator[Any, Any, Any]:
         looked_at = monotonic()
@@ -100,6 +101,18 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
                     raise psycopg.OperationalError(f"the server has not answered for {patience:g} s")
         except StopIteration as end:
             return end.value
+
+
+@contextmanager
+def _system_errors_as_the_drivers() -> Iterator[None]:
+    """Make an error of the system one of the driver's: it passes, as a database does that is away for a while.
+
+    To connect, and to wait for the server, takes descriptors, and a task may have used them all up.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise psycopg.OperationalError(f"the system refuses what a connection needs: {error}") from error
 
 
 @contextmanager
@@ -232,7 +245,8 @@ class Database:
         whose encoding is SQL_ASCII.
         """
         with translated(self.schema):
-            connection = self._open(role)
+            with _system_errors_as_the_drivers():
+                connection = self._open(role)
             connection.patience = FIRST_ANSWER_WITHIN if patience is None else min(patience, FIRST_ANSWER_WITHIN)
             try:
                 self._refuse_unknown_encoding(connection)
@@ -276,7 +290,9 @@ class Database:
         if _server_process(connection) == connection.info.backend_pid:
             self.pooling = Pooling.NONE
         elif self.pooling is Pooling.NONE:
-            with closing(QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)) as other:
+            with _system_errors_as_the_drivers():
+                other = QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
+            with closing(other):
                 mode = _mode(connection, other)
                 if mode is Pooling.TRANSACTION and not allows_transactions(other):
                     raise InvalidSettingError(

@@ -15,6 +15,7 @@ import msgspec
 
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze, error_message
+from gw_core.worker.error_details import error_details
 
 if TYPE_CHECKING:
     from gw_core.domain.job import Job
@@ -63,17 +64,27 @@ def outcome_of(job: Job, error: BaseException, seconds: float) -> Outcome:
         case RetryAfter():
             return Failed(job, seconds, error, _message(error), delay=error.delay)
         case GiveUp():
-            return Failed(job, seconds, error, _message(error), permanent=True)
+            return Failed(job, seconds, error, _message(error) + _given_up(job), permanent=True)
         case _:
             return Failed(job, seconds, error, _message(error))
 
 
 def _message(error: BaseException) -> str:
-    text = str(error) if isinstance(error, Snooze) else error_message(error)
+    if isinstance(error, Snooze):
+        return _shortened(str(error))
+    return _shortened(error_message(error)) + error_details(error)
+
+
+def _shortened(text: str) -> str:
     if len(text) <= MAX_MESSAGE_LENGTH:
         return text
     half = MAX_MESSAGE_LENGTH // 2
     return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
+def _given_up(job: Job) -> str:
+    """Say how many attempts there were: the job's row says `max_attempts`, as in Node, so that it is not retried."""
+    return "" if job.is_last_attempt else f" (given up by the task on attempt {job.attempts} of {job.max_attempts})"
 
 
 # -- what a task may return ----------------------------------------------------------------------------------------

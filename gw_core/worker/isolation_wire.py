@@ -20,6 +20,7 @@ from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message
+from gw_core.worker.error_details import DETAILS, error_details
 
 LONGEST_TRACE: Final = 20_000
 """Characters of a traceback that travel."""
@@ -87,6 +88,8 @@ class Failure(msgspec.Struct, frozen=True):
     places: tuple[tuple[str, int, str, str], ...] = ()
     """File, line, function and module of each frame, outermost first."""
     trace: str = ""
+    details: str = ""
+    """What `last_error` says after the message."""
 
 
 class IsolatedTaskError(Exception):
@@ -125,7 +128,9 @@ def failure_of(error: BaseException) -> Failure:
         (frame.f_code.co_filename, line, frame.f_code.co_name, str(frame.f_globals.get("__name__", "")))
         for frame, line in frames
     )
-    return Failure(kind, sayable(message), meaning, delay, code, places, sayable(_trace(error)))
+    return Failure(
+        kind, sayable(message), meaning, delay, code, places, sayable(_trace(error)), sayable(error_details(error))
+    )
 
 
 def _trace(error: BaseException) -> str:
@@ -149,6 +154,7 @@ def error_of(failure: Failure) -> BaseException:
             error = SystemExit(failure.exit_code)
         case _:
             error = type(failure.kind, (IsolatedTaskError,), {"places": failure.places})(failure.message)
+    setattr(error, DETAILS, failure.details)
     if failure.trace:
         error.__cause__ = ElsewhereError(failure.trace)
     return error

@@ -306,19 +306,20 @@ class Pool:
 
     def _interrupt(self) -> None:
         """Give back what still runs; what its threads do from now on counts for nothing."""
-        interrupted: list[Job] = []
+        interrupted: list[tuple[Job, float]] = []
         for worker in self._workers:
+            began = worker.busy_since
             context = worker.interrupt()
             if context is None:
                 continue
-            interrupted.append(context.job)
+            interrupted.append((context.job, time.perf_counter() - began))
             context.should_stop.forced = True
             context.should_stop.set()
         interrupt_given_back()
-        self._events.emit(PoolInterrupting(pool=self.id, jobs=interrupted))
-        for job in interrupted:
+        self._events.emit(PoolInterrupting(pool=self.id, jobs=[job for job, _ in interrupted]))
+        for job, seconds in interrupted:
             self._settler.report(
-                Returned(job, "interrupted: the worker stopped", delay=self._settings.interrupted_delay)
+                Returned(job, "interrupted: the worker stopped", self._settings.interrupted_delay, seconds)
             )
         # Coroutines and programs that were reached just now get a moment to clean up after themselves.
         ends_at = time.monotonic() + CLEAN_UP.total_seconds()

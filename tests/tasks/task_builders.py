@@ -64,11 +64,11 @@ def a_context(job: Job | None = None, log: Log | None = None) -> JobContext:
     return JobContext(job or a_job(), "worker-1", resources)
 
 
-def run(function: Callable[..., object], payload: object = None, *, text: str | None = None) -> Outcome:
+def run(function: Callable[..., object], payload: object = None, *, text: str | None = None, **fields: Any) -> Outcome:
     """Register the function, run it once for the payload, and return how that ended."""
     registry = TaskRegistry()
     registry.register("mail", function)
-    job = a_job(payload, text=text)
+    job = a_job(payload, text=text, **fields)
     task = registry.get("mail")
     assert task is not None
     return execute(job, task, a_context(job))

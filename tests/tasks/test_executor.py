@@ -16,7 +16,7 @@ import pytest
 from task_builders import Log, a_context, a_job, run
 
 from gw_core.domain.outcome import Completed, Failed, GiveUp, RetryAfter, Returned, Snooze
-from gw_core.worker.executor import MAX_MESSAGE_LENGTH, BatchError, TaskResultError, execute
+from gw_core.worker.executor import MAX_MESSAGE_LENGTH, BatchError, TaskResultError, execute, outcome_of
 from gw_core.worker.tasks import Task
 
 
@@ -75,7 +75,7 @@ def test_what_a_returned_coroutine_raises_is_the_failure() -> None:
     async def send() -> None:
         raise ValueError("no such address")
 
-    assert failure(lambda payload: send()).message == "ValueError: no such address"
+    assert failure(lambda payload: send()).message.startswith("ValueError: no such address (")
 
 
 def test_a_partial_of_a_coroutine_function_is_run() -> None:
@@ -113,7 +113,7 @@ def test_an_exception_fails_the_attempt_and_keeps_the_payload() -> None:
     outcome = failure(raising(error))
 
     assert outcome.error is error
-    assert outcome.message == "ValueError: no such address"
+    assert outcome.message.startswith("ValueError: no such address (")
     assert (outcome.delay, outcome.permanent, outcome.payload) == (None, False, None)
 
 
@@ -122,6 +122,13 @@ def test_give_up_ends_the_attempts() -> None:
 
     assert outcome.permanent
     assert outcome.is_final
+    assert outcome.message == "card refused (given up by the task on attempt 1 of 25)"
+
+
+def test_give_up_on_the_last_attempt_says_nothing_of_attempts() -> None:
+    outcome = outcome_of(a_job(attempts=25), GiveUp("card refused"), 0.0)
+
+    assert isinstance(outcome, Failed)
     assert outcome.message == "card refused"
 
 
@@ -148,7 +155,7 @@ def test_whatever_is_raised_becomes_a_failure(error: BaseException) -> None:
 
 
 def test_sys_exit_in_a_task_is_a_failure_that_says_so() -> None:
-    assert failure(lambda payload: sys.exit(3)).message == "the task called sys.exit(3)"
+    assert failure(lambda payload: sys.exit(3)).message.startswith("the task called sys.exit(3) (")
 
 
 def test_an_exception_whose_text_cannot_be_made_is_still_a_failure() -> None:
@@ -164,7 +171,7 @@ def test_a_very_long_message_is_cut_in_the_middle() -> None:
 
     assert len(message) < MAX_MESSAGE_LENGTH + 100
     assert message.startswith("ValueError: begin")
-    assert message.endswith("end")
+    assert "xend (" in message
     assert "characters ..." in message
 
 
