@@ -10,6 +10,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.adapt import AdaptersMap, Dumper
 from psycopg.pq import Format
+from psycopg.types.array import ListBinaryDumper
 
 TEXT_OID: Final = 25
 TEXT_ARRAY_OID: Final = 1009
@@ -49,5 +50,9 @@ class _TextArrayDumper(Dumper):
 
 
 def teach_text_arrays(adapters: AdaptersMap) -> None:
-    """Let a cursor send these arrays."""
+    """Let a cursor send these arrays, and lists in the same form.
+
+    In the other form a null is a word, which a server with `array_nulls = off` takes for the text "NULL".
+    """
     adapters.register_dumper(TextArray, _TextArrayDumper)
+    adapters.register_dumper(list, ListBinaryDumper)

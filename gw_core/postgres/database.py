@@ -60,6 +60,9 @@ ANSWER_WITHIN: Final = timedelta(seconds=20)
 LONGEST_TICK: Final = 1.0
 """Seconds between two looks at a socket while a statement runs; more, and this process did not run."""
 
+READS_NULLS: Final = {"array_nulls": "on"}
+"""Off, as a database may have it, nulls in the columns of outcomes would be read as the text "NULL"."""
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -280,6 +283,8 @@ class Database:
 
     def _apply(self, connection: QueueConnection, settings: Mapping[str, str]) -> None:
         # Told to prepare nothing, we have been told of a pooler, whether we notice it or not.
+        if settings:
+            settings = {**READS_NULLS, **settings}
         if self.pooling is Pooling.TRANSACTION or not self.prepared_statements:
             connection.local_settings = settings
         elif settings:
