@@ -18,6 +18,10 @@ MOST_DEPTH: Final = 60
 LONGEST_STRING: Final = 4_000
 
 _INDENT: Final = "  "
+_NAME_MEMBERS: Final = frozenset({"name", "key", "field", "header", "label"})
+_VALUE_MEMBERS: Final = frozenset({"value", "val", "values", "content", "data"})
+_LONGEST_NAME: Final = 80
+_PAIR: Final = 2
 
 
 class Role(StrEnum):
@@ -128,22 +132,29 @@ class _Writer:
             return
         yield (*before, (opening, Role.PUNCTUATION))
         indent = (_INDENT * (depth + 1), Role.PUNCTUATION)
+        names_secret = isinstance(values, _Members) and _names_secret(values)
         for number, each in enumerate(values, 1):
             comma = "," if number < len(values) else ""
             if isinstance(values, _Members):
                 name, member = each
-                yield from self._member(name, member, indent, comma, depth + 1)
+                hides = is_secret(name) or (names_secret and name.lower() in _VALUE_MEMBERS)
+                yield from self._member(name, member, indent, comma, depth + 1, hides=hides)
+            elif number > 1 and not self._unmask and _announces_secret(values[number - 2], alone=len(values) == _PAIR):
+                yield self._hidden((indent,), comma)
             else:
                 yield from self._value(each, (indent,), comma, depth + 1)
         yield ((_INDENT * depth + closing + after, Role.PUNCTUATION),)
 
-    def _member(self, name: str, value: Any, indent: Piece, comma: str, depth: int) -> Iterator[Line]:
+    def _member(self, name: str, value: Any, indent: Piece, comma: str, depth: int, *, hides: bool) -> Iterator[Line]:
         before = (indent, (_string(name), Role.KEY), (": ", Role.PUNCTUATION))
-        if is_secret(name) and not self._unmask and not _says_nothing(value):
-            self.masked += 1
-            yield _joined((*before, (f'"{MASK}"', Role.MASKED)), comma)
+        if hides and not self._unmask and not _says_nothing(value):
+            yield self._hidden(before, comma)
         else:
             yield from self._value(value, before, comma, depth)
+
+    def _hidden(self, before: Line, after: str) -> Line:
+        self.masked += 1
+        return _joined((*before, (f'"{MASK}"', Role.MASKED)), after)
 
     def _scalar(self, value: Any) -> Line:
         if isinstance(value, _Number):
@@ -156,6 +167,21 @@ class _Writer:
             return ((_string(shown), Role.STRING),)
         more = f" … {len(shown) - LONGEST_STRING:,} more characters"
         return ((_string(shown[:LONGEST_STRING]), Role.STRING), (more, Role.NOTE))
+
+
+def _names_secret(members: _Members) -> bool:
+    """Tell whether an object is the name of a secret with its value: `{"name": "password", "value": …}`."""
+    return any(
+        name.lower() in _NAME_MEMBERS and isinstance(value, str) and not isinstance(value, _Number) and is_secret(value)
+        for name, value in members
+    )
+
+
+def _announces_secret(before: Any, *, alone: bool) -> bool:
+    """Tell whether what follows in a list is a secret: the word of an option, or the other one of a pair."""
+    if not isinstance(before, str) or len(before) > _LONGEST_NAME or "=" in before:
+        return False
+    return (alone or before.startswith("-")) and is_secret(before)
 
 
 def _says_nothing(value: Any) -> bool:

@@ -1,0 +1,211 @@
+"""Credentials in payloads, errors and statements are hidden until the operator asks to see them."""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+
+import pytest
+
+from gw_tui.json_view import json_view
+from gw_tui.masking import MASK, is_secret, masked
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nhunter2hunter2\nhunter2==\n-----END RSA PRIVATE KEY-----"
+
+# Every form hides `hunter2`. The first part was hidden by the first version, and stays so.
+FREE_TEXT = [
+    "password=hunter2",
+    "password = hunter2",
+    "password: hunter2",
+    "password => 'hunter2'",
+    "password='hunter2 hunter2'",
+    'password="hunter2 hunter2"',
+    "Password=hunter2",
+    "PASSWORD=hunter2",
+    "PGPASSWORD=hunter2 psql",
+    "passwd=hunter2",
+    "passphrase: hunter2",
+    "userPass=hunter2",
+    "db_pass=hunter2",
+    "pass=hunter2&user=me",
+    "pwd=hunter2",
+    "dbPwd: hunter2",
+    "secret=hunter2",
+    "client_secret=hunter2",
+    "clientSecret: 'hunter2'",
+    "AWS_SECRET_ACCESS_KEY=hunter2",
+    "token=hunter2",
+    "access_token=hunter2",
+    "accessToken: hunter2",
+    "refresh-token: hunter2",
+    "https://example.com/x?token=hunter2&a=1",
+    "X-Auth-Token: hunter2",
+    "csrfToken=hunter2",
+    "Authorization: hunter2",
+    "Authorization: Bearer hunter2",
+    "Authorization: Basic hunter2=",
+    "authorization=Digest hunter2",
+    "{'Authorization': 'Bearer hunter2'}",
+    "api_key=hunter2",
+    "api-key: hunter2",
+    "apikey=hunter2",
+    "apiKey: hunter2",
+    "X-API-Key: hunter2",
+    "api_key => 'hunter2'",
+    "private_key=hunter2",
+    "privateKey: hunter2",
+    "private-key=hunter2",
+    "credential=hunter2",
+    "credentials: hunter2",
+    "Cookie: hunter2",
+    "Set-Cookie: hunter2; path=/",
+    "card=hunter2",
+    "cardNumber: hunter2",
+    "card_no=hunter2",
+    "iban=hunter2",
+    "IBAN: hunter2",
+    "cvv=hunter2",
+    '{"password": "hunter2"}',
+    '{"token":"hunter2","a":1}',
+    "{'secret': 'hunter2'}",
+    '{"api_key":hunter2}',
+    '"password":"hunter2',
+    "cannot reach postgres://me:hunter2@db/app",
+    "postgresql://me:hunter2@[::1]:5432/app",
+    "amqp://guest:hunter2@mq:5672//",
+    "redis://:hunter2@cache/0",
+    "https://me:hunter2@example.com/x",
+    "connection to host=db password=hunter2 failed",
+    # -- and these are hidden since --
+    "auth=hunter2",
+    "userAuth: hunter2",
+    "OAUTH=hunter2",
+    "session=hunter2",
+    "sessionId: hunter2",
+    "SESSION_ID=hunter2",
+    "connect.sid=hunter2",
+    "jwt=hunter2",
+    "otp: hunter2",
+    "TOTP=hunter2",
+    "pin=hunter2",
+    "userPin: hunter2",
+    "ssn=hunter2",
+    "accessKey=hunter2",
+    "access_key: hunter2",
+    "signing-key=hunter2",
+    "bearer=hunter2",
+    "sent Bearer hunter2hunter2 to it",
+    "signature=hunter2",
+    "https://store/x?sig=hunter2",
+    "cvc=hunter2",
+    "got eyJhbGciOi.hunter2hunter2.hunter2",
+    "mysql --password hunter2 -h db",
+    "tool --api-key hunter2",
+    "tool -password 'hunter2 hunter2'",
+    "alter role x password 'hunter2'",
+    "alter user x with encrypted password E'hun\\'hunter2'",
+    "create user mapping options (user 'x', password 'it''s hunter2')",
+    "password='it''s hunter2'",
+    '{"password": "a\\"hunter2"}',
+    "postgres://me:pa@hunter2@db/app",
+    "postgres://me:pa/hunter2@db/app",
+    "postgres://me:pa@x/hunter2@db/app",
+    "postgres://me:pa'x@hunter2@db/app",
+    f"https://me:{'hunter2' * 100}@db/app",
+    "https://hooks.slack.com/services/T0/B0/hunter2",
+    "https://discord.com/api/webhooks/12/hunter2",
+    "https://example.com/webhook/hunter2?x=hunter2",
+    'webhook_url: "https://example.com/hunter2"',
+    PEM,
+    PEM[:60],
+    json.dumps(PEM),
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nhunter2\n-----END PGP PRIVATE KEY BLOCK-----",
+    '{"name":"password","value":"hunter2"}',
+    '{"name": "DB_PASSWORD", "value": "hunter2"}',
+    "{'key': 'Authorization', 'value': 'Bearer hunter2'}",
+    '{"value": "hunter2", "name": "apiToken"}',
+]
+
+
+@pytest.mark.parametrize("text", FREE_TEXT)
+def test_a_credential_in_free_text_is_hidden(text: str) -> None:
+    assert "hunter2" in text
+    assert "hunter2" not in masked(text)
+    assert MASK in masked(text)
+    assert "hunter2" not in masked(f"it failed: {text} and more")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nothing to hide at 10:30",
+        "author: me, authors=3, pinned: 4, spinning=5, option: 6, designer=7, resigned: 8, significant=9",
+        "jobs of queue mail are late; see https://example.com/docs/hooks",
+        "mail me@example.com about port :80",
+        "basic authentication is off",
+        "host=db user=me port=5432",
+    ],
+)
+def test_harmless_text_is_shown(text: str) -> None:
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"name": "password", "value": "hunter2"},
+        {"value": "hunter2", "other": 1, "name": "password"},
+        {"key": "X-Api-Key", "value": ["hunter2"]},
+        {"env": [{"name": "HOME", "value": "/"}, {"name": "DB_PASSWORD", "value": "hunter2"}]},
+        {"headers": [["Authorization", "Bearer hunter2"], ["Cookie", "hunter2"]]},
+        {"session": {"id": "hunter2"}},
+        {"auth": {"user": "x", "is": "hunter2"}},
+        {"pem": PEM},
+        {"command": "mysql --password hunter2"},
+        {"argv": ["mysql", "--password", "hunter2"]},
+        {"url": "postgres://me:pa@hunter2@db/app"},
+        {"webhookUrl": "https://example.com/hunter2"},
+    ],
+    ids=str,
+)
+def test_a_credential_in_a_payload_is_hidden(payload: object) -> None:
+    text = json.dumps(payload)
+
+    assert "hunter2" not in str(json_view(text))
+    assert "hunter2" not in str(json_view(text, whole=True))
+    assert "hunter2" in str(json_view(text, unmask=True))
+
+
+@pytest.mark.parametrize("name", ["author", "pinned", "opinion", "options", "sign", "design", "user", "assignee"])
+def test_harmless_names_are_left_alone(name: str) -> None:
+    assert not is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN A-----" * 12_000,
+        '"name":"password",' * 12_000,
+        '"value":"' * 22_000,
+        '"value":"x","name":"' * 10_000,
+        "--password " * 20_000,
+        "password '" * 20_000,
+        "https://hooks." * 14_000,
+        "https://a/webhook" * 12_000,
+        "Bearer " * 30_000,
+        "eyJaaaaa." * 22_000,
+        "eyJ" * 66_000,
+        "auth" * 50_000,
+        "://a:" * 40_000,
+        "a\"'" * 66_000,
+        "\\" * 200_000,
+        'password="' * 20_000,
+    ],
+    ids=lambda text: text[:20],
+)
+def test_hiding_takes_no_long_time_whatever_the_text(text: str) -> None:
+    began = perf_counter()
+
+    masked(text)
+
+    assert perf_counter() - began < 5
