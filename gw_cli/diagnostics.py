@@ -11,7 +11,8 @@ from typing import Any, BinaryIO, Final
 
 from gw_cli.log_stream import LogStream
 from gw_cli.output import json_string, json_text, to_json, wants_colour
-from gw_cli.text import UNSAFE, indented, visible
+from gw_cli.text import indented, visible
+from gw_core import UNSAFE_TEXT
 
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 COLOURS: Final = {"debug": "\x1b[2m", "info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
@@ -121,7 +122,7 @@ class TextSink(_Sink):
         lines = [f"{head}{message}\n" for message in messages]
         text = "".join(lines)
         # One look at the whole batch; only the rare batch with something to escape is written line by line.
-        if text.count("\n") == len(lines) and not UNSAFE.search("".join(messages)):
+        if text.count("\n") == len(lines) and not UNSAFE_TEXT.search("".join(messages)):
             return text
         return "".join([f"{head}{indented(message)}\n" for message in messages])
 
@@ -143,7 +144,7 @@ class JsonSink(_Sink):
     def _lines(self, level: str, messages: Sequence[str]) -> str:
         # A batch shares everything but its messages, so that is written once.
         head, tail = self._line(level, _PLACE, None).split(f'"{_PLACE}"', 1)
-        write = json_text if UNSAFE.search("".join(messages)) else json_string
+        write = json_text if UNSAFE_TEXT.search("".join(messages)) else json_string
         return "".join([f"{head}{write(message)}{tail}" for message in messages])
 
 

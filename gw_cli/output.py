@@ -13,8 +13,8 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Final, TextIO
 
-from gw_cli.text import UNSAFE, visible
-from gw_core import GraphileWorkerError
+from gw_cli.text import visible
+from gw_core import UNSAFE_TEXT, GraphileWorkerError
 
 GAP: Final = "  "
 NARROWEST: Final = 8
@@ -186,12 +186,12 @@ def to_json(value: object) -> str:
 
 def json_text(text: str) -> str:
     """Return a text as a JSON string, readable but harmless."""
-    return UNSAFE.sub(_json_escape, json_string(text))
+    return UNSAFE_TEXT.sub(_json_escape, json_string(text))
 
 
 def _json_escaped(text: str) -> str:
     # Line breaks and tabs stand between tokens only, where a space means the same; what is left stands in strings.
-    return UNSAFE.sub(_json_escape, text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
+    return UNSAFE_TEXT.sub(_json_escape, text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
 
 
 def _json_escape(match: object) -> str:

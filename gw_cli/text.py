@@ -5,32 +5,41 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# Controls (C0, DEL, C1), lone surrogates, line separators and the invisible format characters, among them those that
-# reverse the direction of writing. The two joiners stay: scripts need them, and they steer nothing.
-UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
+from gw_core import UNSAFE_NAME, UNSAFE_TEXT
 
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _LONGEST_QUOTED: Final = 60
+_ADDRESS: Final = re.compile(r"\b([a-z][a-z0-9+.-]*://).*@.*|\b(password\s*=).*", re.IGNORECASE | re.DOTALL)
 
 
 def visible(text: str) -> str:
-    r"""Return the text on one line with every unsafe character written as an escape: `\n`, `\x1b`, `\u202e`."""
-    return UNSAFE.sub(_escape, text)
+    r"""Return the text on one line, as names are shown: every unsafe character is an escape, as `\n` or `\u202e`."""
+    return UNSAFE_NAME.sub(_escape, text)
 
 
 def quoted(text: str) -> str:
-    """Return text from outside for a sentence: in quotes, escaped, and cut when it is long."""
+    """Return text from outside for a sentence: in quotes, escaped, and cut when it is long.
+
+    Of an address with a user only the scheme is left, and of a connection string what is before its password.
+    """
+    text = without_address(text)
     return f"'{visible(text if len(text) <= _LONGEST_QUOTED else text[: _LONGEST_QUOTED - 1] + '…')}'"
 
 
+def without_address(text: str) -> str:
+    """Return a text without the connection string in it, should there be one: it may hold a password."""
+    return _ADDRESS.sub(r"\1\2…", text)
+
+
 def indented(text: str) -> str:
-    """Return the text with its line breaks kept, later lines set in, and everything else made visible."""
-    if not UNSAFE.search(text):
+    """Return the text with its line breaks kept and later lines indented; unsafe characters are escapes.
+
+    Joiners and variation selectors stay: scripts and emoji need them.
+    """
+    if not UNSAFE_TEXT.search(text):
         return text
-    return "\n    ".join(visible(line) for line in text.replace("\r\n", "\n").rstrip("\n").split("\n"))
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    return "\n    ".join(UNSAFE_TEXT.sub(_escape, line) for line in lines)
 
 
 def _escape(match: re.Match[str]) -> str:

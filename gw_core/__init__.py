@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.errors import (
         AuthenticationError as AuthenticationError,
+        ConnectionSettingsError as ConnectionSettingsError,
         CrontabError as CrontabError,
         DatabaseError as DatabaseError,
         DatabaseUnavailableError as DatabaseUnavailableError,
@@ -199,6 +200,7 @@ if TYPE_CHECKING:
     from gw_core.domain.schedule_words import in_words as in_words
     from gw_core.domain.seen import Seen as Seen
     from gw_core.domain.settings import Pooling as Pooling, WorkerSettings as WorkerSettings
+    from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
     from gw_core.domain.vitals import ProbeSettings as ProbeSettings
     from gw_core.log import (
         LogFactory as LogFactory,
@@ -295,6 +297,7 @@ _HOMES = {
     ),
     "gw_core.domain.errors": (
         "AuthenticationError",
+        "ConnectionSettingsError",
         "CrontabError",
         "DatabaseError",
         "DatabaseUnavailableError",
@@ -460,6 +463,7 @@ _HOMES = {
         "Pooling",
         "WorkerSettings",
     ),
+    "gw_core.domain.text": ("UNSAFE_NAME", "UNSAFE_TEXT"),
     "gw_core.domain.vitals": ("ProbeSettings",),
     "gw_core.log": (
         "LogFactory",

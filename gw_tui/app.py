@@ -11,19 +11,20 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from textual import events, on
+from textual import events, on, work
 from textual.app import App
 from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
 from textual.screen import Screen
 
 from gw_core import FlowMeter, Glance, Litter
-from gw_tui import clean, figures
+from gw_tui import clean, clipboard, figures
 from gw_tui.action_log import ActionLog
 from gw_tui.acts import Act
 from gw_tui.as_typed import as_typed
 from gw_tui.connection_state import ConnectionState, Phase, Trouble
 from gw_tui.deeds import Deeds
+from gw_tui.dialogs.choose import Choose
 from gw_tui.filters import NoControls, OnlyAscii
 from gw_tui.journal import Journal, Kind
 from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying, Unwritten
@@ -38,9 +39,6 @@ from gw_tui.stylesheet import SteadyStylesheet
 from gw_tui.themes import FALLBACK, NAMES, THEMES
 from gw_tui.upkeep import Upkeep
 from gw_tui.widgets.connection_line import Standing
-
-MOST_COPIED: Final = 55_000
-"""Terminals take some 75,000 bytes to copy, in base64."""
 
 HEARTBEAT: Final = 0.5
 """How often ages and countdowns go on, in seconds."""
@@ -274,16 +272,34 @@ class ConsoleApp(App[None]):
         """Have something done; the answer comes as `Acted`."""
         self._poller.actor.do(act)
 
-    def copy_typed(self, act: Act) -> None:
-        """Copy what does the same as an act: the gw command, and the SQL below it."""
+    def copy(self, text: str, words: str = "") -> None:
+        """Copy a text, and say so; what is too long for a terminal to copy is refused."""
+        shown = clipboard.on_one_line(text)
+        if clipboard.is_too_long(shown):
+            size = figures.size(len(shown.encode(errors="surrogatepass")))
+            self.notify(f"That is too much to be copied: {size}.", severity="warning")
+            return
+        self.copy_to_clipboard(shown)
+        escaped = "" if shown == text else "; line breaks and control characters are replaced"
+        self.notify(words or f"Copied {clean.line(shown, 100)}{escaped}", markup=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text, whoever asks for it: one line without control characters, safe to paste anywhere."""
+        super().copy_to_clipboard(clipboard.on_one_line(text))
+
+    @work
+    async def copy_typed(self, act: Act) -> None:
+        """Copy what does the same as an act: the gw command or the SQL, whichever is chosen."""
         typed = as_typed(act, self.source.target, self.glance)
         if typed is None:
             self.notify("Nothing that could be typed does this now.")
-        elif len(text := str(typed).encode()) > MOST_COPIED:
-            self.notify(f"That is too much to be copied: {figures.size(len(text))}.", severity="warning")
+        elif not (ways := clipboard.ways(typed)):
+            size = figures.size(len(typed.sql.encode()))
+            self.notify(f"That is too much to be copied: {size}.", severity="warning")
         else:
-            self.copy_to_clipboard(str(typed))
-            self.notify(f"Copied: {clean.line(typed.command, 100)}", markup=False)
+            chosen = await self.push_screen_wait(Choose("Copy", [choice for choice, _ in ways.values()]))
+            if chosen is not None:
+                self.copy(ways[chosen][1])
 
     def note(self, kind: Kind, words: str, *, is_bad: bool = False) -> None:
         """Keep an entry in the journal."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gw_core import AsTyped
 from gw_tui.acts import (
@@ -24,9 +24,6 @@ from gw_tui.acts import (
 if TYPE_CHECKING:
     from gw_core import Glance, Seen, Typed
     from gw_tui.source import Target
-
-MOST_COPIED: Final = 500
-"""Ids in a copied command; shells and terminals take no line of any length."""
 
 
 def as_typed(act: Act, target: Target, glance: Glance | None = None) -> Typed | None:
@@ -66,7 +63,7 @@ def _fixed(act: Reschedule) -> datetime | None:
 
 
 def _ids(jobs: Sequence[Seen]) -> list[int]:
-    return [each.id for each in jobs[:MOST_COPIED]]
+    return [each.id for each in jobs]
 
 
 def _has_hearts(glance: Glance | None) -> bool:

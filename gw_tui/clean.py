@@ -5,30 +5,33 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from gw_core import UNSAFE_NAME, UNSAFE_TEXT
+
 LONGEST_LINE: Final = 500
 LONGEST_BLOCK: Final = 65_536
 UNSHOWABLE: Final = "\N{REPLACEMENT CHARACTER}"
 TAB: Final = "    "
 
-# Controls (C0, DEL, C1), lone surrogates, line separators and the invisible format characters, among them those that
-# reverse the direction of writing. The two joiners stay: scripts need them, and they steer nothing.
-UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
+UNSAFE: Final = UNSAFE_TEXT
 _DELETED: Final = 0x7F
 
 
 def line(text: object, longest: int = LONGEST_LINE) -> str:
-    """Return a text on one line, cut to a length: controls become their pictures, deceivers a replacement sign."""
+    """Return a text on one line, cut to a length: controls become their pictures, invisible ones a replacement sign.
+
+    Names are shown by it, so joiners and variation selectors count as invisible.
+    """
     found = str(text)
     if len(found) > longest:
         found = found[: longest - 1] + "…"
-    return UNSAFE.sub(_picture, found) if UNSAFE.search(found) else found
+    return UNSAFE_NAME.sub(_picture, found) if UNSAFE_NAME.search(found) else found
 
 
 def block(text: object, longest: int = LONGEST_BLOCK) -> str:
-    """Return a text with its line breaks kept and its tabs as spaces; everything else as `line` does."""
+    """Return a text with its line breaks kept and its tabs as spaces; everything else as `line` does.
+
+    Joiners and variation selectors stay: scripts and emoji need them.
+    """
     found = str(text)
     if len(found) > longest:
         found = found[: longest - 1] + "…"

@@ -306,7 +306,7 @@ COMMANDS: Final = (
         "copy_command",
         "Y",
         "Copy command",
-        "Copy what would do this act: the gw command and the SQL.",
+        "Copy what would do this act: the gw command or the SQL.",
         on=_JOBS_AND_JOB | {"queues", "workers", "cron", "locks"},
         needs=Need.ROW,
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from gw_core.domain.durations import format_duration
+from gw_core.domain.quoting import shell_command, sql_literal
 
 STALE_LOCK: Final = timedelta(hours=4)
 SILENT: Final = timedelta(minutes=5)
@@ -231,7 +231,7 @@ def _locks(facts: Facts) -> Iterator[Finding]:
     found = False
     for each in facts.holders:
         what = f"{each.worker_id} holds {each.jobs} jobs and {each.queues} queues, the oldest for {_span(each.oldest)}"
-        unlock = _command(facts, f"unlock {shlex.quote(each.worker_id)}")
+        unlock = _unlock(facts, each.worker_id)
         if each.last_beat is not None and each.last_beat > SILENT:
             found = True
             why = f"{what}, and its heart has been still for {_span(each.last_beat)}"
@@ -242,7 +242,7 @@ def _locks(facts: Facts) -> Iterator[Finding]:
                 "locks",
                 Verdict.WRONG,
                 f"{what}, and has no heart",
-                _command(facts, f"unlock {shlex.quote(each.worker_id)}"),
+                unlock,
             )
     if not found:
         held = sum(each.jobs for each in facts.holders)
@@ -328,9 +328,21 @@ def _sequences(facts: Facts) -> Iterator[Finding]:
         yield Finding("ids", Verdict.OK, "plenty left")
 
 
-def _command(facts: Facts, words: str) -> str:
-    where = "" if facts.schema == "graphile_worker" else f" --schema {shlex.quote(facts.schema)}"
-    return f"gw {words}{where}"
+def _command(facts: Facts, verb: str) -> str:
+    return _typed(facts, verb) or f"gw {verb}, with --schema"
+
+
+def _unlock(facts: Facts, worker_id: str) -> str:
+    """Return the command that unlocks a worker, or the SQL when its id has characters that cannot be typed."""
+    names = ("--", worker_id) if worker_id.startswith("-") else (worker_id,)
+    schema = _identifier(facts.schema)
+    sql = f"select * from {schema}.force_unlock_workers(array[{sql_literal(worker_id)}]);"  # noqa: S608 - a person runs it
+    return _typed(facts, "unlock", *names) or sql
+
+
+def _typed(facts: Facts, verb: str, *names: str) -> str | None:
+    where = () if facts.schema == "graphile_worker" else (f"--schema={facts.schema}",)
+    return shell_command(("gw", verb, *where, *names))
 
 
 def _identifier(name: str) -> str:

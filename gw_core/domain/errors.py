@@ -59,6 +59,10 @@ class AuthenticationError(DatabaseError):
     """The server knows us but lets us not in: wrong password, user or database. Retrying does not help."""
 
 
+class ConnectionSettingsError(DatabaseError, InvalidSettingError):
+    """The connection string names something that cannot be used here, such as a certificate file that is missing."""
+
+
 class PermissionDeniedError(DatabaseError):
     """The role lacks a right the statement needs."""
 

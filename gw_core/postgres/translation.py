@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,7 @@ from psycopg import errors as pg
 
 from gw_core.domain.errors import (
     AuthenticationError,
+    ConnectionSettingsError,
     DatabaseError,
     DatabaseUnavailableError,
     DeadlockError,
@@ -21,6 +23,7 @@ from gw_core.domain.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
+from gw_core.domain.quoting import shell_command
 
 _SCHEMA_MISSING = (
     pg.UndefinedTable,
@@ -34,6 +37,11 @@ _REFUSED_VALUES = (pg.CheckViolation, pg.NumericValueOutOfRange, pg.NotNullViola
 _ROW_CLASSES = ("09", "22", "23", "27", "38", "39", "44", "P0")
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
 _TRANSIENT_CLASSES = ("40", "55", "25")
+# What libpq says of the string and the files it names, before it speaks to any server.
+_OWN_SETTINGS = re.compile(
+    r'(?:certificate|private key|revocation list|service) file "|definition of service "'
+    r"|invalid (?:\S+ value|port number|integer value)"
+)
 
 
 def translate(error: BaseException, *, schema: str = "graphile_worker") -> DatabaseError | InvalidJobError:
@@ -45,7 +53,7 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
     if isinstance(error, _SCHEMA_MISSING):
         return SchemaMissingError(
             f"schema {schema!r} is not installed or incomplete ({sentence(error)}); "
-            f"install it with: gw migrate --schema {schema}"
+            f"install it with: {shell_command(('gw', 'migrate', f'--schema={schema}')) or 'gw migrate'}"
         )
     if isinstance(error, _REFUSED_VALUES):
         return InvalidJobError(f"PostgreSQL refused the job: {sentence(error)}")
@@ -97,6 +105,8 @@ def refuses_a_row(error: BaseException) -> bool:
 def _without_state(error: BaseException) -> DatabaseError:
     """Judge an error libpq raised before or after the server could speak."""
     text = sentence(error)
+    if isinstance(error, psycopg.OperationalError) and _OWN_SETTINGS.search(text):
+        return ConnectionSettingsError(f"the connection's settings cannot be used: {text}")
     if isinstance(error, psycopg.OperationalError) and ("authentication failed" in text or "does not exist" in text):
         # While connecting, the driver hands over libpq's text without the server's code.
         return AuthenticationError(f"the server refused the connection: {text}")

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import shlex
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gw_core.domain.job import JobSpec, encode_payload
+from gw_core.domain.quoting import shell_command, sql_literal as _text
 from gw_core.domain.recovery import RECOVERED_MESSAGE
+from gw_core.domain.text import UNSAFE_TEXT
 from gw_core.postgres.database import DEFAULT_SCHEMA
 from gw_core.postgres.statements import quoted
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """An act as it would be typed; as text both, one below the other."""
+    """An act as it would be typed: as a command, or as SQL.
 
-    command: str
+    Each is one line that does the same when it is pasted into a shell or into psql; never paste both into one.
+    """
+
+    command: str | None
+    """None when a value has control or invisible characters, which no shell takes as they are."""
     sql: str
-
-    def __str__(self) -> str:
-        return f"{self.command}\n{self.sql}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class AsTyped:
 
     def add(self, spec: JobSpec, payload: str | None = None) -> Typed:
         """Add a job; `payload` is its payload as JSON text, or None for the one of `spec`."""
-        payload = encode_payload(spec.payload) if payload is None else payload
+        payload = _on_one_line(encode_payload(spec.payload) if payload is None else payload)
         at = spec.run_at
         words = {
             "payload": payload,
@@ -116,8 +119,7 @@ class AsTyped:
         """Forget a recurring task."""
         table = f"{quoted(self.schema)}._private_known_crontabs"
         sql = f"delete from {table} where identifier = {_text(identifier)} returning *;"  # noqa: S608 - see above
-        where = [] if self.schema == DEFAULT_SCHEMA else ["--schema", self.schema]
-        return Typed(shlex.join(["gw", "cron", "forget", *where, *_unmistaken((identifier,))]), sql)
+        return Typed(self._gw("cron", "forget", *_unmistaken((identifier,))), sql)
 
     def sweep(self, workers: Sequence[str], *, delay: timedelta, forgets: bool = True) -> Typed:
         """Give back what silent workers hold, their attempts uncounted; `forgets` says whether heartbeats are kept."""
@@ -161,9 +163,11 @@ class AsTyped:
         values = f"array[{', '.join(map(_text, workers))}]"
         return Typed(self._gw("unlock", *_unmistaken(workers)), self._call("force_unlock_workers", values))
 
-    def _gw(self, verb: str, *arguments: str) -> str:
-        where = [] if self.schema == DEFAULT_SCHEMA else ["--schema", self.schema]
-        return shlex.join(["gw", verb, *where, *arguments])
+    def _gw(self, *words: str) -> str | None:
+        """Return a command; options may stand before its verb's arguments only, for `--` may follow."""
+        verb = 2 if words[0] == "cron" else 1
+        where = [] if self.schema == DEFAULT_SCHEMA else [f"--schema={self.schema}"]
+        return shell_command(["gw", *words[:verb], *where, *words[verb:]])
 
     def _call(self, function: str, values: str) -> str:
         return f"select * from {quoted(self.schema)}.{function}({values});"  # noqa: S608 - see above
@@ -207,7 +211,6 @@ def _ids(ids: Iterable[int]) -> str:
     return f"array[{', '.join(map(str, ids))}]::bigint[]"
 
 
-def _text(text: str) -> str:
-    """Return a literal; one with a backslash says so, for the server's settings may differ."""
-    literal = "'" + text.replace("'", "''") + "'"
-    return "E" + literal.replace("\\", "\\\\") if "\\" in literal else literal
+def _on_one_line(payload: str) -> str:
+    """Return JSON that means the same without line breaks between its tokens, and with escapes in its strings."""
+    return UNSAFE_TEXT.sub(lambda match: " " if match[0] in "\t\r\n" else json.dumps(match[0])[1:-1], payload)

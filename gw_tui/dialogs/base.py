@@ -96,7 +96,7 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         return None
 
     def action_copy_command(self) -> None:
-        """Copy what would do the same: the gw command and the SQL."""
+        """Copy what would do the same, as a gw command or as SQL."""
         try:
             act = self.meant()
         except ValueError as error:

@@ -46,13 +46,13 @@ class Choose(ModalScreen[str | None]):
 
     def __init__(self, title: str, choices: Sequence[Choice]) -> None:
         super().__init__()
-        self._title = title
+        self.title_words = title
         self._choices = choices
 
     def compose(self) -> ComposeResult:
         """Lay out the choices."""
         with Vertical(id="choose") as panel:
-            panel.border_title = Content(clean.line(self._title, 60))
+            panel.border_title = Content(clean.line(self.title_words, 60))
             panel.border_subtitle = "enter chooses, esc leaves"
             yield OptionList(*(Option(_line(each), id=each.id) for each in self._choices))
 

@@ -177,7 +177,7 @@ class ConsoleScreen(Screen[None]):
 
     @work
     async def action_copy_command(self) -> None:
-        """Copy what would do an act: the gw command and the SQL; ask first which, when there are several."""
+        """Copy what would do an act, as a gw command or as SQL; ask first which act, when there are several."""
         offered = {choice.id: (choice, act) for choice, act in self.offered()}
         if not offered:
             self.notify("There is nothing here that could be typed.")

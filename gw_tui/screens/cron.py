@@ -245,8 +245,7 @@ class CronScreen(AddsJobs):
     def action_copy(self) -> None:
         """Copy the identifier."""
         if (row := self.highlighted) is not None:
-            self.app.copy_to_clipboard(row.identifier)
-            self.notify(f"Copied {clean.line(row.identifier, 60)}", markup=False)
+            self.console.copy(row.identifier)
 
 
 def _row(row: Recurring, now: datetime) -> Row:

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from gw_tui import clean, figures
+from gw_tui import figures
 from gw_tui.journal import Entry, Kind
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
@@ -85,8 +85,7 @@ class EventsScreen(ConsoleScreen):
         key = self.query_one("#entries", KeyedTable).highlighted
         found = next((each.words for each in self.console.journal if str(each.number) == key), None)
         if found is not None:
-            self.app.copy_to_clipboard(found)
-            self.notify(f"Copied {clean.line(found, 60)}", markup=False)
+            self.console.copy(found)
 
     def action_write(self) -> None:
         """Write every entry to a file of its own, for the operator alone to read."""

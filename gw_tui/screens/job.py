@@ -15,6 +15,7 @@ from textual.widgets import Static
 from gw_core import FoundJob, Glance, JobReport, JobState
 from gw_tui import clean, figures, glyphs
 from gw_tui.attempts import AttemptRow, Certainty, attempt_rows
+from gw_tui.clipboard import is_too_long
 from gw_tui.connection_state import Trouble
 from gw_tui.job_rows import Around, state_cell, when
 from gw_tui.json_view import JsonView, Role, json_view
@@ -36,8 +37,6 @@ STYLES: Final = {
     Role.MASKED: "$quiet",
     Role.NOTE: "$quiet italic",
 }
-MOST_COPIED: Final = 55_000
-"""Terminals take some 75,000 bytes to copy, in base64."""
 
 
 @dataclass(frozen=True)
@@ -266,12 +265,12 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
         """Copy the payload as it is shown."""
         if self._report is None or not self.console.options.show_payload:
             return
-        text = str(json_view(self._report.job.payload, unmask=self._is_unmasked, whole=True))
-        if len(text.encode()) > MOST_COPIED:
+        payload = self._report.job.payload
+        if is_too_long(payload):  # before anything is made of it
             self.notify("The payload is too large to be copied.", severity="warning")
             return
-        self.app.copy_to_clipboard(text)
-        self.notify("Copied the payload." if self._is_unmasked else "Copied the payload, secrets masked.")
+        words = "Copied the payload." if self._is_unmasked else "Copied the payload, secrets masked."
+        self.console.copy(str(json_view(payload, unmask=self._is_unmasked, whole=True)), words)
 
 
 # -- texts -----------------------------------------------------------------------------------------------------------

@@ -565,8 +565,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     def action_copy(self) -> None:
         """Copy the ids of the jobs meant."""
         ids = ",".join(str(each.job.id) for each in self.targets())
-        self.app.copy_to_clipboard(ids)
-        self.notify(f"Copied {clean.line(ids, 60)}", markup=False)
+        self.console.copy(ids)
 
     @work
     async def action_export(self) -> None:

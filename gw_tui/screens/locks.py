@@ -220,11 +220,9 @@ class LocksScreen(Sweeps, Cleans):
         """Copy what mends a finding, or the process under the cursor."""
         match self.highlighted:
             case Finding(remedy=str() as remedy):
-                self.app.copy_to_clipboard(remedy)
-                self.notify(f"Copied {clean.line(remedy, 60)}", markup=False)
+                self.console.copy(remedy)
             case Standstill(pid=pid) if pid:
-                self.app.copy_to_clipboard(pid)
-                self.notify(f"Copied {pid}", markup=False)
+                self.console.copy(pid)
             case _:
                 self.notify("There is nothing to mend.")
 

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
 from gw_core import Count, JobState
-from gw_tui import clean, figures, glyphs
+from gw_tui import figures, glyphs
 from gw_tui.acts import CountExactly
 from gw_tui.attention import Grade, Known, Worry, drain_time, worries
 from gw_tui.connection_state import Phase, Trouble
@@ -223,8 +223,7 @@ class OverviewScreen(ConsoleScreen):
         tasks = {str(head.priority): head.oldest_task for head in heads}
         text = worry.what if worry is not None else tasks.get(table.highlighted)
         if text:
-            self.app.copy_to_clipboard(text)
-            self.notify(f"Copied {clean.line(text, 60)}", markup=False)
+            self.console.copy(text)
 
     def action_exact(self) -> None:
         """Count every job."""

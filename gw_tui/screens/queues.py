@@ -329,8 +329,7 @@ class QueuesScreen(ActsOnWorkers):
     def action_copy(self) -> None:
         """Copy the name of the queue under the cursor."""
         if (name := self._table.highlighted) is not None:
-            self.app.copy_to_clipboard(name)
-            self.notify(f"Copied {clean.line(name, 60)}", markup=False)
+            self.console.copy(name)
 
 
 def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> Row:

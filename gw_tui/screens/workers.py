@@ -247,8 +247,7 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         """Copy the id of the worker, or of the job, under the cursor."""
         table = self.focused if isinstance(self.focused, KeyedTable) else self.query_one("#workers", KeyedTable)
         if table.highlighted is not None:
-            self.app.copy_to_clipboard(table.highlighted)
-            self.notify(f"Copied {clean.line(table.highlighted, 60)}", markup=False)
+            self.console.copy(table.highlighted)
 
 
 def _aged(worker: WorkerInfo, by: timedelta) -> WorkerInfo:

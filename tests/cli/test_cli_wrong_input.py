@@ -202,7 +202,7 @@ def test_a_schema_that_is_missing_names_the_command_that_installs_it(
 ) -> None:
     ended = nowhere_within.gw(*arguments, DATABASE_URL=empty_database_url)
 
-    assert_refused(ended, 5, "gw migrate --schema graphile_worker")
+    assert_refused(ended, 5, "gw migrate --schema=graphile_worker")
     assert rows(empty_database_url, "select nspname from pg_namespace where nspname = 'graphile_worker'") == []
 
 

@@ -106,7 +106,7 @@ def test_key_modes_may_be_mixed_in_a_bulk(queue: Queue) -> None:
 def test_a_missing_schema_is_told_with_the_command_that_makes_it(queue: Queue) -> None:
     store = JobStore(queue.store.connection, "no such schema")
 
-    with pytest.raises(SchemaMissingError, match="gw migrate --schema no such schema"):
+    with pytest.raises(SchemaMissingError, match="gw migrate '--schema=no such schema'"):
         store.add(JobSpec(task="mail"))
 
 

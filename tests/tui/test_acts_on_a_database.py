@@ -202,9 +202,9 @@ def gw(url: str, command: str) -> str:
     return done.stdout
 
 
-def copied(url: str, filter_: str, choice: str) -> tuple[int, str, str]:
+def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
     """Copy what would do an act to the first job of a list by the console's own keys."""
-    found: list[tuple[int, str, str]] = []
+    found: list[tuple[int, str]] = []
 
     async def inside() -> None:
         app = ConsoleApp(
@@ -220,9 +220,11 @@ def copied(url: str, filter_: str, choice: str) -> tuple[int, str, str]:
             await console.until(lambda: isinstance(app.screen, Choose))
             await pilot.pause()
             app.screen.dismiss(choice)
+            await console.until(lambda: isinstance(app.screen, Choose) and app.screen.title_words == "Copy")
+            await pilot.pause()
+            app.screen.dismiss(way)
             await console.until(lambda: app.clipboard)
-            command, sql = app.clipboard.splitlines()
-            found.append((target.job.id, command, sql))
+            found.append((target.job.id, app.clipboard))
 
     asyncio.run(inside())
     return found[0]
@@ -240,14 +242,14 @@ def copied(url: str, filter_: str, choice: str) -> tuple[int, str, str]:
     ],
 )
 def test_what_was_copied_does_the_act_when_it_is_typed(url: str, choice: str, filter_: str, way: str) -> None:
-    job_id, command, sql = copied(url, filter_, choice)
+    job_id, text = copied(url, filter_, choice, way)
     before = table(url)[job_id]
 
     if way == "command":
-        gw(url, f"{command} --yes" if choice == "unlock" else command)  # a person is asked, and says yes
+        gw(url, f"{text} --yes" if choice == "unlock" else text)  # a person is asked, and says yes
     else:
         with psycopg.connect(url, autocommit=True) as hands:
-            hands.execute(sql.encode())
+            hands.execute(text.encode())
 
     after = table(url).get(job_id)
     match choice:

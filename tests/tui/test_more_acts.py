@@ -251,7 +251,14 @@ def test_a_command_of_the_palette_can_have_a_key() -> None:
 async def copied(console: Console, *keys: str) -> str:
     await console.press(*keys)
     await console.until(lambda: console.app.clipboard)
-    return console.app.clipboard.splitlines()[0]
+    return console.app.clipboard
+
+
+async def typed(console: Console, *keys: str, way: str = "command") -> str:
+    await console.press(*keys)
+    await console.until(lambda: isinstance(screen := console.app.screen, Choose) and screen.title_words == "Copy")
+    console.screen(Choose).dismiss(way)
+    return await copied(console)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +277,7 @@ def test_what_a_screen_does_is_offered_as_a_command(screen: str, choice: str, co
         await rows(console)
         await console.press("Y")
         (await reach(console, Choose)).dismiss(choice)
-        assert (await copied(console)).startswith(command)
+        assert (await typed(console)).startswith(command)
 
     run(scenario, screen=screen)
 
@@ -279,7 +286,7 @@ def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> N
     async def scenario(console: Console) -> None:
         await rows(console)
         console.table().move_to("imports")
-        assert await copied(console, "Y") == "gw unlock gw-app-3-977-760e1f"
+        assert await typed(console, "Y") == "gw unlock gw-app-3-977-760e1f"
 
     run(scenario, screen="queues")
 
@@ -291,7 +298,7 @@ def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
         await console.press("f")
         dialog = await reach(console, Confirm)
         dialog.query_one("#typed", Input).value = "it's over"
-        assert await copied(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
+        assert await typed(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
         assert console.source.acts == []
 
     run(scenario, filter="state:scheduled")
@@ -304,7 +311,7 @@ def test_the_form_of_another_moment_copies_its_change() -> None:
         await console.press("t")
         dialog = await reach(console, RescheduleDialog)
         dialog.query_one("#priority", Input).value = "-5"
-        assert await copied(console, "ctrl+y") == f"gw reschedule {target.job.id} --priority=-5"
+        assert await typed(console, "ctrl+y") == f"gw reschedule {target.job.id} --priority=-5"
 
     run(scenario, filter="state:scheduled")
 
@@ -319,7 +326,7 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
         await console.press("ctrl+y")
         await console.shows("The payload is not JSON")
         dialog.query_one("#payload", TextArea).load_text('{"n": 1}')
-        assert await copied(console, "ctrl+y") == "gw add mail '--payload={\"n\": 1}'"
+        assert await typed(console, "ctrl+y") == "gw add mail '--payload={\"n\": 1}'"
         assert dialog.query_one("#ok", Button).disabled is False
 
     run(scenario)

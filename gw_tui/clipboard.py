@@ -1,0 +1,53 @@
+"""What may go to the clipboard: one line of text, in which no shell, psql or terminal finds a key to press."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gw_core import UNSAFE_TEXT
+from gw_tui import clean
+from gw_tui.dialogs.choose import Choice
+
+if TYPE_CHECKING:
+    from gw_core import Typed
+
+LONGEST: Final = 55_000
+"""Bytes of text; terminals take about 75,000 to copy, in base64."""
+
+LONGEST_COMMAND: Final = 4_000
+"""Bytes of a command. A shell without a line editor, such as dash, gets at most 4,095 and runs what is left of it."""
+
+_LINE_BREAK: Final = re.compile(r"[\r\n]\s*")
+
+
+def on_one_line(text: str) -> str:
+    r"""Return a text with spaces for line breaks, and escapes such as `\x15` for controls and invisible characters."""
+    return UNSAFE_TEXT.sub(_escaped, _LINE_BREAK.sub(" ", text.strip("\r\n")))
+
+
+def is_too_long(text: str) -> bool:
+    """Tell whether a text is more than a terminal takes to copy."""
+    return len(text) > LONGEST or len(text.encode(errors="surrogatepass")) > LONGEST
+
+
+def ways(typed: Typed) -> dict[str, tuple[Choice, str]]:
+    """Return the forms of an act that can be pasted safely, by their ids; where the command is none of them, why."""
+    found: dict[str, tuple[Choice, str]] = {}
+    words = "pastes into psql"
+    if typed.command is None:
+        words = "no command: a value has control or invisible characters"
+    elif len(typed.command.encode()) > LONGEST_COMMAND:
+        words = f"no command: it has more than {LONGEST_COMMAND:,} bytes"
+    else:
+        found["command"] = Choice("command", "command", clean.line(typed.command, 50)), typed.command
+    if not is_too_long(typed.sql) and not UNSAFE_TEXT.search(typed.sql):
+        found["sql"] = Choice("sql", "SQL", words), typed.sql
+    return found
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,300 @@
+"""What the console copies is pasted into real shells and psql: it runs what it says, once, and only after Enter."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import shlex
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from gw_core import UNSAFE_TEXT, AsTyped, JobSpec, Typed
+from gw_tui.clipboard import on_one_line, ways
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.once]
+
+DEADLINE = 90.0
+
+TYPEABLE = {
+    "a quote": "'; touch pwned; '",
+    "a double quote": '"; touch pwned; "',
+    "quotes behind backslashes": "\\'; touch pwned; \\'",
+    "a substitution": "$(touch pwned)",
+    "backticks": "`touch pwned`",
+    "an event of the history": "!touch; !! 'it!s' \"!!\"",
+    "a backslash at the end": "a\\",
+    "a command of psql": "\\! touch pwned",
+    "a command of psql behind a quote": "'\\! touch pwned",
+    "a statement": "'); delete from graphile_worker._private_jobs; --",
+    "an option": "--help",
+    "another option": "-x",
+    "a home": "~",
+    "a comment": "#a",
+    "a variable of psql": ":'HOME' :\"HOME\" $1",
+    "an equals sign": "=ls",
+    "a brace and a glob": "{a,b}* ?[x]",
+    "spaces around": "  a  ",
+    "a word beyond ASCII": "日本 é ﷺ",
+    "a joined sign": "👩\u200d🔬",
+}
+UNTYPEABLE = {
+    "a newline": "k\ntouch pwned\n:",
+    "a carriage return": "k\rtouch pwned\r",
+    "kill line": "k\x15touch pwned\n",
+    "an interrupt": "k\x03touch pwned\n",
+    "end of file": "k\x04\x04",
+    "a quoted newline": "k\x16\n\x16\x03touch pwned\r",
+    "the end of a bracketed paste": "k\x1b[201~\rtouch pwned\r",
+    "the end of one in eight bits": "k\x9b201~\rtouch pwned\r",
+    "an escape sequence": "\x1b]52;c;aGk=\x07",
+    "completion": "\t\ty\n",
+    "rubout": "\x7f\x7f\x7f\x7f\x08\x08\x17touch pwned\n",
+    "next line": "k\x85touch pwned\x85",
+    "line separator": "k\u2028touch pwned\u2029",
+    "writing turned around": "a\u202etxt.exe",
+    "a filler": "a\u3164b\u200bc",
+    "a backslash and a newline": "a\\\n'; touch pwned\n",
+}
+HOSTILE = {**TYPEABLE, **UNTYPEABLE}
+
+
+class Pasted:
+    """A program on a terminal that is pasted into."""
+
+    def __init__(self, command: Sequence[str], folder: Path, *, brackets: bool, **more: str) -> None:
+        inputrc = folder / "inputrc"
+        inputrc.write_text(f"set enable-bracketed-paste {'on' if brackets else 'off'}\n")
+        self._brackets = brackets
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+        self.output = b""
+        self.process = subprocess.Popen(
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            cwd=folder,
+            env={
+                "HOME": str(folder),
+                "TERM": "xterm",
+                "LC_ALL": "C.UTF-8",
+                "INPUTRC": str(inputrc),
+                "PS1": "ready",
+                **more,
+            },
+        )
+        os.close(slave)
+
+    def paste(self, text: str) -> None:
+        self._write(f"\x1b[200~{text}\x1b[201~" if self._brackets else text)
+
+    def enter(self) -> None:
+        self._write("\r")
+
+    def kill_line(self) -> None:
+        self._write("\x15")
+
+    def until(self, condition: Callable[[], object]) -> None:
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            assert time.monotonic() < end, f"it did not happen: {self.output[-2000:]!r}"
+            self._read(0.05)
+
+    def shows(self, words: str) -> None:
+        """Wait until the words have been written."""
+        self.until(lambda: words.encode() in self.output)
+
+    def close(self) -> None:
+        """End it."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._master)
+
+    def _read(self, seconds: float) -> None:
+        while select.select([self._master], [], [], seconds)[0]:
+            self.output += os.read(self._master, 65_536)
+            seconds = 0
+
+    def _write(self, text: str) -> None:
+        data = text.encode()
+        while data:
+            # Whoever does not read what is echoed is given no more.
+            self._read(0)
+            data = data[os.write(self._master, data[:512]) :]
+
+
+Start = Callable[..., Pasted]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[Pasted] = []
+
+    def starting(command: Sequence[str], *, brackets: bool, **more: str) -> Pasted:
+        started.append(Pasted(command, tmp_path, brackets=brackets, **more))
+        return started[-1]
+
+    yield starting
+    for each in started:
+        each.close()
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Callable[[], list[list[str]]]:
+    """Put a `gw` on the path that notes what it was called with."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "gw").write_text(f"#!/bin/sh\nprintf '%s\\0' \"$#\" \"$@\" >> '{tmp_path}/ran'\n")
+    (programs / "gw").chmod(0o755)
+
+    def calls() -> list[list[str]]:
+        path = tmp_path / "ran"
+        words = iter(path.read_text("utf-8").split("\0")[:-1] if path.exists() else ())
+        return [[next(words) for _ in range(int(count))] for count in words]
+
+    return calls
+
+
+def removal(value: str) -> Typed:
+    return AsTyped().remove_by_key(value)
+
+
+def copied(typed: Typed, way: str) -> str:
+    """Return what the console would copy."""
+    text = on_one_line(ways(typed)[way][1])
+    assert UNSAFE_TEXT.search(text) is None
+    return text
+
+
+@pytest.mark.parametrize("name", UNTYPEABLE)
+def test_what_no_shell_can_be_given_is_offered_as_sql_alone(name: str) -> None:
+    for typed in (
+        removal(UNTYPEABLE[name]),
+        AsTyped().unlock([UNTYPEABLE[name]]),
+        AsTyped().forget(UNTYPEABLE[name]),
+        AsTyped().fail([1], UNTYPEABLE[name]),
+    ):
+        assert list(ways(typed)) == ["sql"]
+
+
+SHELLS = [
+    pytest.param(["bash", "--norc", "--noprofile", "-i"], True, id="bash, bracketed"),
+    pytest.param(["bash", "--norc", "--noprofile", "-i"], False, id="bash"),
+    pytest.param(["dash", "-i"], False, id="dash"),
+]
+
+
+@pytest.mark.parametrize(("shell", "brackets"), SHELLS)
+def test_a_command_pasted_into_a_shell_runs_as_it_stands_and_nothing_else(
+    start: Start, ran: Callable[[], list[list[str]]], tmp_path: Path, shell: list[str], brackets: bool
+) -> None:
+    terminal = start(shell, brackets=brackets, PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    expected = []
+    for value in TYPEABLE.values():
+        dashes = ["--"] if value.startswith("-") else []
+        for typed, words in (
+            (removal(value), ["remove", *dashes, value]),
+            (AsTyped(value).retry([1, 2]), ["retry", f"--schema={value}", "1", "2"]),
+            (AsTyped().unlock([value, "w"]), ["unlock", *dashes, value, "w"]),
+            (AsTyped().forget(value), ["cron", "forget", *dashes, value]),
+            (AsTyped().fail([7], value), ["fail", "7", f"--reason={value}"]),
+        ):
+            terminal.paste(copied(typed, "command"))
+            terminal.enter()
+            expected.append(words)
+            terminal.until(lambda: len(ran()) >= len(expected))
+
+            assert ran() == expected
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(("shell", "brackets"), SHELLS)
+def test_sql_and_names_pasted_into_a_shell_by_mistake_run_nothing_of_their_own(
+    start: Start, ran: Callable[[], list[list[str]]], tmp_path: Path, shell: list[str], brackets: bool
+) -> None:
+    terminal = start(shell, brackets=brackets, PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    for number, value in enumerate(HOSTILE.values(), 1):
+        terminal.paste(copied(removal(value), "sql"))
+        terminal.enter()
+        # A name of its own is no command: without Enter it does nothing, and the operator sees what it is.
+        terminal.paste(on_one_line(value))
+        terminal.kill_line()
+        terminal.paste("gw done")
+        terminal.enter()
+        terminal.until(lambda number=number: len(ran()) >= number)
+
+    assert ran() == [["done"]] * len(HOSTILE)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("brackets", [True, False], ids=["bracketed", "plain"])
+def test_sql_pasted_into_psql_acts_on_what_it_names_and_nothing_else(
+    start: Start, database_url: str, tmp_path: Path, brackets: bool
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as hands:
+
+        def keys() -> set[str]:
+            return {row[0] for row in hands.execute("select key from graphile_worker._private_jobs").fetchall()}
+
+        for value in (*HOSTILE.values(), "bystander"):
+            hands.execute("select graphile_worker.add_job('t', job_key => %s)", (value,))
+        left = keys()
+        terminal = start(["psql", "-X", database_url], brackets=brackets, PATH=os.environ["PATH"], PAGER="cat")
+        for value in HOSTILE.values():
+            terminal.paste(copied(removal(value), "sql"))
+            terminal.enter()
+            left.remove(value)
+            terminal.until(lambda: len(keys()) <= len(left))
+
+            assert keys() == left
+        assert left == {"bystander"}
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("brackets", [True, False], ids=["bracketed", "plain"])
+def test_a_command_pasted_into_psql_by_mistake_runs_nothing(
+    start: Start, database_url: str, tmp_path: Path, brackets: bool
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as hands:
+        hands.execute("select graphile_worker.add_job('t', job_key => 'bystander')")
+        terminal = start(["psql", "-X", database_url], brackets=brackets, PATH=os.environ["PATH"], PAGER="cat")
+        for number, value in enumerate(TYPEABLE.values()):
+            terminal.paste(copied(removal(value), "command"))
+            terminal.enter()
+            terminal.paste("\\r")  # forgets what it was given; inside an open quote it would not
+            terminal.enter()
+            terminal.paste(f"select 'done' || ' {number}';")
+            terminal.enter()
+            terminal.shows(f"done {number}")
+
+        assert hands.execute("select key from graphile_worker._private_jobs").fetchall() == [("bystander",)]
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_command_too_long_for_a_terminal_is_not_offered_and_the_sql_covers_every_job() -> None:
+    # A shell that leaves lines to the terminal gets 4,095 bytes of them, and would act on the first half of an id.
+    typed = AsTyped().retry(range(1_000_000, 1_000_700))
+    found = ways(typed)
+
+    assert list(found) == ["sql"]
+    assert found["sql"][1].count(",1000") + found["sql"][1].count(", 1000") >= 699
+
+
+def test_a_payload_is_one_line_that_means_the_same() -> None:
+    typed = AsTyped().add(JobSpec(task="mail"), '{\n\t"a": "x\x7f\u202e\U000e0041",\r\n "n": 90071992547409931}')
+
+    assert typed.command is not None
+    payload = shlex.split(typed.command)[-1]
+    assert payload == '--payload={  "a": "x\\u007f\\u202e\\udb40\\udc41",   "n": 90071992547409931}'
+    assert UNSAFE_TEXT.search(typed.sql) is None

@@ -1,0 +1,162 @@
+"""What is copied is one line of text, whatever the queue holds, and covers all that an act covers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter
+
+import msgspec
+import pytest
+from hostile_console import HostileSource
+from hypothesis import given, strategies as st
+from screens_support import Console, run
+
+from gw_core import UNSAFE_TEXT, JobReport, QueueReport, Seen
+from gw_tui import clipboard
+from gw_tui.acts import Fail, Remove, Reschedule, Retry, Unlock
+from gw_tui.as_typed import as_typed
+from gw_tui.dialogs.choose import Choose
+from gw_tui.screens.job import JobScreen
+from gw_tui.source import Crontabs, Target
+
+EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
+HERE = Target(where="x", schema="graphile_worker")
+
+
+class MoreHostile(HostileSource):
+    """Has names that would be keys, were they pasted as they are."""
+
+    def queues(self, *, after: str = "", limit: int = 100, only_held: bool = False) -> Sequence[QueueReport]:
+        found = super().queues(after=after, limit=limit, only_held=only_held)
+        return [replace(each, name=EVIL) for each in found[:1]] if not after else []
+
+    def crontabs(self) -> Crontabs:
+        found = super().crontabs()
+        return Crontabs(known=[replace(each, identifier=EVIL) for each in found.known[:1]], items=None)
+
+
+@pytest.mark.parametrize("screen", ["queues", "workers", "cron", "locks", "jobs", "overview", "events"])
+def test_what_y_copies_is_one_line_without_controls(screen: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: any(table.keys for table in console.app.screen.query("KeyedTable")))
+        await console.press("y")
+        await console.until(lambda: console.app.clipboard)
+        assert UNSAFE_TEXT.search(console.app.clipboard) is None
+        if screen in ("queues", "cron"):
+            assert console.app.clipboard == "k\\x15touch pwned \\x1b[201~ touch pwned"
+            await console.tells("control characters are replaced")
+
+    run(scenario, source=MoreHostile(), screen=screen)
+
+
+def test_a_hostile_name_is_offered_as_sql_alone_and_the_choice_says_why() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table().keys)
+        await console.press("Y")
+        await console.until(lambda: isinstance(console.app.screen, Choose))
+        console.screen(Choose).dismiss("unlock")
+        await console.shows("a value has control or invisible characters")
+        await console.press("enter")
+        await console.until(lambda: console.app.clipboard)
+        assert UNSAFE_TEXT.search(console.app.clipboard) is None
+        assert "force_unlock_workers(array[E'" in console.app.clipboard
+
+    run(scenario, source=MoreHostile(), screen="workers")
+
+
+def test_whatever_else_copies_copies_one_line() -> None:
+    async def scenario(console: Console) -> None:
+        console.app.copy_to_clipboard(EVIL)
+        assert UNSAFE_TEXT.search(console.app.clipboard) is None
+
+    run(scenario)
+
+
+def test_a_payload_is_copied_as_one_line_of_json() -> None:
+    class Payload(HostileSource):
+        def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+            report = super().job(job_id)
+            assert report is not None
+            payload = '{"a": [1, 2.50], "b": "x\\ny$(touch pwned)"}'
+            return replace(report, job=msgspec.structs.replace(report.job, payload=payload))
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#jobs").keys)
+        await console.press("enter")
+        await console.reach(JobScreen)
+        await console.shows("pwned")
+        await console.press("y")
+        await console.until(lambda: console.app.clipboard)
+        assert console.app.clipboard == '{ "a": [ 1, 2.50 ], "b": "x\\ny$(touch pwned)" }'
+
+    run(scenario, source=Payload())
+
+
+def test_a_payload_too_large_to_copy_is_refused_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    payload = "[" + "1," * 1_000_000 + "1]"
+
+    class Large(HostileSource):
+        def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+            report = super().job(job_id)
+            assert report is not None
+            return replace(report, job=msgspec.structs.replace(report.job, payload=payload))
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#jobs").keys)
+        await console.press("enter")
+        await console.reach(JobScreen)
+        await console.until(lambda: "1,1,1" in console.text)
+        monkeypatch.setattr("gw_tui.screens.job.json_view", None)
+        await console.press("y")
+        await console.tells("too large to be copied")
+        monkeypatch.undo()
+
+    run(scenario, source=Large())
+
+
+def seen(count: int) -> list[Seen]:
+    return [
+        Seen(id=n, revision=0, attempts=1, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)
+        for n in range(1, count + 1)
+    ]
+
+
+@pytest.mark.parametrize("act", [Retry, Fail, Remove, Reschedule], ids=lambda act: act.__name__)
+@pytest.mark.parametrize("count", [1, 700, 7_000])
+def test_what_is_copied_covers_every_job_or_is_not_offered(act: type, count: int) -> None:
+    typed = as_typed(act(jobs=seen(count)), HERE)
+    assert typed is not None
+    found = {name: text for name, (_, text) in clipboard.ways(typed).items()}
+
+    assert ("command" in found) is (len(typed.command or "") <= clipboard.LONGEST_COMMAND)
+    if "command" in found:
+        assert str(count) in found["command"].split()
+    assert f", {count}]::bigint[]" in found["sql"].replace(f"[{count}]", f"[, {count}]")
+
+
+def test_more_than_a_terminal_copies_is_refused() -> None:
+    typed = as_typed(Retry(jobs=seen(60_000)), HERE)
+
+    assert typed is not None
+    assert clipboard.ways(typed) == {}
+
+
+@given(st.text())
+def test_nothing_that_is_copied_has_a_control(text: str) -> None:
+    assert UNSAFE_TEXT.search(clipboard.on_one_line(text)) is None
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8")), min_size=1, max_size=3))
+def test_nothing_that_is_offered_has_a_control(names: list[str]) -> None:
+    typed = as_typed(Unlock(workers=tuple(names)), HERE)
+    assert typed is not None
+    for _, text in clipboard.ways(typed).values():
+        assert UNSAFE_TEXT.search(text) is None
+
+
+def test_a_long_text_is_put_on_one_line_in_no_long_time() -> None:
+    began = perf_counter()
+    clipboard.on_one_line(" " * 200_000 + "\n" * 200_000 + " \n" * 100_000)
+
+    assert perf_counter() - began < 5
