@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from gw_cli import diagnostics, output
 from gw_cli.app import COMPLETE
 from gw_cli.exit_codes import ExitCode, verdict
+from gw_cli.text import without_address
 from gw_core import GraphileWorkerError, __version__
 
 DEBUG = "--debug"
@@ -93,7 +94,7 @@ def _usage_error() -> type[Exception]:
 def _report_usage(mistake: Any) -> int:
     context = mistake.ctx
     where = "gw" if context is None else context.command_path
-    message = mistake.format_message().rstrip(".")
+    message = without_address(mistake.format_message().rstrip("."))
     diagnostics.error(f"{message[:1].lower()}{message[1:]}; see {where} --help")
     return ExitCode.USAGE
 

@@ -22,14 +22,15 @@ def is_embedded(connection: str) -> bool:
 def folder_of(connection: str) -> Path:
     """The absolute folder a connection string names; `embedded:` alone means `.gw/postgres` under the current one."""
     if not is_embedded(connection):
-        raise EmbeddedError(f"{connection!r} is not an embedded connection string; write embedded: or embedded:///path")
+        raise EmbeddedError("not an embedded connection string; write embedded: or embedded:///path")
     text = connection.removeprefix(SCHEME)
     if text.startswith("//"):
         text = text.removeprefix("//")
         if text and not text.startswith("/"):
+            # The string is not repeated: whoever takes it for a URL may have put a password into it.
             raise EmbeddedError(
-                f"{connection!r} names a host, and an embedded server has none;"
-                f" write embedded:{text} for a folder below this one or embedded:///{text} for one below the root"
+                "this embedded: connection string names a host, and an embedded server has none;"
+                " write embedded:FOLDER for a folder below this one or embedded:///FOLDER for one below the root"
             )
     if "\0" in text:
         raise EmbeddedError(f"{connection!r} holds a NUL character, which no path may have; remove it")

@@ -191,10 +191,26 @@ def find_conninfo(given: str | None, environment: Mapping[str, str] = os.environ
     )
 
 
+def is_ambiguous(conninfo: str) -> bool:
+    """Tell whether a URL has a raw `@` or `/` in its user or password: libpq takes the rest for the host or database.
+
+    Used as it is, it would show a part of the password wherever the host is named.
+    """
+    scheme, separator, rest = conninfo.partition("://")
+    if not separator or scheme not in ("postgres", "postgresql"):
+        return False
+    authority, _, path = rest.partition("/")
+    _, at, host = authority.partition("@")
+    return "@" in (host if at else path).partition("?")[0]
+
+
 def described(conninfo: str) -> str:
     """Return where a connection string leads, without its password, for messages and logs."""
     if conninfo.startswith(EMBEDDED_PREFIX):
-        return conninfo
+        names_host = conninfo.startswith(f"{EMBEDDED_PREFIX}//") and not conninfo.startswith(f"{EMBEDDED_PREFIX}///")
+        return "(an embedded: string that names a host)" if names_host else conninfo
+    if is_ambiguous(conninfo):
+        return "(a URL with a raw @ or / in its user or password)"
     try:
         parts = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
@@ -322,6 +338,10 @@ class Database:
     def libpq_conninfo(self, role: str = "") -> str:
         """Return the string for libpq, with patience and a telling application name; starts the embedded server."""
         conninfo = self._server_conninfo()
+        if is_ambiguous(conninfo):
+            raise InvalidSettingError(
+                "the connection URL has a raw @ or / in its user or password; write @ as %40 and / as %2F"
+            )
         try:
             given = conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError:
