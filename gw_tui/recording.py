@@ -10,6 +10,7 @@ import gzip
 import os
 import threading
 import time
+import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 ZIPPED: Final = ".gz"
+
+# A recording comes from somebody else and is read into memory: what is compressed may become a thousand times as much.
+MOST_READ: Final = 512 * 1024 * 1024
+"""Bytes of a recording, uncompressed; more than a day of a busy queue."""
+MOST_LINES: Final = 1_000_000
+LONGEST_LINE: Final = 16 * 1024 * 1024
 
 T = TypeVar("T")
 
@@ -442,14 +449,26 @@ def _read(path: Path) -> tuple[_Head, _Tracks]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines; the last one is left out when it was cut short, as by a console that was killed."""
+    """Yield the lines; the last one is left out when it was cut short, as by a console that was killed.
+
+    Raises `InvalidInputError` for more than can be played.
+    """
+    count = size = 0
     with gzip.open(path, "rb") if path.suffix == ZIPPED else path.open("rb") as file:
-        try:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield line
-        except (EOFError, gzip.BadGzipFile):
-            return
+        while True:
+            try:
+                line = file.readline(LONGEST_LINE + 1)
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                return
+            count, size = count + 1, size + len(line)
+            if len(line) > LONGEST_LINE or size > MOST_READ or count > MOST_LINES:
+                raise InvalidInputError(
+                    f"{path} is too large to be played: a recording has at most {MOST_LINES:,} lines and "
+                    f"{MOST_READ >> 20} MiB uncompressed, {LONGEST_LINE >> 20} MiB in one line"
+                )
+            if not line.endswith(b"\n"):
+                return
+            yield line
 
 
 def _error(name: str, sentence: str) -> GraphileWorkerError:

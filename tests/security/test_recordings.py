@@ -1,0 +1,51 @@
+"""A recording comes from somebody else: playing it takes a bounded amount of memory."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once
+
+HEAD = b'{"gw_tui_recording":1,"at":"2026-01-01T00:00:00Z","where":"x","schema":"y"}\n'
+MOST_MEMORY = 900_000  # KiB
+
+PLAYS = """
+import resource, sys
+from pathlib import Path
+from gw_core import InvalidInputError
+from gw_tui.recording import ReplaySource
+try:
+    ReplaySource(Path(sys.argv[1]))
+except InvalidInputError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "count"),
+    [
+        pytest.param(b" " * 1_000_000, 600, id="one line without an end"),
+        pytest.param(b'{"after":0,"ask":"x"}\n' * 10_000, 101, id="many short lines"),
+        pytest.param(b'{"after":0,"ask":"x"}' + b" " * 1_000_000 + b"\n", 530, id="many long lines"),
+    ],
+)
+def test_a_bomb_is_refused_before_it_is_unpacked(part: bytes, count: int, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(HEAD)
+        for _ in range(count):
+            file.write(part)
+
+    ran = subprocess.run(
+        [sys.executable, "-c", PLAYS, str(path)], capture_output=True, text=True, timeout=200, check=True
+    )
+
+    said, memory = ran.stdout.splitlines()
+    assert "is too large to be played" in said
+    assert int(memory) < MOST_MEMORY
