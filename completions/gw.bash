@@ -9,7 +9,7 @@ _gw_flags() {
         "gw stats") echo "--exact --tasks --watch --interval --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw queues") echo "--held --after --limit --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw tasks") echo "--exact --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw tui") echo "--screen --filter --read-only --no-read-only --env --interval --crontab --theme --ascii --no-ascii --mouse --no-mouse --payload --no-payload --bulk-cap --once --json --demo --record --replay --connection --schema --prepared-statements --no-prepared-statements --pg-bin --config --debug --help" ;;
+        "gw tui") echo "--screen --filter --read-only --no-read-only --env --interval --crontab --theme --ascii --no-ascii --mouse --no-mouse --payload --no-payload --bulk-cap --log-payloads --once --json --demo --record --replay --connection --schema --prepared-statements --no-prepared-statements --pg-bin --config --debug --help" ;;
         "gw remove") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
         "gw cron parse") echo "--json --debug --help" ;;
         "gw cron validate") echo "--tasks --json --debug --help" ;;
@@ -132,6 +132,7 @@ _gw_values() {
         "gw tui --crontab") echo "files" ;;
         "gw tui --theme") echo "gw-dark gw-light gw-contrast" ;;
         "gw tui --bulk-cap") echo "-" ;;
+        "gw tui --log-payloads") echo "-" ;;
         "gw tui --record") echo "files" ;;
         "gw tui --replay") echo "files" ;;
         "gw tui --connection"|"gw tui -c") echo "-" ;;

@@ -150,6 +150,7 @@ complete -c gw -n '__fish_seen_subcommand_from tui' -l ascii -l no-ascii -d 'Dra
 complete -c gw -n '__fish_seen_subcommand_from tui' -l mouse -l no-mouse -d 'Take clicks; off, the terminal selects text as it always does.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l payload -l no-payload -d 'Show payloads; off, they are not even fetched.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l bulk-cap -r -d 'How many jobs can be marked at once.'
+complete -c gw -n '__fish_seen_subcommand_from tui' -l log-payloads -r -d 'Payloads in the console\'s action log: whole, masked or none.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l once -d 'Print what the first screen shows, and end.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l json -d 'With --once: write JSON with stable keys.'
 complete -c gw -n '__fish_seen_subcommand_from tui' -l demo -d 'Show a made-up queue; no database is needed.'

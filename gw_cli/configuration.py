@@ -596,6 +596,13 @@ TUI_BULK_CAP: Final = Setting[int](
     read=_count(1, 1_000_000),
     default=10_000,
 )
+TUI_LOG_PAYLOADS: Final = Setting[str](
+    name="tui.log-payloads",
+    metavar="HOW",
+    help="Payloads in the console's action log: whole, masked or none.",
+    read=_choice("whole", "masked", "none"),
+    default="whole",
+)
 TUI_KEYS: Final = Setting[Mapping[str, str]](
     name="tui.keys",
     metavar="COMMAND=KEY",
@@ -649,6 +656,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     TUI_MOUSE,
     TUI_PAYLOAD,
     TUI_BULK_CAP,
+    TUI_LOG_PAYLOADS,
     TUI_KEYS,
 )
 """Every setting, in the order the manual and `gw config show` list them."""

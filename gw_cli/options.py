@@ -63,6 +63,7 @@ TuiTheme = Annotated[str | None, _of(c.TUI_THEME)]
 TuiAscii = Annotated[bool | None, _of(c.TUI_ASCII, "--ascii/--no-ascii")]
 TuiMouse = Annotated[bool | None, _of(c.TUI_MOUSE, "--mouse/--no-mouse")]
 TuiPayload = Annotated[bool | None, _of(c.TUI_PAYLOAD, "--payload/--no-payload")]
+TuiLogPayloads = Annotated[str | None, _of(c.TUI_LOG_PAYLOADS)]
 TuiBulkCap = Annotated[str | None, _of(c.TUI_BULK_CAP)]
 
 Config = Annotated[

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,7 +20,7 @@ from textual.screen import Screen
 
 from gw_core import FlowMeter, Glance, Litter
 from gw_tui import clean, clipboard, figures
-from gw_tui.action_log import ActionLog
+from gw_tui.action_log import ActionLog, Payloads
 from gw_tui.acts import Act
 from gw_tui.as_typed import as_typed
 from gw_tui.connection_state import ConnectionState, Phase, Trouble
@@ -158,7 +159,12 @@ class ConsoleApp(App[None]):
 
     def _action_log(self) -> ActionLog | None:
         path = self.options.action_log
-        return None if path is None else ActionLog(path)
+        if path is None:
+            return None
+        log = ActionLog(path, Payloads(self.options.log_payloads))
+        with suppress(OSError):  # said when something is written
+            log.delete_old()
+        return log
 
     # -- what the threads tell -------------------------------------------------------------------------------------
 

@@ -32,6 +32,8 @@ class Options:
     keys: Mapping[str, str] = field(default_factory=dict)
     action_log: Path | None = None
     """Where acts are written down; None writes nothing."""
+    log_payloads: str = "whole"
+    """How payloads are written down there: whole, masked or none."""
 
     @property
     def is_production(self) -> bool:

@@ -55,6 +55,7 @@ def tui(
     mouse: options.TuiMouse = None,
     payload: options.TuiPayload = None,
     bulk_cap: options.TuiBulkCap = None,
+    log_payloads: options.TuiLogPayloads = None,
     once: Annotated[bool, typer.Option("--once", help="Print what the first screen shows, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: write JSON with stable keys.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Show a made-up queue; no database is needed.")] = False,
@@ -90,6 +91,7 @@ def tui(
         "tui.mouse": mouse,
         "tui.payload": payload,
         "tui.bulk-cap": bulk_cap,
+        "tui.log-payloads": log_payloads,
     }
     configuration = c.resolve(sources(config, flags))
     chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
@@ -162,6 +164,8 @@ def _options(configuration: c.Configuration, screen: str | None, wanted: str | N
         mouse=configuration[c.TUI_MOUSE],
         show_payload=configuration[c.TUI_PAYLOAD],
         bulk_cap=configuration[c.TUI_BULK_CAP],
+        # Who does without payloads on the screen does not want them in a file.
+        log_payloads=configuration[c.TUI_LOG_PAYLOADS] if configuration[c.TUI_PAYLOAD] else "none",
         keys=configuration[c.TUI_KEYS],
     )
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import stat
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from screens_support import Console, run
 
 from gw_cli import job_files
 from gw_core import JobFilter, JobSpec, JobState, Seen
 from gw_tui import acts
-from gw_tui.action_log import ActionLog, usual_path
+from gw_tui.action_log import ActionLog, Payloads, usual_path
 from gw_tui.demo import DemoSource
+from gw_tui.masking import MASK
+from gw_tui.options import Options
 from gw_tui.poller import Actor
 
 
@@ -132,3 +137,141 @@ def test_an_act_is_done_and_the_operator_told_when_it_cannot_be_written_down(tmp
         assert isinstance(console.source.acts[0], acts.Retry)
 
     run(scenario, filter="state:failed", action_log=blocked)
+
+
+# -- how much is kept, and for how long --------------------------------------------------------------------------------
+
+SECRET = '{"user": "me", "token": "hunter2"}'
+
+
+def removal(source: DemoSource) -> tuple[acts.Remove, acts.Result]:
+    job = next(iter(source.queue.jobs.values()))
+    gone = msgspec.structs.replace(job, payload=SECRET)
+    return acts.Remove(jobs=[Seen.of(gone)]), acts.Result(done=(str(job.id),), removed=(gone,))
+
+
+def test_a_file_that_is_large_is_put_aside_in_place_of_the_one_before(
+    log: ActionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gw_tui.action_log.MOST_BYTES", 2_000)
+    source = DemoSource()
+    for _ in range(50):
+        log.note(source.target, *removal(source))
+
+    assert sorted(each.name for each in log.path.parent.iterdir()) == ["actions.1.jsonl", "actions.jsonl"]
+    assert all(0 < path.stat().st_size <= 2_000 for path in (log.path, log.aside))
+    assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
+    assert lines(log)[-1]["act"] == "remove"
+
+
+def test_what_was_removed_is_not_kept_for_ever(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = DemoSource()
+    log.note(source.target, *removal(source))
+    old = log.path.read_text("utf-8").replace(lines(log)[0]["at"], "2020-01-01T00:00:00Z")
+    log.path.write_text(old, "utf-8")
+
+    log.note(source.target, acts.Sweep(), acts.Result())
+    assert [line["act"] for line in lines(log)] == ["sweep"]
+    assert "hunter2" in log.aside.read_text("utf-8")
+
+    long_ago = log.aside.stat().st_mtime - 31 * 24 * 3600
+    os.utime(log.aside, (long_ago, long_ago))
+    log.note(source.target, acts.Sweep(), acts.Result())
+    assert not log.aside.exists()
+    assert len(lines(log)) == 2
+
+
+def test_a_console_that_starts_deletes_what_is_too_old(tmp_path: Path) -> None:
+    path = tmp_path / "actions.jsonl"
+    path.write_text('{"at":"2020-01-01T00:00:00Z","removed":"hunter2"}\n')
+    os.utime(path, (0, 0))
+
+    async def scenario(console: Console) -> None:
+        assert not path.exists()
+
+    run(scenario, action_log=path)
+
+
+@pytest.mark.parametrize("first", ["", "no JSON\n", '{"at":"yesterday"}\n', '{"at":"2026-01-01"}\n', '{"at":1}\n'])
+def test_a_first_line_of_somebody_else_stops_nothing(log: ActionLog, first: str) -> None:
+    log.path.parent.mkdir(parents=True)
+    log.path.write_text(first)
+
+    log.note(DemoSource().target, acts.Sweep(), acts.Result())
+
+    assert '"act":"sweep"' in log.path.read_text("utf-8")
+
+
+def test_consoles_that_write_at_the_same_moment_lose_nothing(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_tui.action_log.MOST_BYTES", 12_000)
+    target = DemoSource().target
+
+    def write(name: int) -> None:
+        for number in range(20):
+            log.note(target, acts.Unlock(workers=(f"{name}-{number}",)), acts.Result())
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    both = (
+        [*log.aside.read_text("utf-8").splitlines(), *lines_of(log.path)] if log.aside.exists() else lines_of(log.path)
+    )
+    assert len(both) == 80
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("payloads", "name", "payload"),
+    [
+        (Payloads.WHOLE, "job", {"user": "me", "token": "hunter2"}),
+        (Payloads.MASKED, "masked_job", {"user": "me", "token": MASK}),
+        (Payloads.NONE, "job_without_payload", None),
+    ],
+    ids=str,
+)
+def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Payloads, name: str, payload: Any) -> None:
+    log = ActionLog(tmp_path / "actions.jsonl", payloads)
+    source = DemoSource()
+    log.note(source.target, *removal(source))
+    log.note(source.target, acts.Add(spec=JobSpec(task="mail"), payload=SECRET), acts.Result())
+
+    removed, added = lines(log)
+    assert list(removed["removed"][0]) == ["id", name]
+    assert removed["removed"][0][name].get("payload") == payload
+    assert added["job"].get("payload") == payload
+    assert ("hunter2" in log.path.read_text("utf-8")) is (payloads is Payloads.WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "payloads"),
+    [
+        ([], "whole"),
+        (["--log-payloads", "masked"], "masked"),
+        (["--no-payload"], "none"),
+        (["--no-payload", "--log-payloads", "whole"], "none"),
+    ],
+    ids=str,
+)
+def test_the_console_takes_the_choice(
+    arguments: list[str], payloads: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from gw_cli.app import program
+
+    chosen: list[str] = []
+
+    def start(source: object, options: Options) -> int:
+        chosen.append(options.log_payloads)
+        return 0
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("gw_tui.start.run", start)
+    monkeypatch.setattr("gw_cli.commands.tui._without_screen", lambda: None)
+    program(["tui", "--demo", *arguments])
+
+    assert chosen == [payloads]
