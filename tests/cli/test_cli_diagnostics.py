@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from gw_cli import diagnostics
 from gw_cli.diagnostics import log_factory
-from gw_cli.text import UNSAFE
+from gw_core import UNSAFE_TEXT as UNSAFE
 
 JOB_SCOPE = {"label": "job", "worker_id": "worker-1", "task_identifier": "hello", "job_id": 7}
 

@@ -13,8 +13,7 @@ from looking_support import Program, Queue
 
 from gw_cli.commands import queues, show, stats, tasks
 from gw_cli.shapes import KEYS as JOB_KEYS
-from gw_cli.text import UNSAFE
-from gw_core import GiveUp, JobState, Quality, RetryAfter, Standing, TaskRegistry, run_once
+from gw_core import UNSAFE_TEXT as UNSAFE, GiveUp, JobState, Quality, RetryAfter, Standing, TaskRegistry, run_once
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 EVIL = "a\x1b]52;c;aGk=\x07b\u202ec\x9bd\ttab\nline"
