@@ -95,6 +95,8 @@ def server(gw_run: Run) -> Iterator[str]:
 
     with start_or_attach(f"embedded://{gw_run.folder / 'postgres'}") as embedded:
         # Nothing here outlives the run, so there is nothing to keep safe from a power cut.
+        # Tests connect as any role.
+        (embedded.folder / "data" / "gw_hba.conf").write_text("local all all trust\n")
         with psycopg.connect(embedded.conninfo, autocommit=True) as connection:
             connection.execute("alter system set fsync = off")
             connection.execute("select pg_reload_conf()")

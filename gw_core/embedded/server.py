@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import select
-import shutil
 import socket
 import struct
 import subprocess
@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Self
 
 from gw_core.domain.errors import EmbeddedError
-from gw_core.embedded import watchdog
-from gw_core.embedded.account import Account, account_for, can_reach, take_over
+from gw_core.embedded import preparation, watchdog
+from gw_core.embedded.account import ROOT, Account, can_reach, give, keeper_of, minimal_environment, name_of
 from gw_core.embedded.address import PORT, ROLE, conninfo_for, folder_of
 from gw_core.embedded.binaries import LONGEST_PATH, Binaries, find_binaries, runnable
 from gw_core.embedded.home import PATIENCE, PAUSE, Home, Usage
@@ -40,6 +40,15 @@ INVARIANTS = {
     "logging_collector": "off",
     "cluster_name": "gw",
 }
+# Who may connect as the superuser: the system users that `_system_users` returns. The files are written at each start
+# and named on the command line, so that those which initdb made in the data folder do not count.
+ACCESS = f"""\
+# Written by gw at each start.
+local all {ROLE} peer map=gw
+local replication {ROLE} peer map=gw
+local all all scram-sha-256
+"""
+ACCESS_FILES = {"hba_file": "gw_hba.conf", "ident_file": "gw_ident.conf"}
 # The question every server answers with one byte before anybody has logged in.
 SSL_REQUEST = struct.pack("!II", 8, 80877103)
 # A killed server first reads its log again, and would begin anew each time it was given up too early.
@@ -129,10 +138,10 @@ def _ensure_server(home: Home, pg_bin: Path | None) -> None:
             _ensure_watchdog(home)
             return
         waited = time.monotonic() - began
-        if waited > ORPHANS_AFTER and not home.is_held("watchdog.lock") and _lost_its_head(home):
-            watchdog.end_orphans(str(home.data))
+        if waited > ORPHANS_AFTER and not home.is_held("watchdog.lock"):
+            _end_orphans(home)
         if waited > PATIENCE:
-            raise _trouble(home, f"runs but has not answered for {PATIENCE:g} s", max(0, _size(home.log) - 4096))
+            raise _trouble(home, f"runs but has not answered for {PATIENCE:g} s", max(0, home.log_size() - 4096))
         time.sleep(PAUSE)
     try:
         _start(home, pg_bin, server_lock)
@@ -142,8 +151,9 @@ def _ensure_server(home: Home, pg_bin: Path | None) -> None:
 
 
 def _answers(home: Home) -> bool:
-    if not watchdog.is_ready(str(home.data)):
-        return False
+    with home.data_path() as data:
+        if not watchdog.is_ready(data):
+            return False
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(1.0)
         try:
@@ -155,21 +165,24 @@ def _answers(home: Home) -> bool:
             return False
 
 
-def _lost_its_head(home: Home) -> bool:
-    """Whether server processes are left whose postmaster was killed."""
-    processes = watchdog.processes_of(str(home.data))
-    return bool(processes) and watchdog.server_pid(str(home.data)) not in processes
+def _end_orphans(home: Home) -> None:
+    """End the processes that are left of a server whose postmaster was killed."""
+    with home.data_path() as data:
+        processes = watchdog.processes_of(data)
+        if processes and watchdog.server_pid(data) not in processes:
+            watchdog.end_orphans(data)
 
 
 def _ensure_watchdog(home: Home) -> None:
     """Give a running server whose watchdog was killed a new one."""
-    pid = watchdog.server_pid(str(home.data))
+    with home.data_path() as data:
+        pid = watchdog.server_pid(data)
     watchdog_lock = home.try_lock("watchdog.lock") if pid else None
     if watchdog_lock is None:
         return
     server_lock = home.open("server.lock")
     try:
-        account = account_for(home.data)
+        account = home.account
         binaries = runnable(find_binaries(None, major=home.major(), folder=home.folder), account)
         _launch(home, account, binaries, server_lock, watchdog_lock, adopt=pid)
     except EmbeddedError:
@@ -185,11 +198,11 @@ def _ensure_watchdog(home: Home) -> None:
 
 def _start(home: Home, pg_bin: Path | None, server_lock: int) -> None:
     major = home.major()
-    account = account_for(home.data)
+    account = home.account
     binaries = runnable(find_binaries(pg_bin, major=major, folder=home.folder), account)
     if major is None:
         _create_data(home, account, binaries)
-    take_over(home.data, account)
+    home.take_over(account)
     _refuse_if_served_by_hand(home)
     watchdog_lock = home.wait_for_lock("watchdog.lock", fcntl.LOCK_EX)
     try:
@@ -204,52 +217,43 @@ def _create_data(home: Home, account: Account, binaries: Binaries) -> None:
             f"user {account.uid} has no name, and initdb needs one to create the embedded PostgreSQL in"
             f" {str(home.folder)!r}; add an entry to /etc/passwd or run as a user that has one"
         )
-    shutil.rmtree(home.unfinished, ignore_errors=True)
-    home.unfinished.mkdir(mode=0o700)
-    take_over(home.unfinished, account)
-    _initdb(home, account, binaries)
-    with (home.unfinished / "postgresql.conf").open("a") as file:
-        file.write(SETTINGS)
-    # One sync for everything is many times faster than initdb's own, file by file.
-    os.sync()
-    home.unfinished.rename(home.data)
-    # Without this a power cut could bring the old name back, and the next start would throw the data away.
-    _sync(home.folder)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+    if account.is_shared:
+        logging.getLogger("graphile_worker").warning(
+            "the embedded PostgreSQL in %r runs as the user %s, and whatever else runs as that user can read and change"
+            " its data; give the folder to a user of its own, or create the user postgres, before the first start",
+            str(home.folder),
+            account.name,
+        )
+    keeper = keeper_of(home.state)
+    home.perform(keeper, preparation.make_unfinished, home.directory)
+    data = preparation.open_folder(preparation.UNFINISHED, home.directory)
     try:
-        os.fsync(descriptor)
+        if account.borrowed and not keeper.borrowed:
+            # Root's own folder: the account may not create anything in it, so root has, and lets go of what is empty.
+            give(data, account, str(home.unfinished))
+        complaint = _fill(home, data, account, binaries)
     finally:
-        os.close(descriptor)
+        os.close(data)
+    if complaint is not None:
+        raise EmbeddedError(
+            f"initdb could not create the embedded PostgreSQL in {str(home.folder)!r}:"
+            f" {''.join(c if c.isprintable() else '?' for c in complaint)}"
+        )
+    home.perform(keeper, preparation.finish, home.directory)
 
 
-def _initdb(home: Home, account: Account, binaries: Binaries) -> None:
-    for locale in _locales(binaries.major):
-        with _Folder(home.unfinished, account) as folder:
-            answer = subprocess.run(  # noqa: S603 - no shell, and the programs are those we found
-                [
-                    *(binaries.initdb, "-D", folder.path, "-U", ROLE, "--auth=trust", "--encoding=UTF8"),
-                    *("--no-sync", *locale),
-                ],
-                **account.switch,
-                cwd="/",
-                env=_environment(),
-                pass_fds=(folder.descriptor,),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-            )
-        if answer.returncode == 0:
-            return
-        _empty(home.unfinished)
-    words = " ".join(answer.stderr.split())[-1000:]
-    raise EmbeddedError(
-        f"initdb could not create the embedded PostgreSQL in {str(home.folder)!r}:"
-        f" {''.join(c if c.isprintable() else '?' for c in words)}"
-    )
+def _fill(home: Home, data: int, account: Account, binaries: Binaries) -> str | None:
+    # Whoever starts a server by hand on this folder gets safe rules as well.
+    rules = ("--auth-local=peer", "--auth-host=reject")
+    with _Folder(data, home.unfinished, account) as folder:
+        commands = [
+            [binaries.initdb, "-D", folder.path, "-U", ROLE, *rules, "--encoding=UTF8", "--no-sync", *locale]
+            for locale in _locales(binaries.major)
+        ]
+        complaint: str | None = home.perform(
+            account, preparation.fill, folder.descriptor, commands, SETTINGS, minimal_environment()
+        )
+    return complaint
 
 
 def _locales(major: int) -> list[list[str]]:
@@ -259,17 +263,11 @@ def _locales(major: int) -> list[list[str]]:
     return [["--locale=C", "--lc-ctype=C.UTF-8"], ["--locale=C"]]
 
 
-def _empty(folder: Path) -> None:
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-
-
 def _refuse_if_served_by_hand(home: Home) -> None:
     # Nobody holds `server.lock`, so no process of a server we started is left.
-    if watchdog.processes_of(str(home.data)):
+    with home.data_path() as data:
+        processes = watchdog.processes_of(data)
+    if processes:
         raise EmbeddedError(
             f"a PostgreSQL that gw did not start works in {str(home.data)!r}; stop it with: pg_ctl stop -D"
             f" {str(home.data)!r}"
@@ -282,8 +280,8 @@ class _Folder:
     The descriptor leads past folders the server's account may not enter, `/root` for one, and is short.
     """
 
-    def __init__(self, folder: Path, account: Account) -> None:
-        self.descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def __init__(self, opened: int, folder: Path, account: Account) -> None:
+        self.descriptor = os.dup(opened)
         self.path = str(folder)
         if account.borrowed or len(os.fsencode(folder)) > LONGEST_PATH:
             through = f"/proc/self/fd/{self.descriptor}"
@@ -306,14 +304,22 @@ class _Folder:
 def _launch(
     home: Home, account: Account, binaries: Binaries, server_lock: int, watchdog_lock: int, *, adopt: int | None
 ) -> None:
-    log_start = _size(home.log)
+    data = home.open_data()
+    if data is None:
+        raise EmbeddedError(f"{str(home.data)!r} is gone; nobody may remove it while gw starts its server")
+    log_start = home.log_size()
     log, users = home.open_log(), home.open("users.lock")
     report, reporter = os.pipe()
     try:
-        with _Folder(home.data, account) as folder:
+        with _Folder(data, home.data, account) as folder:
+            rules = {name: os.path.join(folder.path, file) for name, file in ACCESS_FILES.items()}
             orders = watchdog.Orders(
-                command=[binaries.postgres, "-D", folder.path, *(f"--{k}={v}" for k, v in INVARIANTS.items())],
+                command=[
+                    *(binaries.postgres, "-D", folder.path),
+                    *(f"--{name}={value}" for name, value in {**INVARIANTS, **rules}.items()),
+                ],
                 data=folder.path,
+                files={ACCESS_FILES["hba_file"]: ACCESS, ACCESS_FILES["ident_file"]: _system_users(home)},
                 users=users,
                 server=server_lock,
                 report=reporter,
@@ -323,7 +329,7 @@ def _launch(
             )
             subprocess.run(  # noqa: S603 - this interpreter and a file of ours
                 [sys.executable, "-I", "-S", "-B", watchdog.__file__, json.dumps(asdict(orders))],
-                env=_environment(),
+                env=minimal_environment(),
                 pass_fds=(folder.descriptor, server_lock, watchdog_lock, users, reporter),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -336,28 +342,33 @@ def _launch(
         if not _reads_ready(report):
             raise _trouble(home, "did not start", log_start)
     finally:
-        for descriptor in (log, users, report, reporter):
+        for descriptor in (data, log, users, report, reporter):
             if descriptor >= 0:
                 os.close(descriptor)
+
+
+def _system_users(home: Home) -> str:
+    """Return the map of system users who may connect as the superuser: root, the folder's owner, and ourselves.
+
+    The account that root only lends the server is not among them, for other services may run as it too.
+    """
+    if name_of(os.geteuid()) is None:
+        raise EmbeddedError(
+            f"user {os.geteuid()} has no name, and the embedded PostgreSQL in {str(home.folder)!r} knows its users by"
+            " name; add an entry to /etc/passwd or run as a user that has one"
+        )
+    names = {name for uid in (ROOT, home.state.st_uid, os.geteuid()) if (name := name_of(uid)) is not None}
+    return "".join(f"gw {_quoted(name)} {ROLE}\n" for name in sorted(names))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _reads_ready(report: int) -> bool:
     poll = select.poll()
     poll.register(report, select.POLLIN)
     return bool(poll.poll(START_PATIENCE * 1000)) and os.read(report, 16).startswith(b"ready")
-
-
-def _environment() -> dict[str, str]:
-    """Ours without what would lead PostgreSQL elsewhere, and with messages in one language."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG", "PYTHON"))}
-    return {**kept, "LC_ALL": "C"}
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
 
 
 def _trouble(home: Home, what: str, log_start: int) -> EmbeddedError:

@@ -32,11 +32,13 @@ STOP_SIGNALS = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 
 class Orders:
     """What the process that starts a watchdog tells it.
 
-    `users`, `server`, `report` and `inherited` are file descriptors; `adopt` is a server that runs already.
+    `files` are written into the data folder before each start. `users`, `server`, `report` and `inherited` are file
+    descriptors; `adopt` is a server that runs already.
     """
 
     command: list[str]
     data: str
+    files: dict[str, str]
     users: int
     server: int
     report: int
@@ -77,6 +79,8 @@ def processes_of(data: str) -> list[int]:
 
 def _works_in(pid: int, place: os.stat_result) -> bool:
     try:
+        if os.stat(f"/proc/{pid}").st_uid != place.st_uid:
+            return False
         with open(f"/proc/{pid}/comm") as file:
             return file.read().startswith("postgres") and os.path.samestat(os.stat(f"/proc/{pid}/cwd"), place)
     except OSError:
@@ -102,6 +106,20 @@ def forget_dead_server(data: str) -> None:
         for name in MARKS:
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(data, name))
+
+
+def write_files(data: str, files: dict[str, str]) -> None:
+    """Write files of our own into the data folder, each as a whole."""
+    for name, text in files.items():
+        place = os.path.join(data, name)
+        with suppress(FileNotFoundError):
+            os.unlink(f"{place}.new")
+        file = os.open(f"{place}.new", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(file, text.encode())
+        finally:
+            os.close(file)
+        os.replace(f"{place}.new", place)
 
 
 class Watchdog:
@@ -140,6 +158,7 @@ class Watchdog:
         return False
 
     def _start(self) -> subprocess.Popen[bytes]:
+        write_files(self._orders.data, self._orders.files)
         # A session of its own: Ctrl-C in the terminal is for the programs that use the server.
         return subprocess.Popen(  # noqa: S603 - the command comes from the process that started us
             self._orders.command, cwd="/", pass_fds=self._orders.inherited, start_new_session=True

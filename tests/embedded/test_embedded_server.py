@@ -19,7 +19,7 @@ from support import wait_until
 
 from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded import binaries, start_or_attach
-from gw_core.embedded.account import Account, account_for, can_reach
+from gw_core.embedded.account import UNPRIVILEGED, Account, account_for, can_reach
 from gw_core.embedded.binaries import Binaries, runnable
 from gw_core.embedded.home import Home
 from gw_core.embedded.server import _Folder
@@ -418,7 +418,9 @@ def test_a_server_that_was_started_by_hand_is_not_disturbed(folder: Path) -> Non
     with start_or_attach(f"embedded://{folder}", pg_bin=programs.folder):
         pass
     account = account_for(folder / "data")
-    with _Folder(folder / "data", account) as data:
+    opened = os.open(folder / "data", os.O_RDONLY)
+    with _Folder(opened, folder / "data", account) as data:
+        os.close(opened)
         by_hand = subprocess.Popen(
             [runnable(programs, account).postgres, "-D", data.path, "-k", ".", "-c", "listen_addresses="],
             **account.switch,
@@ -464,11 +466,11 @@ def _is_new_enough(python: str) -> bool:
 def test_root_lends_the_server_another_account(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
         assert answers(server.conninfo)
-        uids = users_of(folder)
-        watchdog = f"Uid:\t{pwd.getpwnam('nobody').pw_uid}\t"
+        account = account_for(folder / "missing" / "data")
 
-        assert uids == {pwd.getpwnam("nobody").pw_uid}
-        assert watchdog in Path(f"/proc/{watchdog_of(folder)}/status").read_text()
+        assert account.name in UNPRIVILEGED
+        assert users_of(folder) == {account.uid}
+        assert f"Uid:\t{account.uid}\t" in Path(f"/proc/{watchdog_of(folder)}/status").read_text()
 
 
 def permissions_above(place: Path) -> dict[Path, tuple[int, int, int]]:
