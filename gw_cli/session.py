@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gw_cli import config_file, configuration as c
+from gw_cli import config_file, configuration as c, diagnostics
 
 if TYPE_CHECKING:
     from gw_core import Client
@@ -15,13 +15,28 @@ if TYPE_CHECKING:
 
 def configured(config: str | None = None, **flags: object) -> c.Configuration:
     """Return every setting, from the flags given (named like the settings), the environment and the file."""
-    return c.resolve(sources(config, {name.replace("_", "-"): value for name, value in flags.items()}))
+    configuration = looked_up(config, flags)
+    config_file.remember_use(configuration)
+    return configuration
 
 
-def sources(config: str | None, flags: Mapping[str, object]) -> c.Sources:
+def looked_up(
+    config: str | None = None,
+    flags: Mapping[str, object] | None = None,
+    *,
+    say: Callable[[str], None] = diagnostics.note,
+) -> c.Configuration:
+    """Return every setting, without noting that the connection is used; `say` is called as by `config_file.find`."""
+    named = {name.replace("_", "-"): value for name, value in (flags or {}).items()}
+    return c.resolve(sources(config, named, say=say))
+
+
+def sources(
+    config: str | None, flags: Mapping[str, object], *, say: Callable[[str], None] = diagnostics.note
+) -> c.Sources:
     """Return where the values of this process may come from."""
     folder = Path.cwd()
-    file = config_file.find(config or os.environ.get("GW_CONFIG") or None, folder)
+    file = config_file.find(config or os.environ.get("GW_CONFIG") or None, folder, say=say)
     return c.Sources(flags=flags, environment=os.environ, file=file, folder=folder)
 
 

@@ -58,9 +58,12 @@ def suggest(arguments: Sequence[str]) -> int:
 def _names(kind: str, prefix: str) -> list[str]:
     fetcher = _fetchers.pop() if _fetchers else Fetcher()
     try:
-        from gw_cli.session import configured
+        from gw_cli import config_file
+        from gw_cli.session import looked_up
 
-        configuration = configured()
+        configuration = looked_up(say=lambda _message: None)
+        if not config_file.may_complete(configuration):
+            return []
         everything = _cache_file(configuration, kind, "")
         if _is_fresh(everything) and len(names := _read(everything)) < MOST_NAMES:
             return names

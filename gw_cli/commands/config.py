@@ -6,7 +6,7 @@ import os
 
 from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured
+from gw_cli.session import looked_up
 
 KEYS = ("name", "value", "origin", "place")
 COLUMNS = (
@@ -34,7 +34,7 @@ def show(
 
     The strongest wins: a flag, the environment, the file, the default.
     """
-    configuration = configured(config, connection=connection, schema=schema)
+    configuration = looked_up(config, {"connection": connection, "schema": schema})
     rows = [_record(configuration, setting) for setting in c.SETTINGS]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
     for variable in c.unknown_variables(os.environ):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c, diagnostics, options, output
+from gw_cli import config_file, configuration as c, diagnostics, options, output
 from gw_cli.arguments import one_of
 from gw_cli.commands.workers import recovery_settings
 from gw_cli.exit_codes import ExitCode
@@ -214,6 +214,7 @@ def _source(configuration: c.Configuration) -> Source:
     from gw_core import find_conninfo
     from gw_tui.source import ClientSource, Place
 
+    config_file.remember_use(configuration)
     return ClientSource(
         Place(
             conninfo=find_conninfo(configuration[c.CONNECTION]),

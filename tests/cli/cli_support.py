@@ -40,6 +40,7 @@ class Shell:
         foreign = {key: value for key, value in os.environ.items() if not key.startswith(("GW_", "PG", "GRAPHILE_"))}
         foreign.pop("DATABASE_URL", None)
         foreign.pop("NO_COLOR", None)
+        foreign["XDG_STATE_HOME"] = str(folder / ".state")
         self.environment = foreign if database is None else {**foreign, "DATABASE_URL": database}
 
     def gw(self, *arguments: str, stdin: bytes = b"", **environment: str) -> Ended:
