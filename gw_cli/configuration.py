@@ -189,6 +189,18 @@ def _names(raw: object) -> tuple[str, ...]:
     return names
 
 
+def _variables(raw: object) -> tuple[str, ...] | None:
+    if raw in ("all", "minimal"):
+        return None if raw == "all" else ()
+    try:
+        names = _names(raw)
+    except ValueError:
+        names = ("",)
+    if not all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in names):
+        raise ValueError("give names of variables, or all, or minimal")
+    return names
+
+
 def _keys(raw: object) -> Mapping[str, str]:
     if isinstance(raw, str):
         pairs = [part.partition("=") for part in raw.split(",")]
@@ -508,6 +520,14 @@ CRONTAB: Final = Setting[Path | None](
     write=_written_optional,
     rebase=lambda value, folder: None if value is None else _beside(value, folder),
 )
+EXECUTABLE_ENV: Final = Setting[tuple[str, ...] | None](
+    name="executable-env",
+    metavar="NAME,...",
+    help="Environment variables to pass to executable tasks: names, all, or minimal.",
+    read=_variables,
+    default=None,
+    write=lambda value: "all" if value is None else ", ".join(value) or "minimal",
+)
 WATCH: Final = Setting[bool](
     name="watch",
     help="Read changed task files again between jobs.",
@@ -644,6 +664,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     TASKS,
     APP,
     CRONTAB,
+    EXECUTABLE_ENV,
     WATCH,
     FORBIDDEN_FLAG,
     LOG_LEVEL,

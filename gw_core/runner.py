@@ -329,10 +329,14 @@ class Runner:
             if not self._tasks.identifiers:
                 raise TaskLoadError("the task registry has no tasks; register at least one")
             return self._tasks
-        loaded = load_folder(Path(self._tasks), strict=self.settings.strict)
+        loaded = load_folder(
+            Path(self._tasks), strict=self.settings.strict, executable_env=self.settings.executable_env
+        )
         if self._announce:
             for notice in loaded.notices:
                 self.logger.scope(label="tasks").info(notice)
+            for warning in loaded.warnings:
+                self.logger.scope(label="tasks").warning(warning)
             for fault in loaded.faults:
                 self.logger.scope(label="tasks").error(str(fault))
         if not loaded.registry.identifiers:

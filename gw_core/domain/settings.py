@@ -77,6 +77,9 @@ class WorkerSettings:
     strict: bool = False
     """`run_once` reports failure when any job failed."""
 
+    executable_env: Sequence[str] | None = None
+    """Which variables of this process executable tasks get, beside PATH, HOME and the like; None hands on all."""
+
     recover: bool = False
     """Sweep: give back the jobs of workers that went silent. The heartbeat is written in any case."""
 
@@ -154,6 +157,10 @@ class WorkerSettings:
         soonest, latest = self.stale_lock_sweep
         if not timedelta(0) < soonest <= latest:
             raise InvalidSettingError(f"stale_lock_sweep must be a rising pair of spans, got {soonest} and {latest}")
+        if isinstance(self.executable_env, str) or not all(map(_is_variable, self.executable_env or ())):
+            raise InvalidSettingError(
+                f"executable_env must be a list of names of environment variables, got {self.executable_env!r}"
+            )
         self._check_recovery()
         for name in ("max_jobs", "max_rss"):
             if getattr(self, name) is not None:
@@ -169,6 +176,10 @@ class WorkerSettings:
                 f"({self.heartbeat_every}), or living workers would be taken for dead"
             )
         _ = self.recovery  # its own rules
+
+
+def _is_variable(name: object) -> bool:
+    return isinstance(name, str) and bool(name) and "=" not in name and "\0" not in name
 
 
 def _or_usual(given: timedelta | None, usual: timedelta, longest: timedelta) -> timedelta:

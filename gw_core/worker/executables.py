@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -35,6 +35,9 @@ DRAIN_PATIENCE: Final = timedelta(seconds=1)
 LONGEST_LINE: Final = 16_384
 """Longer lines of output are logged in pieces of this many bytes, so that no output grows our memory."""
 
+ALWAYS_HANDED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+"""The variables a program gets in any case: without them few programs find what they need, and none is a secret."""
+
 _TICK: Final = 0.2
 _CHUNK: Final = 65_536
 _TAIL_LINES: Final = 20
@@ -45,9 +48,9 @@ class ExecutableError(GraphileWorkerError):
     """The program could not be started, or ended with anything but exit code 0."""
 
 
-def compose_executable(path: Path) -> Invoke:
-    """Return the call that runs the program for a job."""
-    return lambda job, context: run_executable(path, job, context)
+def compose_executable(path: Path, handed_on: Sequence[str] | None = None) -> Invoke:
+    """Return the call that runs the program for a job, with the named variables of our environment; None is all."""
+    return lambda job, context: run_executable(path, job, context, handed_on=handed_on)
 
 
 def run_executable(
@@ -55,16 +58,17 @@ def run_executable(
     job: Job,
     context: JobContext,
     *,
+    handed_on: Sequence[str] | None = None,
     patience: timedelta = TERMINATION_PATIENCE,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Run the program to its end.
+    """Run the program to its end, in the environment that `environment_of` returns.
 
     It gets `{"payload": …}` on stdin and the job in GRAPHILE_WORKER_* variables; its lines of output are logged. When
     the job is asked to stop, the program's process group is sent SIGTERM; after `patience`, or when the job is given
     back, SIGKILL. Such a run ends with `Snooze`. Raises `ExecutableError` for any other end but exit code 0.
     """
-    program = _Program(_started(path, job))
+    program = _Program(_started(path, job, handed_on))
     with program.tracked(context):
         talk = _Talk(program, job, context, patience=patience, clock=clock)
         exit_code = talk.until_the_end()
@@ -93,8 +97,12 @@ def _interrupt_all() -> None:
 # -- starting ------------------------------------------------------------------------------------------------------
 
 
-def environment_of(job: Job) -> dict[str, str]:
-    """Return the variables the program sees: ours, and what tells about the job."""
+def environment_of(job: Job, handed_on: Sequence[str] | None = None) -> dict[str, str]:
+    """Return the variables the program sees: those of the job, and ours.
+
+    With `handed_on`, only `ALWAYS_HANDED_ON` and the variables it names are taken from our environment; None takes all,
+    as Graphile Worker does.
+    """
     run_at = job.run_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     told = {
         "GRAPHILE_WORKER_PAYLOAD_FORMAT": "json",
@@ -107,11 +115,12 @@ def environment_of(job: Job) -> dict[str, str]:
         "GRAPHILE_WORKER_JOB_RUN_AT": run_at,
     }
     # A worker may itself run inside an executable task; the key of that job is not this one's.
-    everything = {**os.environ, **told}
+    kept = os.environ.keys() if handed_on is None else {*ALWAYS_HANDED_ON, *handed_on}
+    everything = {**{name: value for name, value in os.environ.items() if name in kept}, **told}
     return {name: value for name, value in everything.items() if value is not None}
 
 
-def _started(path: Path, job: Job) -> subprocess.Popen[bytes]:
+def _started(path: Path, job: Job, handed_on: Sequence[str] | None) -> subprocess.Popen[bytes]:
     GROUPS.start()
     try:
         return subprocess.Popen(  # noqa: S603 - running what stands in the task folder is the purpose; no shell
@@ -119,7 +128,7 @@ def _started(path: Path, job: Job) -> subprocess.Popen[bytes]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment_of(job),
+            env=environment_of(job, handed_on),
             # A session, and so a process group, of its own: a Ctrl-C at the terminal is ours to answer, not the
             # program's, and nothing it starts can ask that terminal for a password.
             start_new_session=True,

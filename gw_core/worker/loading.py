@@ -72,20 +72,25 @@ class LoadedTasks:
     package: str
     files: Mapping[Path, TaskFile]
     stamps: Stamps
+    warnings: tuple[str, ...] = ()
+    """One sentence for each file or folder that every user of the machine may change."""
+    executable_env: Sequence[str] | None = None
+    """The variables that executables get of our environment; None is all."""
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------
 
 
-def load_folder(path: Path, *, strict: bool = False) -> LoadedTasks:
+def load_folder(path: Path, *, strict: bool = False, executable_env: Sequence[str] | None = None) -> LoadedTasks:
     """Load every task of a folder; a file that cannot be loaded becomes a fault and the others still load.
 
-    `path` may also be a single file. Raises `TaskLoadError` when there is no such folder, and with `strict` when there
+    `path` may also be a single file. `executable_env` names the variables that executables get beside the usual ones;
+    None is the whole environment. Raises `TaskLoadError` when there is no such folder, and with `strict` when there
     is any fault.
     """
     root = _existing(path)
     stamps = stamps_of(root)
-    loaded = _load(root, _new_package(root), known={}, stale=(), stamps=stamps)
+    loaded = _load(root, _new_package(root), known={}, stale=(), stamps=stamps, executable_env=executable_env)
     if strict and loaded.faults:
         raise TaskLoadError("\n".join(["not every task could be loaded:", *map(str, loaded.faults)]))
     return loaded
@@ -106,7 +111,14 @@ def reload_folder(before: LoadedTasks) -> LoadedTasks:
     if _helpers_among(changed, before):
         _forget_modules_of(before.root)
         changed.update(before.files)
-    return _load(before.root, before.package, known=before.files, stale=changed, stamps=stamps)
+    return _load(
+        before.root,
+        before.package,
+        known=before.files,
+        stale=changed,
+        stamps=stamps,
+        executable_env=before.executable_env,
+    )
 
 
 def _helpers_among(changed: Collection[Path], before: LoadedTasks) -> bool:
@@ -156,19 +168,27 @@ def _existing(path: Path) -> Path:
 
 
 def _load(
-    root: Path, package: str, *, known: Mapping[Path, TaskFile], stale: Collection[Path], stamps: Stamps
+    root: Path,
+    package: str,
+    *,
+    known: Mapping[Path, TaskFile],
+    stale: Collection[Path],
+    stamps: Stamps,
+    executable_env: Sequence[str] | None,
 ) -> LoadedTasks:
     _make_importable(root)
     search = _Search()
     search.look_into(root)
-    reading = _Reading(root, package, next(_READINGS))
+    reading = _Reading(root, package, next(_READINGS), executable_env)
     files = {
         path: known[path] if path in known and path not in stale else _read(path, identifier, reading, known)
         for path, identifier in sorted(search.found.items(), key=lambda each: (each[1], each[0]))
     }
     registry, clashes = _registered(files.values())
     faults = (*search.faults, *(fault for file in files.values() for fault in file.faults), *clashes)
-    return LoadedTasks(registry, faults, tuple(search.notices), root, package, files, stamps)
+    return LoadedTasks(
+        registry, faults, tuple(search.notices), root, package, files, stamps, tuple(search.warnings), executable_env
+    )
 
 
 def _registered(files: Collection[TaskFile]) -> tuple[TaskRegistry, list[TaskFault]]:
@@ -199,6 +219,7 @@ class _Search:
     def __init__(self) -> None:
         self.found: dict[Path, str] = {}
         self.notices: list[str] = []
+        self.warnings: list[str] = []
         self.faults: list[TaskFault] = []
 
     def look_into(self, root: Path) -> None:
@@ -214,6 +235,7 @@ class _Search:
         except OSError as error:
             self.faults.append(TaskFault(folder, None, f"the folder cannot be read: {error.strerror}"))
             return
+        self._check_rights(folder)
         for path in paths:
             if not _is_private(path):
                 self._entry(path, above)
@@ -237,10 +259,18 @@ class _Search:
             self._ignore(path, "a file's name may hold letters, digits, - and _ and suffixes of these only")
         elif name[2] == ".py" or _is_executable(path):
             self.found[path] = "/".join((*above, name[1]))
+            self._check_rights(path)
         elif reason := _why_not_executable(path):
             self.faults.append(TaskFault(path, None, reason))
         else:
             self._ignore(path, "it is neither a .py file nor executable")
+
+    def _check_rights(self, path: Path) -> None:
+        if path.stat().st_mode & stat.S_IWOTH:
+            self.warnings.append(
+                f"Every user of this machine may write to {path}, and so have this worker run anything; "
+                f"run: chmod o-w {path.name}"
+            )
 
     def _ignore(self, path: Path, reason: str) -> None:
         self.notices.append(f"Ignoring {path}: {reason}")
@@ -280,6 +310,7 @@ class _Reading:
     root: Path
     package: str
     number: int
+    executable_env: Sequence[str] | None = None
 
 
 _READINGS: Final = itertools.count(1)
@@ -320,7 +351,7 @@ def _read(path: Path, identifier: str, reading: _Reading, known: Mapping[Path, T
 
 def _tasks_in(path: Path, identifier: str, reading: _Reading) -> Iterator[Task | TaskFault]:
     if path.suffix != ".py" or _is_program(path):
-        yield Task(checked_identifier(identifier), compose_executable(path), str(path))
+        yield Task(checked_identifier(identifier), compose_executable(path, reading.executable_env), str(path))
         return
     module = _imported(path, reading.root, reading.package)
     for name, function in _offered(module, identifier, path):
@@ -460,14 +491,25 @@ def _forget_modules_of(root: Path) -> None:
 def fault_of(path: Path, root: Path, error: BaseException, reason: str) -> TaskFault:
     """Return the fault for an exception, with the frames that lie in the task folder."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
-        return TaskFault(path, error.lineno, f"{type(error).__name__}: {error.msg}", _source_line(error.text))
+        text = error.text if _is_inside(str(path), root) else None
+        return TaskFault(path, error.lineno, f"{type(error).__name__}: {error.msg}", _source_line(text))
     frames = [each for each in traceback.extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(root)]
     lines = [each.lineno for each in frames if each.filename == str(path)]
-    return TaskFault(path, lines[-1] if lines else None, reason, tuple(map(_frame, frames[-_SHOWN_FRAMES:])))
+    return TaskFault(
+        path,
+        lines[-1] if lines else None,
+        reason,
+        tuple(_frame(each, with_source=_is_inside(each.filename, root)) for each in frames[-_SHOWN_FRAMES:]),
+    )
 
 
-def _frame(frame: traceback.FrameSummary) -> str:
-    return f"{frame.filename}:{frame.lineno}: {frame.line or ''}".rstrip(": ")
+def _is_inside(file: str, root: Path) -> bool:
+    """Whether a file lies in the folder, links followed; the text of any other file stays out of the log."""
+    return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root))
+
+
+def _frame(frame: traceback.FrameSummary, *, with_source: bool = True) -> str:
+    return f"{frame.filename}:{frame.lineno}: {(frame.line or '') if with_source else ''}".rstrip(": ")
 
 
 def _source_line(text: str | None) -> tuple[str, ...]:
