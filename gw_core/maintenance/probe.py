@@ -43,7 +43,9 @@ class Probe:
             self._sampler = QueueSampler(lender, schema, events=events, every=settings.sample_every, on_crash=on_crash)
             self._metrics = Metrics(Counting(events), self._readiness, self._sampler)
             pages["/metrics"] = self._scrape
-        self._server = WebServer("gw-probe", settings.host, settings.port, pages, on_crash=on_crash)
+        self._server = WebServer(
+            "gw-probe", settings.host, settings.port, pages, guarded=("/metrics",), on_crash=on_crash
+        )
 
     @property
     def address(self) -> tuple[str, int] | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +21,11 @@ LONGEST_ANSWER: Final = 3.0
 
 LONGEST_HEAD: Final = 8192
 MOST_CLIENTS: Final = 64
-"""Connections open at the same time; one more, and the oldest is cut off, for it has had the most time."""
+"""Connections open at the same time. One more, and the address with the most of them loses its oldest, so that a flood
+from one address cuts off nobody else's probe."""
+
+PRIVATE_DOMAINS: Final = ("localhost", "local", "internal", "svc")
+"""Domains whose names no foreign name server answers."""
 
 TEXT: Final = "text/plain; charset=utf-8"
 REASONS: Final = {
@@ -27,6 +33,7 @@ REASONS: Final = {
     400: "Bad Request",
     404: "Not Found",
     405: "Method Not Allowed",
+    421: "Misdirected Request",
     503: "Service Unavailable",
 }
 
@@ -62,18 +69,21 @@ class WebServer(Service):
         port: int,
         pages: Mapping[str, Page],
         *,
+        guarded: Collection[str] = (),
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__(name, on_crash=on_crash)
         self._wanted = host, port
         self._pages = pages
+        # The pages that are answered under known hosts only; see `is_known_host`.
+        self._guarded = frozenset(guarded)
         self.address: tuple[str, int] | None = None
         """The host and port it listens on; None before the start."""
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # Those of the loop's thread:
         self._end: asyncio.Event | None = None
-        self._clients: dict[asyncio.StreamWriter, None] = {}
+        self._clients: dict[asyncio.StreamWriter, str] = {}
 
     def start(self) -> None:
         """Listen, and begin to answer; returns at once."""
@@ -113,8 +123,10 @@ class WebServer(Service):
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._clients) >= MOST_CLIENTS:
-            next(iter(self._clients)).transport.abort()
-        self._clients[writer] = None
+            surplus = self._one_too_many()
+            del self._clients[surplus]
+            surplus.transport.abort()
+        self._clients[writer] = _address_of(writer)
         try:
             async with asyncio.timeout(LONGEST_ANSWER):
                 await self._answer(reader, writer)
@@ -123,6 +135,12 @@ class WebServer(Service):
         finally:
             self._clients.pop(writer, None)
             writer.close()
+
+    def _one_too_many(self) -> asyncio.StreamWriter:
+        """Return the oldest connection of the address that has the most; of equals, one from another machine."""
+        counts = Counter(self._clients.values())
+        busiest = max(counts, key=lambda address: (counts[address], not _is_loopback(address)))
+        return next(client for client, address in self._clients.items() if address == busiest)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -146,7 +164,49 @@ class WebServer(Service):
             return method, said(404, f"there is no such page; there are {', '.join(self._pages)}")
         if method not in ("GET", "HEAD"):
             return method, said(405, "ask with GET")
+        if words[1].partition("?")[0] in self._guarded and not is_known_host(_host_in(head), self._wanted[0]):
+            return method, said(421, "ask for this page by an IP address, by localhost or by this machine's name")
         return method, await page()
+
+
+def is_known_host(host: str | None, listening_on: str) -> bool:
+    """Whether a request's Host header names this machine in a way that no foreign name server can.
+
+    A page in a browser may point a name of its own at an address of ours and read the answer (DNS rebinding). It
+    cannot do so with an IP address, a name without a dot, a name of a private domain, or the names we go by.
+    """
+    if host is None:
+        return True  # HTTP/1.0; every browser sends one
+    name = host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    name = name.lower().rstrip(".")
+    if _is_address(name) or "." not in name or name.rpartition(".")[2] in PRIVATE_DOMAINS:
+        return True
+    return name in (listening_on.lower(), socket.gethostname().lower())
+
+
+def _host_in(head: bytes) -> str | None:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"host":
+            return value.strip().decode("latin-1")
+    return None
+
+
+def _address_of(client: asyncio.StreamWriter) -> str:
+    peer = client.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(address: str) -> bool:
+    return _is_address(address) and ipaddress.ip_address(address).is_loopback
 
 
 def _listening(host: str, port: int) -> socket.socket:
