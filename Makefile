@@ -6,16 +6,17 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 # Neighbours share what is costly to make, so each process begins with one stretch of the tests and then helps the other.
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help demo test check format venv bench chaos
+.PHONY: help demo test check format venv lock bench chaos
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
 	@echo 'make test     run every check and every test'
-	@echo 'make check    formatting, lint, types, imports'
+	@echo 'make check    formatting, lint, types, imports, locks'
 	@echo 'make format   put the code into shape'
 	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
 	@echo 'make chaos    kill and crash everything for a minute; CHAOS_ARGS="--seconds 600 --node"'
 	@echo 'make venv     only make $(VENV)'
+	@echo 'make lock     choose the newest versions that pyproject.toml allows, and write .ci/locks'
 
 demo:
 	@sh .ci/venv $(VENV) demo
@@ -29,6 +30,7 @@ check: venv
 	$(PYTHON_IN_VENV) -m ruff format --check .
 	$(PYTHON_IN_VENV) -m mypy
 	$(VENV)/bin/lint-imports
+	$(PYTHON_IN_VENV) .ci/audit
 
 format: venv
 	$(PYTHON_IN_VENV) -m ruff check --fix .
@@ -36,6 +38,9 @@ format: venv
 
 venv:
 	@sh .ci/venv $(VENV) dev
+
+lock:
+	@sh .ci/lock
 
 bench: venv
 	$(PYTHON_IN_VENV) -m bench $(BENCH_ARGS)
