@@ -129,7 +129,7 @@ _PLACE: Final[Mapping[str, Any]] = {
 _SWITCHES: Final = ("every", *_MANNER)
 
 
-def command(
+def bulk_command(
     app: typer.Typer, verb: Verb, *, idle: Callable[[Survey], int] = lambda survey: survey.running
 ) -> Callable[[Callable[..., Act]], Callable[..., Act]]:
     """Return the decorator that makes a command of a function.
