@@ -53,6 +53,17 @@ def open_client(configuration: c.Configuration) -> Client:
     )
 
 
+def open_to_look(configuration: c.Configuration) -> Client:
+    """Return a client as `open_client` does, once it is sure that row security does not hide the queue."""
+    client = open_client(configuration)
+    try:
+        client.check_visible()
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
 def open_to_change(configuration: c.Configuration) -> Client:
     """Return a client as `open_client` does, once it is sure that this version understands the schema."""
     client = open_client(configuration)

@@ -335,14 +335,26 @@ class Client:
     def check_schema(self) -> None:
         """Raise `SchemaTooNewError` when a breaking revision is installed that this version does not know.
 
+        Raises `PermissionDeniedError` when row security hides every job from the role, or lets it change none.
         Jobs are added without asking, in one round trip; a program that lives long may ask once at its start.
         """
         from gw_core.postgres.schema_state import check
+        from gw_core.postgres.translation import rows_hidden
 
         with self._lender.connection() as connection:
-            problem = check(connection, self.schema).migration_problem()
+            state = check(connection, self.schema)
+        problem = state.migration_problem()
         if problem is not None:
             raise problem
+        if state.hidden_from is not None:
+            raise rows_hidden(state.hidden_from, self.schema)
+
+    def check_visible(self) -> None:
+        """Raise `PermissionDeniedError` when row security hides every job from the role: a queue would look empty."""
+        from gw_core.postgres.rights import require_visible_jobs
+
+        with self._lender.connection() as connection:
+            require_visible_jobs(connection, self.schema)
 
     def migration_plan(self) -> MigrationPlan:
         """Return what `migrate` would run, and change nothing."""

@@ -16,7 +16,7 @@ from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.arguments import STDIN, positive_number
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client, open_to_change
+from gw_cli.session import configured, open_to_change, open_to_look
 from gw_cli.text import quoted, visible
 from gw_core import InvalidInputError
 
@@ -196,7 +196,7 @@ def list_known(
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin, crontab=crontab)
     file = configuration[c.CRONTAB] or (USUAL_CRONTAB if USUAL_CRONTAB.is_file() else None)
     items = {} if file is None else {item.identifier: item for item in _items(str(file))}
-    with open_client(configuration) as client:
+    with open_to_look(configuration) as client:
         known = client.known_crontabs()
     now = datetime.now(UTC)
     rows = [_known_record(each, items.get(each.identifier), now) for each in known]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from gw_cli import configuration as c, diagnostics, options, output
 from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.session import configured, open_to_look
 from gw_core import format_duration
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def workers(
         resilient_flag=resilient_flag,
         resilient_multiplier=resilient_multiplier,
     )
-    with open_client(configuration) as client:
+    with open_to_look(configuration) as client:
         found = client.workers(recovery_settings(configuration))
     output.records([worker_record(worker) for worker in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:

@@ -90,7 +90,7 @@ class Connections:
                     min_size=0,
                     max_size=self._max_size,
                     max_idle=60.0,
-                    configure=self.database.prepare,
+                    configure=lambda connection: self.database.prepare(connection, self._role),
                     check=ConnectionPool.check_connection,
                     open=True,
                     name=f"gw-{self._role or 'client'}",

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from gw_core import forks
 from gw_core.domain.errors import InvalidSettingError, NoConnectionError
 from gw_core.domain.manners import NO_MANNERS, SessionManners
+from gw_core.domain.schema_name import check_schema_name
 from gw_core.domain.settings import Pooling
 from gw_core.postgres.translation import translated
 
@@ -62,6 +63,12 @@ LONGEST_TICK: Final = 1.0
 
 READS_NULLS: Final = {"array_nulls": "on"}
 """Off, as a database may have it, nulls in the columns of outcomes would be read as the text "NULL"."""
+
+LENT_TO_TASKS: Final = "task"
+"""The role of sessions that tasks borrow: they stay as the server and the user set them."""
+
+SEARCH_PATH: Final = "pg_catalog, pg_temp"
+"""Where our own sessions look names up: whoever may create objects in `public` must not act with a worker's rights."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -167,6 +174,18 @@ def answered_within(connection: Connection, span: timedelta) -> Iterator[None]:
         connection.patience = before
 
 
+def _pin_search_path(connection: Connection) -> None:
+    """Fix the search path of a session that leads straight to the server, in one trip there and back.
+
+    A pooler invents the number of the server's process, and would hand the setting on to its other clients.
+    """
+    connection.execute(
+        "select pg_catalog.set_config('search_path', %s, false) where pg_catalog.pg_backend_pid() = %s::int",
+        (SEARCH_PATH, connection.info.backend_pid),
+        prepare=False,
+    )
+
+
 def _set(connection: Connection, settings: Mapping[str, str], *, local: bool) -> None:
     connection.execute(
         "select set_config(wanted.name, wanted.value, %s) from unnest(%s::text[], %s::text[]) as wanted (name, value)",
@@ -224,7 +243,7 @@ class Database:
 
     `prepared_statements=False` is for poolers that hand a connection to another client after each transaction; with
     `notice_pooler` such a pooler is looked for. `manners` are kept to where the session is ours. Safe to use from
-    several threads.
+    several threads. Raises `InvalidSettingError` for a name that no schema can have.
     """
 
     def __init__(
@@ -238,6 +257,7 @@ class Database:
         manners: SessionManners = NO_MANNERS,
         notice_pooler: bool = False,
     ) -> None:
+        check_schema_name(schema)
         self.conninfo = conninfo
         self.schema = schema
         self.prepared_statements = prepared_statements
@@ -271,9 +291,10 @@ class Database:
                 self._refuse_unknown_encoding(connection)
                 if self._notice_pooler:
                     self._look_for_pooler(connection, role)
-                else:  # at least one statement is answered, or the connection is worth nothing
+                elif role == LENT_TO_TASKS:
+                    # At least one statement is answered, or the connection is worth nothing; elsewhere `prepare` has one.
                     connection.execute("select 1", prepare=False)
-                self.prepare(connection)
+                self.prepare(connection, role)
                 self._apply(connection, settings or {})
                 connection.patience = patience
             except BaseException:
@@ -302,7 +323,7 @@ class Database:
         if settings:
             settings = {**READS_NULLS, **settings}
         if self.pooling is Pooling.TRANSACTION or not self.prepared_statements:
-            connection.local_settings = settings
+            connection.local_settings = {"search_path": SEARCH_PATH, **settings} if settings else settings
         elif settings:
             _set(connection, settings, local=False)
 
@@ -325,11 +346,16 @@ class Database:
         if self.pooling is Pooling.TRANSACTION:
             self.prepared_statements = False
 
-    def prepare(self, connection: Connection) -> None:
-        """Give a fresh connection the manners this database asks for; a forked child must not share it."""
+    def prepare(self, connection: Connection, role: str = "") -> None:
+        """Give a fresh connection the manners this database asks for, and our search path unless tasks borrow it.
+
+        A forked child must not share it.
+        """
         forks.close_in_children(connection)
         if not self.prepared_statements:
             connection.prepare_threshold = None
+        if role != LENT_TO_TASKS and self.pooling is not Pooling.TRANSACTION:
+            _pin_search_path(connection)
         settings = self.manners.settings()
         # Behind such a pooler they would stay behind for its other clients: workers that may no longer write.
         if settings and self.pooling is not Pooling.TRANSACTION:

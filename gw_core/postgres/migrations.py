@@ -274,7 +274,7 @@ def _step(
     breaking: bool = False,
     again: bool = False,
 ) -> MigrationStep:
-    sql = in_schema("\n".join(texts), state.schema)
+    sql = in_schema("\n".join((_part("begin_step"), *texts, _part("end_step"))), state.schema)
     return MigrationStep(name=name, line=line, number=number, breaking=breaking, again=again, sql=sql)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -15,11 +15,15 @@ from gw_core.domain.manners import milliseconds
 from gw_core.postgres.connections import Lender
 from gw_core.postgres.database import answered_within, in_one_trip
 from gw_core.postgres.statements import query
-from gw_core.postgres.translation import translate
+from gw_core.postgres.translation import rows_hidden, translate
 
 Rows = list[tuple[Any, ...]]
 Question = tuple[str, Mapping[str, Any]]
 """The name of a statement, and its values."""
+
+
+OF_THE_CATALOG: Final = frozenset({"glance_place", "glance_counters"})
+"""Statements that read no rows of the queue, so that row security hides nothing from them."""
 
 
 class Plans(StrEnum):
@@ -53,11 +57,14 @@ def read(lender: Lender, schema: str, questions: Sequence[Question], bounds: Bou
             # What is sent as a whole is one transaction, without a word to begin and end it: the settings end with it,
             # poolers see one unit, and the server never waits for us with a transaction open.
             with answered_within(connection, bounds.statement * (len(questions) + 1)), in_one_trip(connection):
-                connection.execute(query("report_manners", schema), manners)
+                limits = connection.execute(query("report_manners", schema), {**manners, "schema": schema})
                 cursors = [
                     connection.cursor(binary=True, row_factory=tuple_row).execute(query(name, schema), values)
                     for name, values in questions
                 ]
+            row = limits.fetchone()
+            if row is not None and row[0] is not None and not OF_THE_CATALOG.issuperset(name for name, _ in questions):
+                raise rows_hidden(row[0], schema)
             return [cursor.fetchall() for cursor in cursors]
         except psycopg.Error as error:
             raise translate(error, schema=schema) from error

@@ -9,7 +9,15 @@ from gw_core.domain.errors import DatabaseError, LockTimeoutError, PermissionDen
 from gw_core.domain.manners import milliseconds
 from gw_core.postgres.database import Connection
 from gw_core.postgres.statements import query
-from gw_core.postgres.translation import translated
+from gw_core.postgres.translation import rows_hidden, translated
+
+
+def require_visible_jobs(connection: Connection, schema: str) -> None:
+    """Raise `PermissionDeniedError` when row security hides every job from the role: a queue would look empty."""
+    with translated(schema):
+        row = connection.execute(query("find_hidden_rows", schema), {"schema": schema}).fetchone()
+    if row is not None and row[0] is not None:
+        raise rows_hidden(row[0], schema)
 
 LONGEST_LOCK_WAIT: Final = timedelta(seconds=2)
 """How long a start waits for a locked table until it reports it."""
@@ -21,6 +29,7 @@ def require_rights(connection: Connection, schema: str, *, writes: bool = False)
     Raises `LockTimeoutError` when another session keeps a table locked, and with `writes` also `ReadOnlyError` when
     the server takes no writes now, as a standby does.
     """
+    require_visible_jobs(connection, schema)
     try:
         with translated(schema), connection.transaction():
             connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LONGEST_LOCK_WAIT),))

@@ -37,6 +37,7 @@ WORKERS_STEP: Final = 3
 INDEX_STEP: Final = 4
 LOOKING_STEP: Final = 5
 CANCELLING_STEP: Final = 6
+SEARCH_PATH_STEP: Final = 7
 RENEWALS_STEP: Final = 8
 OWN_STEPS: Final = (
     LEDGER_STEP,
@@ -45,6 +46,7 @@ OWN_STEPS: Final = (
     INDEX_STEP,
     LOOKING_STEP,
     CANCELLING_STEP,
+    SEARCH_PATH_STEP,
     RENEWALS_STEP,
 )
 """The line of our own, numbered in a ledger of its own."""
@@ -83,6 +85,8 @@ class SchemaState:
     """The steps of our own line whose objects are there as this version wants them."""
     has_rust_workers: bool
     """Whether the Rust port's `_private_workers` is there; its sweep takes jobs from workers it does not know."""
+    hidden_from: str | None = None
+    """Our role, when row security lets it see or change no job."""
 
     @property
     def own_missing(self) -> tuple[int, ...]:
@@ -90,7 +94,7 @@ class SchemaState:
         wanted: tuple[int, ...] = OWN_STEPS
         if (self.revision or 0) > REVISION:
             # Our functions over those of a revision we do not know could break what it brought.
-            wanted = tuple(number for number in wanted if number != REPAIR_STEP)
+            wanted = tuple(number for number in wanted if number not in (REPAIR_STEP, SEARCH_PATH_STEP))
         return tuple(number for number in wanted if number not in self.own_present & self.own_recorded)
 
     @property
@@ -161,6 +165,11 @@ class SchemaState:
                     f"the add_jobs function of revision {self.revision} is not the repaired one and is left as it is: "
                     "a job added under a key may be lost when it races with a worker"
                 )
+            if SEARCH_PATH_STEP not in self.own_present:
+                found.append(
+                    f"functions of revision {self.revision} have no search_path of their own and are left as they are: "
+                    "roles that may create objects in a schema on a caller's path may be able to act as that caller"
+                )
         return tuple(found)
 
 
@@ -176,7 +185,7 @@ def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> 
 
 
 def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
-    server_version, schema_exists, relations, shared_ledger, own_ledger, is_repaired = row
+    server_version, schema_exists, relations, shared_ledger, own_ledger, is_repaired, is_pinned, hidden_from = row
     shared = _numbered(shared_ledger)
     present = {
         LEDGER_STEP: "_private_gw_migrations" in relations,
@@ -186,6 +195,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         CANCELLING_STEP: "_private_gw_cancellations" in relations,
         RENEWALS_STEP: "_private_gw_renewed_locks" in relations,
         LOOKING_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
+        SEARCH_PATH_STEP: is_pinned,
     }
     return SchemaState(
         schema=schema,
@@ -198,6 +208,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         own_recorded=frozenset(_numbered(own_ledger)),
         own_present=frozenset(number for number, is_there in present.items() if is_there),
         has_rust_workers="_private_workers" in relations,
+        hidden_from=hidden_from,
     )
 
 

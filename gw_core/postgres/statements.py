@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, LiteralString
 
 from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.schema_name import check_schema_name
 
 MARKER: Final = ":GRAPHILE_WORKER_SCHEMA"
+_LITERAL: Final = ":'GRAPHILE_WORKER_SCHEMA'"
+_BODY: Final = "$gw$"
+"""What the bodies of functions stand between."""
 _VALUE: Final = re.compile(r"%\((\w+)\)s")
 
 # Words of psql: include a file that lies beside, and say what `:NAME` stands for from here on.
@@ -31,8 +36,7 @@ def sql_folder() -> Path:
 
 def quoted(identifier: str) -> str:
     """Return a schema or object name as PostgreSQL wants it in a statement, whatever it contains."""
-    if not identifier or "\x00" in identifier:
-        raise GraphileWorkerError(f"{identifier!r} cannot be the name of a schema; give at least one character, no NUL")
+    check_schema_name(identifier)
     return '"' + identifier.replace('"', '""') + '"'
 
 
@@ -61,11 +65,16 @@ def query(name: str, schema: str) -> LiteralString:
 
     The comments stay behind: they are for the reader of the file, and a `%` in them would count as a placeholder.
     """
+    # The driver reads `%` as the start of a placeholder, so one in the schema's name is doubled.
+    return _trusted(_query_text(name).replace(MARKER, quoted(schema).replace("%", "%%")))
+
+
+def _query_text(name: str) -> str:
+    """Return a statement without its comments and blank lines; the marker still stands for the schema."""
     lines = [
         line for line in sql_text(f"queries/{name}").splitlines() if line.strip() and not line.lstrip().startswith("--")
     ]
-    # The driver reads `%` as the start of a placeholder, so one in the schema's name is doubled.
-    return _trusted("\n".join(lines).replace(MARKER, quoted(schema).replace("%", "%%")))
+    return "\n".join(lines)
 
 
 @lru_cache(maxsize=16)
@@ -81,13 +90,22 @@ def numbered_query(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
             names.append(match[1])
         return f"${names.index(match[1]) + 1}"
 
-    text = _VALUE.sub(numbered, query(name, schema)).replace("%%", "%")
-    return text.encode(), tuple(names)
+    text = _VALUE.sub(numbered, _query_text(name)).replace("%%", "%")
+    return text.replace(MARKER, quoted(schema)).encode(), tuple(names)
 
 
 def in_schema(text: str, schema: str) -> LiteralString:
-    """Return `text` with the marker replaced by the schema's name, to be executed without values (migrations)."""
-    return _trusted(text.replace(MARKER, quoted(schema)))
+    """Return `text` with the markers replaced by the schema's name, to be executed without values (migrations).
+
+    `:GRAPHILE_WORKER_SCHEMA` becomes an identifier, `:'GRAPHILE_WORKER_SCHEMA'` a string, as psql writes its variables.
+    """
+    # A name that contains the delimiter of function bodies would end them.
+    delimiter = next(each for each in (f"$gw{n or ''}$" for n in count()) if each not in schema)
+    return _trusted(text.replace(_BODY, delimiter).replace(_LITERAL, _string(schema)).replace(MARKER, quoted(schema)))
+
+
+def _string(text: str) -> str:
+    return " E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _trusted(text: Any) -> LiteralString:

@@ -75,6 +75,19 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
     return DatabaseError(f"PostgreSQL refused the statement: {sentence(error)}")
 
 
+def rows_hidden(role: str, schema: str) -> PermissionDeniedError:
+    """Return the error for a role from which row security hides the jobs, with the remedy."""
+    return PermissionDeniedError(
+        f"row security hides the jobs of schema {schema!r} from role {role!r}: no policy shows or lets it change any; "
+        f"connect as the schema's owner, add policies (docs/guide/security.md), or run as a superuser: "
+        f"alter role {_identifier(role)} bypassrls"
+    )
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 def leads_nowhere(error: BaseException) -> bool:
     """Tell whether a connection is to be made anew although it works: it leads to a server that takes no writes.
 

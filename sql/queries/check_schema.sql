@@ -18,7 +18,7 @@ select current_setting('server_version_num')::integer as server_version,
        ) as relations,
        array(
          select word from ts_stat(coalesce((
-           select format(
+           select pg_catalog.format(
                     'select array_to_tsvector('
                     'array[id || '':'' || coalesce(to_jsonb(ledger)->>''breaking'', ''unknown'')]) '
                     'from %%I.migrations as ledger', nspname)
@@ -27,7 +27,7 @@ select current_setting('server_version_num')::integer as server_version,
        ) as shared_ledger,
        array(
          select word from ts_stat(coalesce((
-           select format('select array_to_tsvector(array[id || '':'']) from %%I._private_gw_migrations', nspname)
+           select pg_catalog.format('select array_to_tsvector(array[id || '':'']) from %%I._private_gw_migrations', nspname)
              from relation where relname = '_private_gw_migrations'
          ), 'select null::tsvector where false'))
        ) as own_ledger,
@@ -35,4 +35,21 @@ select current_setting('server_version_num')::integer as server_version,
          select from pg_proc
            join namespace on namespace.oid = pronamespace
           where proname = 'add_jobs' and position(%(repair_marker)s in prosrc) > 0
-       ) as is_repaired;
+       ) as is_repaired,
+       not exists (
+         select from pg_proc
+           join namespace on namespace.oid = pronamespace
+          where proname in ('add_job', 'add_jobs', 'complete_jobs', 'permanently_fail_jobs', 'reschedule_jobs',
+                            'remove_job', 'force_unlock_workers')
+            and not exists (select from pg_catalog.unnest(proconfig) as setting where starts_with(setting, 'search_path='))
+       ) as is_pinned,
+       coalesce(
+         \set COMMAND r
+         \ir parts/role_without_rows.sql
+         ,
+         \set COMMAND w
+         \ir parts/role_without_rows.sql
+         ,
+         \set COMMAND d
+         \ir parts/role_without_rows.sql
+       ) as role_without_rows;

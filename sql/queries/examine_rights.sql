@@ -5,7 +5,10 @@ select tables.relname::text,
          and has_table_privilege(tables.oid, 'insert')
          and has_table_privilege(tables.oid, 'update')
          and has_table_privilege(tables.oid, 'delete'),
-       row_security_active(tables.oid)
+       'all' <>
+       \set TABLE tables.oid
+       \set COMMAND r
+       \ir parts/rows_shown.sql
   from pg_class as tables
   join pg_namespace as namespace on namespace.oid = tables.relnamespace
  where namespace.nspname = %(schema)s::text

@@ -3,7 +3,7 @@ select tables.relname::text,
        coalesce(statistics.n_live_tup, 0),
        coalesce(statistics.n_dead_tup, 0),
        date_part('epoch', now() - greatest(statistics.last_autovacuum, statistics.last_vacuum)),
-       not coalesce(tables.reloptions, '{}') && array['autovacuum_enabled=false', 'autovacuum_enabled=off'],
+       not coalesce(tables.reloptions, '{}') operator(pg_catalog.&&) array['autovacuum_enabled=false', 'autovacuum_enabled=off'],
        coalesce(own.threshold, current_setting('autovacuum_vacuum_threshold')::float)
        + coalesce(own.scale_factor, current_setting('autovacuum_vacuum_scale_factor')::float) * greatest(tables.reltuples, 0)
   from pg_class as tables

@@ -1,7 +1,7 @@
 -- The oldest transaction that keeps vacuum from clearing away what workers leave behind.
 select held.what, held.seconds
   from (
-         select format('process %%s of %%s (%%s)', pid, coalesce(usename::text, '?'), coalesce(state, '?')) as what,
+         select pg_catalog.format('process %%s of %%s (%%s)', pid, coalesce(usename::text, '?'), coalesce(state, '?')) as what,
                 date_part('epoch', now() - xact_start) as seconds
            from pg_stat_activity
           where datname = current_database()
@@ -9,7 +9,7 @@ select held.what, held.seconds
             and backend_type = 'client backend'
             and xact_start is not null
          union all
-         select format('prepared transaction %%s', gid), date_part('epoch', now() - prepared)
+         select pg_catalog.format('prepared transaction %%s', gid), date_part('epoch', now() - prepared)
            from pg_prepared_xacts
           where database = current_database()
        ) as held

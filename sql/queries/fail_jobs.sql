@@ -16,7 +16,7 @@ failed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set last_error = failures.message,
          run_at = greatest(now(), jobs.run_at)
-                  + make_interval(secs => coalesce(failures.delay_seconds, exp(least(jobs.attempts, 10)))),
+                  + make_interval(secs => coalesce(failures.delay_seconds, exp(least(jobs.attempts, 10)::float8))),
          attempts = case when failures.final then greatest(jobs.attempts, jobs.max_attempts) else jobs.attempts end,
          payload = coalesce(failures.payload::json, jobs.payload),
          locked_at = null,

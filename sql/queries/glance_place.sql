@@ -10,7 +10,11 @@ select
   date_part('epoch', pg_postmaster_start_time()),
   pg_is_in_recovery(),
   pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean,
-  row_security_active(%(jobs_table)s::regclass),
+  'all' <>
+  \set TABLE %(jobs_table)s::regclass::oid
+  \set COMMAND r
+  \ir parts/rows_shown.sql
+  ,
   to_regclass(%(workers_table)s::text) is not null,
   to_regclass(%(rust_workers_table)s::text) is not null,
   array(

@@ -30,7 +30,7 @@ beat as (
   returning xmax = 0 as is_new
 )
 select case when is_new then null else (select silent_seconds from former) end,
-       to_regprocedure(format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
+       to_regprocedure(pg_catalog.format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
        exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(pool)s),
        case when %(echo)s::boolean then pg_notify('gw:echo', '')::text end,
        (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s)

@@ -42,7 +42,7 @@ recovered as (
          end,
          run_at = case
            when decision.with_backoff
-           then greatest(now(), held.run_at) + make_interval(secs => exp(least(held.attempts, 10)))
+           then greatest(now(), held.run_at) + make_interval(secs => exp(least(held.attempts, 10)::float8))
            else coalesce(
              decision.run_at,
              greatest(held.run_at, now() + make_interval(secs => %(delay_seconds)s::double precision))

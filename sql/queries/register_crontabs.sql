@@ -2,7 +2,7 @@
 -- One that another worker registers at this very moment is missing from the answer: it has nothing to make up for.
 with added as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_known_crontabs (identifier, known_since)
-  select unnest(%(identifiers)s::text[]), %(known_since)s::timestamptz
+  select pg_catalog.unnest(%(identifiers)s::text[]), %(known_since)s::timestamptz
   on conflict (identifier) do nothing
   returning identifier, known_since, last_execution
 )

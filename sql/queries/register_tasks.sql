@@ -3,7 +3,7 @@
 with missing as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
   select wanted.identifier
-    from unnest(%(identifiers)s::text[]) as wanted (identifier)
+    from pg_catalog.unnest(%(identifiers)s::text[]) as wanted (identifier)
    where not exists (
            select from :GRAPHILE_WORKER_SCHEMA._private_tasks as known where known.identifier = wanted.identifier
          )

@@ -6,5 +6,5 @@ with locked as materialized (
 select wanted.id,
        (select count(*) from locked where locked.locked_by = wanted.id),
        (select count(*) from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.locked_by = wanted.id)
-  from unnest(%(worker_ids)s::text[]) with ordinality as wanted (id, place)
+  from pg_catalog.unnest(%(worker_ids)s::text[]) with ordinality as wanted (id, place)
  order by wanted.place

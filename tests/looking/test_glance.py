@@ -349,7 +349,12 @@ def test_no_part_of_a_glance_reads_the_table_of_jobs_whole(queue: Queue, statist
 
 def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
     """The plan of a statement under the manners of a glance, made once for all values as the server keeps it."""
-    manners = {"statement_timeout": "5000", "lock_timeout": "1000", "plans": "force_generic_plan"}
+    manners = {
+        "statement_timeout": "5000",
+        "lock_timeout": "1000",
+        "plans": "force_generic_plan",
+        "schema": "graphile_worker",
+    }
     statement, names = numbered_query(name, "graphile_worker")
     given = sql.SQL(", ").join(values[each] for each in names)
     with queue.hands.transaction(force_rollback=True):

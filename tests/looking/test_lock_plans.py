@@ -114,7 +114,12 @@ def plan_for_all_values(queue: Queue, name: str) -> str:
     """The plan that the server keeps for a statement under the manners of a reader."""
     statement, names = numbered_query(name, "graphile_worker")
     nulls = ", ".join(["null"] * len(names))
-    manners = {"statement_timeout": "5s", "lock_timeout": "1s", "plans": "force_generic_plan"}
+    manners = {
+        "statement_timeout": "5s",
+        "lock_timeout": "1s",
+        "plans": "force_generic_plan",
+        "schema": "graphile_worker",
+    }
     with queue.hands.transaction():
         queue.hands.execute(query("report_manners", "graphile_worker"), manners)
         queue.hands.execute(b"prepare looked as " + statement)
@@ -128,6 +133,11 @@ def plan_of(queue: Queue, name: str, values: dict[str, Any], *, with_manners: bo
     statement = b"explain (costs off) " + query(name, "graphile_worker").encode()
     with queue.hands.transaction():
         if with_manners:
-            manners = {"statement_timeout": "5s", "lock_timeout": "1s", "plans": "force_custom_plan"}
+            manners = {
+                "statement_timeout": "5s",
+                "lock_timeout": "1s",
+                "plans": "force_custom_plan",
+                "schema": "graphile_worker",
+            }
             queue.hands.execute(query("report_manners", "graphile_worker"), manners)
         return "\n".join(row[0] for row in queue.hands.execute(statement, values).fetchall())

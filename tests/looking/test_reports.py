@@ -521,7 +521,7 @@ def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Da
         connection = queue.client._lender._connection  # type: ignore[union-attr]
         assert connection is not None
         connection.execute(f"set role {role}".encode())
-        with pytest.raises(PermissionDeniedError, match="row-level security"):
+        with pytest.raises(PermissionDeniedError, match="row security hides the jobs"):
             queue.reports.list_jobs(JobFilter())
         connection.execute("reset role")
     finally:

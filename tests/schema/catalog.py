@@ -51,6 +51,7 @@ QUERIES = {
         select format('%s %s', relname, description)
           from pg_description join pg_class on pg_class.oid = objoid where relnamespace = %(oid)s""",
 }
+OUR_SEARCH_PATH = 'config={"search_path=pg_catalog, pg_temp"} '
 BODIES = "select format('%s %s', proname, prosrc) from pg_proc where pronamespace = %(oid)s"
 
 
@@ -75,5 +76,8 @@ def _escaped(text: str) -> str:
 
 
 def without_our_line(found: dict[str, Lines]) -> dict[str, Lines]:
-    """Leave out what we add beside the shared schema; all of it has `gw_` in its name."""
-    return {kind: [line for line in lines if "gw_" not in line] for kind, lines in found.items()}
+    """Leave out what we add to the shared schema: objects with `gw_` in their names, and the functions' search_path."""
+    return {
+        kind: sorted(line.replace(OUR_SEARCH_PATH, "config= ") for line in lines if "gw_" not in line)
+        for kind, lines in found.items()
+    }

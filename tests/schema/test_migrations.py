@@ -20,6 +20,7 @@ from queue_schema import QueueSchema, connected
 from support import wait_until
 
 from gw_core.domain.errors import (
+    InvalidSettingError,
     LockedJobsError,
     MigrationError,
     PermissionDeniedError,
@@ -28,9 +29,11 @@ from gw_core.domain.errors import (
     SchemaTooOldError,
     ServerTooOldError,
 )
+from gw_core.domain.schema_name import check_schema_name
 from gw_core.postgres import migrations
 from gw_core.postgres.database import Database
 from gw_core.postgres.migrations import SchemaState, SchemaStatus, check, migrate, plan, script
+from gw_core.postgres.statements import numbered_query, query
 
 OWN_LINE = [
     "gw_0001_ledger",
@@ -39,10 +42,24 @@ OWN_LINE = [
     "gw_0004_queued_index",
     "gw_0005_locked_and_failed_index",
     "gw_0006_cancellations",
+    "gw_0007_search_path",
     "gw_0008_renewed_locks",
 ]
 FRESH = ["install_000020", *OWN_LINE]
-ODD_NAMES = ['odd "schema" 100%', "UPPER Case", "größe 日本", "x'; drop table y; --", "%s %(a)s", "a.b", ":S", "select"]
+ODD_NAMES = [
+    'odd "schema" 100%',
+    "a$gw$b$gw1$",
+    "a%(x)s",
+    "back\\slash's",
+    "é" * 31,
+    "UPPER Case",
+    "größe 日本",
+    "x'; drop table y; --",
+    "%s %(a)s",
+    "a.b",
+    ":S",
+    "select",
+]
 
 
 def state_of(url: str, schema: str = "graphile_worker") -> SchemaState:
@@ -148,7 +165,17 @@ def test_a_schema_may_have_any_name(empty_database_url: str, name: str) -> None:
         assert schema.task_of(schema.add_job("mail", job_key="k", queue_name="q")) == "mail"
         assert schema.add_jobs({"job_key": "k"})[0]["revision"] == 1
         assert schema.call("remove_job", job_key="k")[0]["key"] == "k"
+        statement, _ = numbered_query("claim_jobs", name)
+        prepared = schema.connection.pgconn.prepare(b"claim", statement)
+        assert prepared.status == psycopg.pq.ExecStatus.COMMAND_OK, prepared.error_message
     assert migrate(empty_database_url, schema=name).applied == ()
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 64, "é" * 32, "\udc80"], ids=repr)
+def test_a_name_that_postgresql_would_cut_or_refuse_is_refused_everywhere_in_one_sentence(name: str) -> None:
+    for refusing in (check_schema_name, lambda name: query("get_job", name), lambda name: Database("", schema=name)):
+        with pytest.raises(InvalidSettingError, match="is not a valid schema name; PostgreSQL takes 1 to 63 bytes"):
+            refusing(name)
 
 
 def test_two_schemas_in_one_database_do_not_know_each_other(database_url: str) -> None:

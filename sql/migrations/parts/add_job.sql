@@ -10,7 +10,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.add_job(
   flags text[] default null,
   job_key_mode text default 'replace'
 ) returns :GRAPHILE_WORKER_SCHEMA._private_jobs
-language plpgsql as $gw$
+language plpgsql set search_path = pg_catalog, pg_temp as $gw$
 declare
   v_spec :GRAPHILE_WORKER_SCHEMA.job_spec;
   v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
@@ -74,7 +74,7 @@ begin
   returning * into v_job;
 
   if v_job.revision = 0 then
-    perform pg_notify('jobs:insert', '{"r":' || random() || ',"count":1}');
+    perform pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":1}');
   end if;
   return v_job;
 end;

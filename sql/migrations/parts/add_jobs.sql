@@ -5,7 +5,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
   specs :GRAPHILE_WORKER_SCHEMA.job_spec[],
   job_key_preserve_run_at boolean default false
 ) returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
-language plpgsql as $gw$
+language plpgsql set search_path = pg_catalog, pg_temp as $gw$
 declare
   -- gw:keyed-add:1
   v_pending :GRAPHILE_WORKER_SCHEMA.job_spec[] := specs;
@@ -30,7 +30,7 @@ begin
        )
   on conflict do nothing;
 
-  perform pg_notify('jobs:insert', '{"r":' || random() || ',"count":' || array_length(specs, 1) || '}');
+  perform pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":' || array_length(specs, 1)::text || '}');
 
   loop
     if cardinality(v_keys) > 0 then

@@ -3,7 +3,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.permanently_fail_jobs(
   job_ids bigint[],
   error_message text default null
 ) returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
-language sql as $gw$
+language sql set search_path = pg_catalog, pg_temp as $gw$
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set last_error = coalesce(error_message, 'Manually marked as failed'),
          attempts = jobs.max_attempts,

@@ -1,7 +1,7 @@
 -- Remove the job with this key; a running one cannot be removed, but it loses its key and is not tried again.
 create or replace function :GRAPHILE_WORKER_SCHEMA.remove_job(job_key text)
 returns :GRAPHILE_WORKER_SCHEMA._private_jobs
-language plpgsql strict as $gw$
+language plpgsql strict set search_path = pg_catalog, pg_temp as $gw$
 declare
   v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
 begin
@@ -10,7 +10,7 @@ begin
      and (jobs.locked_at is null or jobs.locked_at < now() - interval '4 hours')
   returning * into v_job;
   if found then
-    perform pg_notify('jobs:insert', '{"r":' || random() || ',"count":-1}');
+    perform pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":-1}');
     return v_job;
   end if;
 

@@ -6,7 +6,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.reschedule_jobs(
   attempts integer default null,
   max_attempts integer default null
 ) returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
-language sql as $gw$
+language sql set search_path = pg_catalog, pg_temp as $gw$
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set run_at = coalesce(reschedule_jobs.run_at, jobs.run_at),
          priority = coalesce(reschedule_jobs.priority::smallint, jobs.priority),

@@ -1,0 +1,29 @@
+-- Give every function of the queue a search_path of its own. Without one, names in a function's body are looked up in
+-- the caller's: whoever may create objects in a schema on that path can have them run with the caller's rights.
+-- The three functions that also left a choice of operators to that path come first, as they are now.
+
+\ir parts/add_jobs.sql
+\ir parts/add_job.sql
+\ir parts/remove_job.sql
+
+-- Those that Graphile Worker (Node.js) installed keep their bodies. An owner's own search_path stays as it is.
+do $gw$
+declare
+  v_function regprocedure;
+begin
+  for v_function in
+    select functions.oid
+      from pg_proc as functions
+      join pg_namespace as namespaces on namespaces.oid = functions.pronamespace
+     where namespaces.nspname = :'GRAPHILE_WORKER_SCHEMA'
+       and functions.proname = any(
+             '{add_job,add_jobs,complete_jobs,permanently_fail_jobs,reschedule_jobs,remove_job,force_unlock_workers}'
+           )
+       and not exists (
+             select from unnest(functions.proconfig) as setting where setting like 'search\_path=%'
+           )
+  loop
+    execute format('alter function %s set search_path = pg_catalog, pg_temp', v_function);
+  end loop;
+end;
+$gw$;

@@ -1,0 +1,55 @@
+"""Databases on the servers that matter for rights: the one all tests use, and PostgreSQL 12."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import old_postgres
+import psycopg
+import pytest
+from databases import Databases, Run
+from psycopg import sql
+
+sys.path += [str(Path(__file__).parents[1] / each) for each in ("schema", "interop", "cli", "acting")]
+
+NUMBERS = count(1)
+SERVERS = ("this", "12")
+
+
+@pytest.fixture(scope="session")
+def old_server(gw_run: Run) -> Iterator[str]:
+    """The conninfo of a PostgreSQL 12, which all processes of the run share; the last to leave stops it."""
+    from gw_core.embedded import start_or_attach
+
+    with start_or_attach(f"embedded://{gw_run.folder / 'postgres12'}", pg_bin=old_postgres.programs()) as server:
+        with psycopg.connect(server.conninfo, autocommit=True) as connection:
+            connection.execute("alter system set fsync = off")
+            connection.execute("select pg_reload_conf()")
+        yield server.conninfo
+
+
+@pytest.fixture(params=SERVERS)
+def server_url(request: pytest.FixtureRequest) -> str:
+    """The conninfo of each server in turn."""
+    name = "server" if request.param == "this" else "old_server"
+    return str(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def fresh_url(server_url: str, gw_run: Run, databases: Databases) -> Iterator[str]:
+    """A new empty database on each server in turn, in which everybody may create objects in `public`."""
+    there = Databases(server_url, gw_run, databases.worker)
+    name = f"{gw_run.prefix}{databases.worker}_security_{next(NUMBERS)}"
+    there.create(name)
+    try:
+        with psycopg.connect(there.url(name), autocommit=True) as connection:
+            connection.execute("grant create, usage on schema public to public")
+        yield there.url(name)
+    finally:
+        # PostgreSQL 12 has no `drop database … with (force)`.
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,))
+            connection.execute(sql.SQL("drop database {}").format(sql.Identifier(name)))

@@ -1,0 +1,213 @@
+"""Nobody gains rights by what they create in a schema on somebody's search_path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import traps
+from node_worker import NEWEST, node_worker
+from parse_trees import recorded
+from psycopg import sql
+
+from gw_core.postgres.database import LENT_TO_TASKS, SEARCH_PATH, Database
+from gw_core.postgres.migrations import migrate, plan
+from gw_core.postgres.statements import query, sql_folder
+
+SCHEMA = "graphile_worker"
+STATEMENTS = sorted(path.stem for path in Path(sql_folder(), "queries").glob("*.sql"))
+PINNED = ("report_", "glance_", "stats_", "give_back_jobs")
+"""Statements that never run without our search_path: their transaction sets it where their session cannot."""
+
+RUST = """
+create table graphile_worker._private_workers (
+  id text primary key, started_at timestamptz, last_heartbeat_at timestamptz, metadata jsonb
+);
+create function graphile_worker.worker_deregister(text) returns void language sql as '';
+create function graphile_worker.worker_heartbeat(text, json) returns void language sql as '';
+"""
+
+CALLS = (
+    "select graphile_worker.add_job('mail', '{}', 'q', '2030-01-01', 3, 'k', 2, '{a,b}', 'replace')",
+    "select graphile_worker.add_job('mail', job_key => 'k', job_key_mode => 'preserve_run_at')",
+    "select graphile_worker.add_job('mail', job_key => 'k', job_key_mode => 'unsafe_dedupe')",
+    "select graphile_worker.add_job('mail', '{}', 'q', flags => '{a}')",
+    "select graphile_worker.add_jobs(array[row('mail', '[1]', 'q', '2030-01-01', 3, 'b', 2, '{a}')::"
+    "graphile_worker.job_spec])",
+    "select graphile_worker.add_jobs(array[row('mail', '[2]', 'q', '2030-01-01', 3, 'b', 2, '{a}')::"
+    "graphile_worker.job_spec])",
+    "select graphile_worker.reschedule_jobs(array[1, 2], '2030-01-01', 1, 1, 2)",
+    "select graphile_worker.permanently_fail_jobs(array[1, 2], 'no')",
+    "select graphile_worker.complete_jobs(array[1])",
+    "select graphile_worker.remove_job('b')",
+    "select graphile_worker.remove_job('missing')",
+    "select graphile_worker.force_unlock_workers('{a}')",
+)
+
+
+@pytest.fixture
+def intruder(server_url: str) -> Iterator[str]:
+    """A role without any rights of its own; asked for before the database, so that it is dropped after it."""
+    name = f"schema_intruder_{uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"create role {name}")
+    yield name
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"drop role {name}")
+
+
+def call_everything(connection: psycopg.Connection[Any]) -> None:
+    for statement in CALLS:
+        connection.execute(statement)
+
+
+def prepare_everything(connection: psycopg.Connection[Any], names: list[str] | tuple[str, ...]) -> None:
+    for name in names:
+        text = query(name, SCHEMA)
+        for number, value in enumerate(sorted(set(re.findall(r"%\((\w+)\)[sb]", text))), 1):
+            text = re.sub(rf"%\({value}\)[sb]", f"${number}", text)
+        result = connection.pgconn.prepare(name.encode(), text.replace("%%", "%").encode())
+        assert result.status == psycopg.pq.ExecStatus.COMMAND_OK, f"{name}: {result.error_message.decode()}"
+
+
+@pytest.fixture
+def installed(fresh_url: str) -> str:
+    """A queue beside workers of graphile_worker_rs, which some statements speak to."""
+    migrate(fresh_url)
+    with psycopg.connect(fresh_url, autocommit=True) as connection:
+        connection.execute(RUST)
+    return fresh_url
+
+
+def connected(url: str) -> psycopg.Connection[Any]:
+    return psycopg.connect(url, autocommit=True)
+
+
+def test_our_functions_spring_no_trap_whatever_search_path_their_caller_has(intruder: str, installed: str) -> None:
+    with connected(installed) as connection:
+        with recorded(connection) as calls:
+            call_everything(connection)
+        assert traps.plant(connection, calls, intruder) > 20
+
+    # The caller's own statement names no function but ours, so that whatever is sprung is sprung inside them.
+    with connected(installed) as connection, recorded(connection) as calls:
+        connection.execute("set search_path = public, pg_catalog")
+        call_everything(connection)
+        connection.execute("reset search_path")
+        assert len(set(calls)) > 20
+        assert traps.sprung(connection, calls) == []
+
+
+def test_without_a_search_path_of_their_own_the_same_functions_spring_traps(intruder: str, installed: str) -> None:
+    with connected(installed) as connection:
+        with recorded(connection) as calls:
+            call_everything(connection)
+        traps.plant(connection, calls, intruder)
+        connection.execute("alter function graphile_worker.remove_job reset all")
+
+        with pytest.raises(psycopg.Error, match="sprung"):
+            connection.execute("set search_path = public, pg_catalog; select graphile_worker.remove_job('b')")
+
+
+@pytest.mark.parametrize("session", ["ours", "borrowed"])
+def test_no_statement_springs_a_trap(intruder: str, installed: str, session: str) -> None:
+    names = [name for name in STATEMENTS if session == "ours" or not name.startswith(PINNED)]
+    with connected(installed) as connection:
+        with recorded(connection) as calls:
+            prepare_everything(connection, STATEMENTS)
+        assert traps.plant(connection, calls, intruder) > 100
+
+    role = "" if session == "ours" else LENT_TO_TASKS
+    with Database(installed).connect(role) as connection, recorded(connection) as calls:
+        prepare_everything(connection, names)
+        assert len(set(calls)) > 50
+        assert traps.sprung(connection, calls) == []
+
+
+def test_our_sessions_look_names_up_in_pg_catalog_and_borrowed_ones_where_the_user_says(fresh_url: str) -> None:
+    def search_path(role: str) -> Any:
+        with Database(fresh_url).connect(role) as connection:
+            return connection.execute("show search_path").fetchone()
+
+    assert search_path("claim") == (SEARCH_PATH,)
+    assert search_path(LENT_TO_TASKS) == ('"$user", public',)
+
+
+# -- schemas that are out there already
+
+
+def weaken(connection: psycopg.Connection[Any]) -> None:
+    """Make the functions what they were before step 7: without a search_path, and with operators left to it."""
+    for (text,) in connection.execute(
+        "select pg_get_functiondef(oid) from pg_proc where pronamespace = to_regnamespace(%s)", (SCHEMA,)
+    ).fetchall():
+        older = re.sub(r"\n SET search_path TO .*", "", text).replace("random()::text ||", "random() ||")
+        connection.execute(older.replace("array_length(specs, 1)::text ||", "array_length(specs, 1) ||"))
+    connection.execute("delete from graphile_worker._private_gw_migrations where id = 7")
+
+
+def test_the_operator_that_add_job_of_0_1_0_looked_up_in_public_is_sprung_no_longer(
+    intruder: str, fresh_url: str
+) -> None:
+    migrate(fresh_url)
+    with connected(fresh_url) as connection:
+        weaken(connection)
+        connection.execute(sql.SQL("set role {}").format(sql.Identifier(intruder)))
+        connection.execute(
+            "create function public.trap(text, double precision) returns text language plpgsql as "
+            "$$ begin raise exception 'sprung as %', current_user; end $$; "
+            "create operator public.|| (leftarg = text, rightarg = double precision, function = public.trap)"
+        )
+        connection.execute("reset role")
+        with pytest.raises(psycopg.errors.RaiseException, match="sprung as"):
+            connection.execute("select graphile_worker.add_job('mail')")
+
+        assert [step.name for step in migrate(fresh_url).applied] == ["gw_0007_search_path"]
+
+        connection.execute("select graphile_worker.add_job('mail')")
+
+
+@pytest.mark.interop
+def test_functions_that_node_installed_get_a_search_path(fresh_url: str) -> None:
+    node_worker(NEWEST).install_schema(fresh_url)
+
+    migrate(fresh_url)
+
+    with connected(fresh_url) as connection:
+        rows = connection.execute(
+            "select proname::text, proconfig from pg_proc where pronamespace = to_regnamespace(%s)", (SCHEMA,)
+        ).fetchall()
+    assert len(rows) == 7
+    assert {setting for _, settings in rows for setting in settings} == {f"search_path={SEARCH_PATH}"}
+
+
+def test_the_functions_of_a_newer_revision_are_left_as_they_are_and_a_warning_says_so(fresh_url: str) -> None:
+    migrate(fresh_url)
+    with connected(fresh_url) as connection:
+        connection.execute("alter function graphile_worker.remove_job reset all")
+        connection.execute("insert into graphile_worker.migrations (id, breaking) values (21, false)")
+
+    report = migrate(fresh_url)
+
+    assert report.applied == ()
+    assert any("have no search_path of their own" in warning for warning in report.warnings)
+
+
+def test_what_is_planted_in_public_is_not_run_by_whoever_migrates(intruder: str, fresh_url: str) -> None:
+    with connected(fresh_url) as connection, recorded(connection) as calls:
+        migrate(connection)
+    with connected(fresh_url) as connection:
+        assert traps.plant(connection, calls, intruder) > 10
+        connection.execute("drop schema graphile_worker cascade")
+        with recorded(connection) as calls:
+            script = "".join(step.sql for step in plan(connection).steps)
+            calls.clear()
+            connection.execute("set search_path = public, pg_catalog")
+            connection.execute(script.encode())
+            connection.execute("reset search_path")
+            assert traps.sprung(connection, calls) == []
