@@ -49,7 +49,7 @@ from gw_core.postgres.adder import JobAdder
 from gw_core.postgres.connections import Connections, OneConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.migrations import migrate as migrate_schema
-from gw_core.postgres.rights import require_rights
+from gw_core.postgres.rights import require_rights, require_visible_jobs
 from gw_core.postgres.schema_state import check
 from gw_core.postgres.store import JobStore
 from gw_core.service import Service
@@ -394,6 +394,8 @@ class Runner:
     def _prepare_schema(self, *, once: bool) -> None:
         with self._maintenance.connection() as connection:
             state = check(connection, self._database.schema)
+            # A role that sees no row of the ledgers would take the schema for one that is behind.
+            require_visible_jobs(connection, self._database.schema)
         if self._migrate and state.problem() is not None:
             with self._migration.connection() as connection:
                 warnings = migrate_schema(connection, self._database.schema).warnings

@@ -134,10 +134,10 @@ class _Migration:
         self._waits = 0
 
     def run(self) -> MigrationReport:
-        before = state = check(self._connection, self._schema)
+        before = state = self._settled()
         while steps := _plan_for(state).steps:
             self._take(steps[0])
-            state = check(self._connection, self._schema)
+            state = self._settled()
         notes = [
             f"{step.name} ran again: somebody had replaced what it installed" for step in self._applied if step.again
         ]
@@ -148,6 +148,15 @@ class _Migration:
             left_to_others=tuple(self._left_to_others),
             warnings=(*notes, *state.warnings()),
         )
+
+    def _settled(self) -> SchemaState:
+        """Return the state once no other program is installing the schema, which takes a transaction per revision."""
+        state = check(self._connection, self._schema)
+        was_old = state.is_being_installed
+        while state.is_being_installed or (was_old and state.is_recent and (state.revision or 0) < REVISION):
+            time.sleep(PAUSE_SECONDS / 10)
+            state = check(self._connection, self._schema)
+        return state
 
     def _take(self, step: MigrationStep) -> None:
         if any(step.name == done.name for done in self._applied):
@@ -160,7 +169,11 @@ class _Migration:
                 self._connection.execute(step.sql)
         except _CLASHES as error:
             self._leave_to_others(step, error)
-        except pg.LockNotAvailable as error:
+        except pg.InternalError_ as error:
+            if "concurrently" not in str(error):  # "tuple concurrently updated": both replaced a function
+                raise _failure(step, self._schema, error) from error
+            self._leave_to_others(step, error)
+        except (pg.LockNotAvailable, pg.DeadlockDetected) as error:
             self._come_again(step, error)
         except psycopg.Error as error:
             raise _failure(step, self._schema, error) from error

@@ -14,6 +14,7 @@ from gw_core.domain.errors import (
     DatabaseError,
     GraphileWorkerError,
     MigrationError,
+    PermissionDeniedError,
     SchemaMissingError,
     SchemaTooNewError,
     SchemaTooOldError,
@@ -28,6 +29,9 @@ REVISION: Final = 20
 
 OLDEST_REVISION: Final = 11
 """The oldest revision we can upgrade; before it the jobs table had another shape."""
+
+INSTALLING_SECONDS: Final = 10
+"""Graphile Worker (Node.js) commits each revision; one that is younger than this may be followed by the next."""
 
 OLDEST_SERVER: Final = 120_000
 
@@ -85,6 +89,8 @@ class SchemaState:
     """The steps of our own line whose objects are there as this version wants them."""
     has_rust_workers: bool
     """Whether the Rust port's `_private_workers` is there; its sweep takes jobs from workers it does not know."""
+    is_recent: bool = False
+    """Whether the latest revision was installed within the last seconds, so that another program may still be at it."""
     hidden_from: str | None = None
     """Our role, when row security lets it see or change no job."""
 
@@ -96,6 +102,11 @@ class SchemaState:
             # Our functions over those of a revision we do not know could break what it brought.
             wanted = tuple(number for number in wanted if number not in (REPAIR_STEP, SEARCH_PATH_STEP))
         return tuple(number for number in wanted if number not in self.own_present & self.own_recorded)
+
+    @property
+    def is_being_installed(self) -> bool:
+        """Whether another program is likely to be installing the schema at this moment, revision by revision."""
+        return self.status is SchemaStatus.TOO_OLD and self.is_recent
 
     @property
     def status(self) -> SchemaStatus:
@@ -176,17 +187,35 @@ class SchemaState:
 def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> SchemaState:
     """Look at what is installed in `schema`, in one statement; a schema that is missing is an answer, not an error."""
     values = {"schema": schema, "repair_marker": REPAIR_MARKER}
-    with translated(schema):
-        # A connection of the caller's may make its rows in another manner.
-        row = connection.cursor(row_factory=tuple_row).execute(query("check_schema", schema), values).fetchone()
+    try:
+        with translated(schema):
+            # A connection of the caller's may make its rows in another manner.
+            row = connection.cursor(row_factory=tuple_row).execute(query("check_schema", schema), values).fetchone()
+    except PermissionDeniedError as error:
+        raise _with_remedy(connection, schema, error) from error
     if row is None:
         raise DatabaseError(f"the server said nothing about schema {schema!r}")
     return _state_from(schema, row)
 
 
+def _with_remedy(
+    connection: psycopg.Connection[Any], schema: str, error: PermissionDeniedError
+) -> PermissionDeniedError:
+    """Return the error with the statement that gives the role what it lacks; inside a broken transaction, as it is."""
+    if connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+        return error
+    with translated(schema):
+        cursor = connection.cursor(row_factory=tuple_row)
+        row = cursor.execute(query("find_missing_grant", schema), {"schema": schema}).fetchone()
+    if row is None or row[0] is None:
+        return error
+    return PermissionDeniedError(f"{error}; run as a superuser or its owner: {row[0]}")
+
+
 def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
     server_version, schema_exists, relations, shared_ledger, own_ledger, is_repaired, is_pinned, hidden_from = row
     shared = _numbered(shared_ledger)
+    ages = [int(word.rpartition(":")[2]) for word in shared_ledger]
     present = {
         LEDGER_STEP: "_private_gw_migrations" in relations,
         REPAIR_STEP: is_repaired,
@@ -209,9 +238,10 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         own_present=frozenset(number for number, is_there in present.items() if is_there),
         has_rust_workers="_private_workers" in relations,
         hidden_from=hidden_from,
+        is_recent=bool(ages) and min(ages) < INSTALLING_SECONDS,
     )
 
 
 def _numbered(words: list[str]) -> dict[int, str]:
-    """Take the ledger's words apart: `19:true` is revision 19 with its flag."""
-    return {int(number): flag for number, _, flag in (word.partition(":") for word in words)}
+    """Take the ledger's words apart: `19:true:12` is revision 19 with its flag, installed 12 s ago."""
+    return {int(number): flag for number, flag, *_ in (word.split(":") for word in words)}

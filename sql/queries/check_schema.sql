@@ -1,7 +1,8 @@
 -- Tell what is installed in a schema, be it missing, older, newer or half ours.
 -- A ledger is read only where there is one, with the columns it has, so the statement that reads it must be made while
 -- this one runs. ts_stat does that in every build of PostgreSQL: it runs a query and lists the words of its tsvectors.
--- The XML functions do it too, but not all servers have them. A word is a number, a colon and the flag: `19:true`.
+-- The XML functions do it too, but not all servers have them. A word is a number, the flag, and the seconds since the
+-- step was taken: `19:true:12`.
 -- Objects count, not numbers: the ancestors gave the same number to different things.
 with namespace as (
   select oid, nspname from pg_namespace where nspname = %(schema)s
@@ -20,7 +21,8 @@ select current_setting('server_version_num')::integer as server_version,
          select word from ts_stat(coalesce((
            select pg_catalog.format(
                     'select array_to_tsvector('
-                    'array[id || '':'' || coalesce(to_jsonb(ledger)->>''breaking'', ''unknown'')]) '
+                    'array[id || '':'' || coalesce(to_jsonb(ledger)->>''breaking'', ''unknown'') || '':'' '
+                    '|| date_part(''epoch'', clock_timestamp() - ts)::bigint::text]) '
                     'from %%I.migrations as ledger', nspname)
              from relation where relname = 'migrations'
          ), 'select null::tsvector where false'))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 from catalog import catalog
 from node_worker import NEWEST, node_worker
 from queue_schema import QueueSchema, Row, connected
+from support import wait_until
 
 from gw_core.domain.errors import LockedJobsError
 from gw_core.postgres.migrations import SchemaStatus, check, migrate
@@ -126,3 +129,23 @@ def test_a_schema_between_two_names_is_seen_as_what_it_is(empty_database_url: st
         state = check(schema.connection)
 
     assert (state.revision, state.breaking_known, state.status) == (14, False, SchemaStatus.BEHIND)
+
+
+def test_gw_and_node_started_together_on_an_empty_database_both_come_up(empty_database_url: str) -> None:
+    for number in range(3):
+        schema = f"together_{number}"
+        with ThreadPoolExecutor(2) as threads:
+            node = threads.submit(node_worker(NEWEST).install_schema, empty_database_url, schema)
+            # A gw that comes first leaves nothing to meet, so it comes when the first of Node's steps is there.
+            with psycopg.connect(empty_database_url, autocommit=True) as connection:
+                wait_until(
+                    lambda connection=connection, schema=schema: connection.execute(
+                        "select to_regclass(%s) is not null", (f"{schema}.migrations",)
+                    ).fetchone()[0],
+                    what="Node's first step",
+                    every=0.001,
+                )
+            report = threads.submit(migrate, empty_database_url, schema).result(timeout=120)
+            node.result(timeout=120)
+
+        assert report.after.status is SchemaStatus.CURRENT

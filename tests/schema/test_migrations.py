@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -30,7 +31,7 @@ from gw_core.domain.errors import (
     ServerTooOldError,
 )
 from gw_core.domain.schema_name import check_schema_name
-from gw_core.postgres import migrations
+from gw_core.postgres import migrations, schema_state
 from gw_core.postgres.database import Database
 from gw_core.postgres.migrations import SchemaState, SchemaStatus, check, migrate, plan, script
 from gw_core.postgres.statements import numbered_query, query
@@ -318,13 +319,131 @@ def test_a_schema_from_before_revision_11_is_refused_with_what_to_run(empty_data
     run(
         empty_database_url,
         "create schema graphile_worker; create table graphile_worker.migrations (id int primary key, ts timestamptz "
-        "not null default now()); insert into graphile_worker.migrations (id) select generate_series(1, 10)",
+        "not null default now() - interval '1 minute'); "
+        "insert into graphile_worker.migrations (id) select generate_series(1, 10)",
     )
 
     with pytest.raises(SchemaTooOldError, match=r"npx graphile-worker@0\.16\.6 --schema-only --schema graphile_worker"):
         migrate(empty_database_url)
 
     assert isinstance(state_of(empty_database_url).problem(), SchemaTooOldError)
+
+
+def test_a_revision_that_another_program_is_installing_is_waited_for(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Graphile Worker (Node.js) commits revision by revision, and was stopped here at the sixth for a moment."""
+    states: list[SchemaState] = []
+
+    def recording(*arguments: Any) -> SchemaState:
+        states.append(check(*arguments))
+        return states[-1]
+
+    monkeypatch.setattr(migrations, "check", recording)
+    installing = plan(empty_database_url).steps[0].sql
+    run(
+        empty_database_url,
+        "create schema graphile_worker; create table graphile_worker.migrations (id int primary key, ts timestamptz "
+        "not null default now()); insert into graphile_worker.migrations (id) select generate_series(1, 6)",
+    )
+    with ThreadPoolExecutor(1) as thread:
+        migrating = thread.submit(migrate, empty_database_url)
+        wait_until(lambda: any(each.revision == 6 for each in states), what="a look at the unfinished schema")
+        run(empty_database_url, f"begin; drop schema graphile_worker cascade; {installing} commit")
+
+        assert migrating.result(timeout=60).after.status is SchemaStatus.CURRENT
+
+
+def test_an_installation_that_stays_unfinished_is_refused_after_some_seconds(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_state, "INSTALLING_SECONDS", 1)
+    run(
+        empty_database_url,
+        "create schema graphile_worker; create table graphile_worker.migrations (id int primary key, ts timestamptz "
+        "not null default now()); insert into graphile_worker.migrations (id) select generate_series(1, 6)",
+    )
+
+    with pytest.raises(SchemaTooOldError, match="at revision 6"):
+        migrate(empty_database_url)
+
+
+# -- what an owner or an administrator set
+
+
+def test_what_an_owner_set_on_functions_outlasts_an_upgrade(database_url: str, role: str) -> None:
+    options = "select prosecdef, procost, prorows, proacl::text, proowner, proconfig from pg_proc where proname = %s"
+    statements = (
+        "delete from graphile_worker.migrations where id > 18",
+        "delete from graphile_worker._private_gw_migrations where id = 7",
+        "alter function graphile_worker.add_job reset all",
+        "alter function graphile_worker.add_job security definer set work_mem = '5MB' cost 7",
+        "alter function graphile_worker.add_job set search_path = pg_catalog, graphile_worker, pg_temp",
+        "alter function graphile_worker.add_jobs security definer reset all rows 5",
+        "alter function graphile_worker.add_jobs set temp_tablespaces = pg_default, pg_default",
+        f'grant execute on function graphile_worker.add_job to "{role}"',
+    )
+    for statement in statements:
+        run(database_url, statement)
+    with psycopg.connect(database_url) as connection:
+        before = {name: connection.execute(options, (name,)).fetchone() or () for name in ("add_job", "add_jobs")}
+
+    migrate(database_url)
+
+    with psycopg.connect(database_url) as connection:
+        after = {name: connection.execute(options, (name,)).fetchone() or () for name in ("add_job", "add_jobs")}
+        assert connection.execute("show search_path").fetchone() == ('"$user", public',)
+    assert {name: found[:-1] for name, found in after.items()} == {name: found[:-1] for name, found in before.items()}
+    assert set(after["add_job"][-1]) == set(before["add_job"][-1])
+    assert set(after["add_jobs"][-1]) == {"search_path=pg_catalog, pg_temp", *before["add_jobs"][-1]}
+    run(database_url, f'drop owned by "{role}"')
+
+
+def owners(url: str) -> set[str]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "select relowner::regrole::text from pg_class where relnamespace = to_regnamespace('graphile_worker') "
+            "and relkind in ('r', 'v', 'S', 'c') "
+            "union select proowner::regrole::text from pg_proc where pronamespace = to_regnamespace('graphile_worker')"
+        )
+        return {name for (name,) in rows}
+
+
+def test_what_an_administrator_installs_in_somebody_s_schema_belongs_to_its_owner(
+    role: str, empty_database_url: str
+) -> None:
+    run(empty_database_url, f'create schema graphile_worker authorization "{role}"')
+
+    migrate(empty_database_url)
+
+    assert owners(empty_database_url) == {role}
+    assert migrate(as_role(empty_database_url, role)).applied == ()
+
+
+def test_what_an_administrator_adds_belongs_to_the_queue_s_owner(role: str, empty_database_url: str) -> None:
+    run(empty_database_url, f'create schema graphile_worker authorization "{role}"')
+    migrate(as_role(empty_database_url, role))
+    run(empty_database_url, "drop table graphile_worker._private_gw_workers, graphile_worker._private_gw_cancellations")
+
+    migrate(empty_database_url)
+
+    assert owners(empty_database_url) == {role}
+
+
+def test_a_role_that_lacks_rights_on_a_table_of_an_administrator_is_given_the_statement(
+    role: str, database_url: str
+) -> None:
+    run(database_url, f'grant usage on schema graphile_worker to "{role}"')
+    run(database_url, f'grant all on all tables in schema graphile_worker to "{role}"')
+    run(database_url, f'revoke all on graphile_worker._private_gw_migrations from "{role}"')
+
+    with pytest.raises(PermissionDeniedError) as refused:
+        state_of(as_role(database_url, role))
+
+    remedy = str(refused.value).rpartition("run as a superuser or its owner: ")[2]
+    run(database_url, remedy)
+    assert state_of(as_role(database_url, role)).revision == 20
+    run(database_url, f'drop owned by "{role}"')
 
 
 def test_a_server_older_than_12_is_refused(database_url: str) -> None:
