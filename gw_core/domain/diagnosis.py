@@ -104,6 +104,8 @@ class Facts:
     has_heartbeats: bool
     rights: Sequence[TableRights] = ()
     tables: Sequence[TableCare] = ()
+    distributed_tables: Sequence[str] = ()
+    """Tables of the queue that Citus distributes."""
     invalid_indexes: Sequence[str] = ()
     missing_indexes: Sequence[str] = ()
     holders: Sequence[Holder] = ()
@@ -122,6 +124,7 @@ def diagnose(facts: Facts) -> list[Finding]:
     findings = [*_server(facts), *_schema(facts)]
     if facts.revision is not None and facts.allows_transactions:
         findings += [
+            *_citus(facts),
             *_rights(facts),
             *_indexes(facts),
             *_locks(facts),
@@ -187,6 +190,16 @@ def _schema(facts: Facts) -> Iterator[Finding]:
     yield Finding("schema", Verdict.OK, f"revision {facts.revision}")
     for warning in facts.schema_warnings:
         yield Finding("upstream", Verdict.NOTE, warning, "look for a newer version of gw")
+
+
+def _citus(facts: Facts) -> Iterator[Finding]:
+    if facts.distributed_tables:
+        yield Finding(
+            "citus",
+            Verdict.WRONG,
+            f"Citus distributes {_some(facts.distributed_tables)}, and adding jobs fails",
+            f"keep the queue local to the coordinator: select citus_schema_undistribute('{facts.schema}')",
+        )
 
 
 def _rights(facts: Facts) -> Iterator[Finding]:

@@ -71,6 +71,7 @@ class Doctor:
             if state.revision is None or not facts.allows_transactions:
                 return facts
             looks: tuple[tuple[str, _Look], ...] = (
+                ("citus", self._citus),
                 ("rights", self._rights),
                 ("indexes", self._indexes),
                 ("workers", self._workers),
@@ -148,6 +149,12 @@ class Doctor:
         known = hearts(connection, self.schema)
         silent = [heart.worker_id for heart in known if heart.age > SILENT]
         return replace(facts, silent_workers=silent, live_workers=len(known) - len(silent))
+
+    def _citus(self, connection: Connection, facts: Facts) -> Facts:
+        catalog = connection.execute("select to_regclass('pg_catalog.pg_dist_partition') is not null").fetchone()
+        if catalog is None or not catalog[0]:
+            return facts
+        return replace(facts, distributed_tables=[name for (name,) in self._ask(connection, "examine_distributed")])
 
     def _locks(self, connection: Connection, facts: Facts) -> Facts:
         beats = {heart.worker_id: heart.age for heart in self._hearts(connection, facts)}

@@ -73,6 +73,13 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
             id="a right that is lacking",
         ),
         pytest.param(
+            "citus",
+            {"distributed_tables": ["_private_jobs"]},
+            "Citus distributes _private_jobs",
+            "select citus_schema_undistribute('graphile_worker')",
+            id="a distributed queue",
+        ),
+        pytest.param(
             "indexes", {"invalid_indexes": ["i"]}, "i is invalid", 'reindex index "graphile_worker"."i"', id="invalid"
         ),
         pytest.param(

@@ -161,3 +161,14 @@ def test_a_table_that_is_vacuumed_late_is_noted_until_its_own_setting_says_other
 
     queue.rows(f"alter table {JOBS} set (autovacuum_vacuum_threshold = 50)")
     assert vacuum_notes() == ["ok"]
+
+
+def test_a_queue_that_citus_distributes_is_wrong(gw: Program, queue: Queue) -> None:
+    queue.rows(
+        "set allow_system_table_mods = on; create table pg_catalog.pg_dist_partition (logicalrelid regclass); "
+        f"insert into pg_catalog.pg_dist_partition values ('{JOBS}')"
+    )
+
+    ended = gw("doctor", "--json")
+
+    assert (ended.code, verdicts(ended)["citus"]) == (7, "wrong")

@@ -20,11 +20,13 @@ from gw_core.postgres.migrations import migrate, plan
 from gw_core.postgres.statements import query, sql_folder
 
 SCHEMA = "graphile_worker"
-STATEMENTS = sorted(path.stem for path in Path(sql_folder(), "queries").glob("*.sql"))
+CITUS = "examine_distributed"
+"""Cannot even be parsed where Citus is not installed."""
+STATEMENTS = sorted({path.stem for path in Path(sql_folder(), "queries").glob("*.sql")} - {CITUS})
 PINNED = ("report_", "glance_", "stats_", "give_back_jobs")
 """Statements that never run without our search_path: their transaction sets it where their session cannot."""
 
-RUST = """
+NEIGHBOURS = """
 create table graphile_worker._private_workers (
   id text primary key, started_at timestamptz, last_heartbeat_at timestamptz, metadata jsonb
 );
@@ -80,7 +82,7 @@ def installed(fresh_url: str) -> str:
     """A queue beside workers of graphile_worker_rs, which some statements speak to."""
     migrate(fresh_url)
     with psycopg.connect(fresh_url, autocommit=True) as connection:
-        connection.execute(RUST)
+        connection.execute(NEIGHBOURS)
     return fresh_url
 
 
