@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from cli_support import Ended, Shell
+from cli_support import Ended, Shell, ShellWithin
 from psycopg.conninfo import make_conninfo
 
 from gw_core.postgres.migrations import migrate
@@ -54,9 +54,6 @@ class Site:
     def as_role(self, role: str) -> str:
         return make_conninfo(self.url, options=f"-c role={self.named(role)}")
 
-    def gw(self, line: str, role: str, folder: Path) -> Ended:
-        return Shell(folder, database=self.as_role(role)).gw(*line.split())
-
 
 @pytest.fixture
 def mark(server_url: str) -> Iterator[str]:
@@ -83,6 +80,27 @@ def site(request: pytest.FixtureRequest, mark: str, fresh_url: str) -> Site:
     return site
 
 
+class Program:
+    """`gw` as one of the roles; in the process of the test but for what runs tasks."""
+
+    def __init__(
+        self, site: Site, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self._site, self._folder, self._capsys, self._monkeypatch = site, folder, capsys, monkeypatch
+
+    def __call__(self, line: str, role: str) -> Ended:
+        url = self._site.as_role(role)
+        if line.startswith("run"):
+            return Shell(self._folder, database=url).gw(*line.split())
+        within = ShellWithin(self._folder, database=url, capsys=self._capsys, monkeypatch=self._monkeypatch)
+        return within.gw(*line.split())
+
+
+@pytest.fixture
+def gw(site: Site, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Program:
+    return Program(site, folder, capsys, monkeypatch)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "tasks").mkdir()
@@ -91,22 +109,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_worker_does_everything_but_migrate(site: Site, folder: Path) -> None:
-    ended = {line: site.gw(line, "queue_worker", folder) for line in WORKER}
+def test_the_worker_does_everything_but_migrate(site: Site, gw: Program) -> None:
+    ended = {line: gw(line, "queue_worker") for line in WORKER}
 
     assert {line: each.err for line, each in ended.items() if each.code != 0} == {}
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         site.run("alter table graphile_worker._private_jobs add mine int", "queue_worker")
 
 
-def test_the_viewer_reads_and_changes_nothing(site: Site, folder: Path) -> None:
+def test_the_viewer_reads_and_changes_nothing(site: Site, gw: Program) -> None:
     site.run("select graphile_worker.add_job('mail')")
 
-    ended = {line: site.gw(line, "queue_viewer", folder) for line in VIEWER}
+    ended = {line: gw(line, "queue_viewer") for line in VIEWER}
 
     assert {line: each.err for line, each in ended.items() if each.code != 0} == {}
     assert "mail" in ended["list"].out
-    assert site.gw("fail 1", "queue_viewer", folder).code == 4
+    assert gw("fail 1", "queue_viewer").code == 4
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         site.run("select graphile_worker.add_job('mail')", "queue_viewer")
 

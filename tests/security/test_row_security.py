@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
-from cli_support import Shell
+from cli_support import Ended, Shell, ShellWithin
 from psycopg.conninfo import make_conninfo
 
 COMMANDS = (
@@ -41,7 +41,13 @@ def blind(server: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def shell(blind: str, database_url: str, tmp_path: Path) -> Shell:
+def shell(
+    blind: str,
+    database_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[str], Ended]:
     with psycopg.connect(database_url, autocommit=True) as connection:
         for what in ("usage on schema", "all on all tables in schema", "all on all sequences in schema"):
             connection.execute(f"grant {what} graphile_worker to {blind}".encode())
@@ -49,20 +55,29 @@ def shell(blind: str, database_url: str, tmp_path: Path) -> Shell:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "x.py").write_text("def x(payload):\n    pass\n")
     (tmp_path / "crontab").write_text("0 4 * * * nightly\n")
-    return Shell(tmp_path, database=make_conninfo(database_url, options=f"-c role={blind}"))
+    url = make_conninfo(database_url, options=f"-c role={blind}")
+
+    def run(line: str) -> Ended:
+        if line.startswith("run"):
+            return Shell(tmp_path, database=url).gw(*line.split())
+        return ShellWithin(tmp_path, database=url, capsys=capsys, monkeypatch=monkeypatch).gw(*line.split())
+
+    return run
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_queue_that_row_security_hides_is_not_called_empty(shell: Shell, blind: str, line: str) -> None:
-    ended = shell.gw(*line.split())
+def test_a_queue_that_row_security_hides_is_not_called_empty(
+    shell: Callable[[str], Ended], blind: str, line: str
+) -> None:
+    ended = shell(line)
 
     assert ended.code == 4, ended
     assert f"row security hides the jobs of schema 'graphile_worker' from role '{blind}'" in ended.err
     assert f'alter role "{blind}" bypassrls' in ended.err
 
 
-def test_the_doctor_says_so_too(shell: Shell) -> None:
-    ended = shell.gw("doctor")
+def test_the_doctor_says_so_too(shell: Callable[[str], Ended]) -> None:
+    ended = shell("doctor")
 
     assert ended.code == 7
     assert "row security" in ended.out
