@@ -292,7 +292,7 @@ class Database:
                 if self._notice_pooler:
                     self._look_for_pooler(connection, role)
                 elif role == LENT_TO_TASKS:
-                    # At least one statement is answered, or the connection is worth nothing; elsewhere `prepare` has one.
+                    # At least one statement is answered, or the connection is worth nothing; else `prepare` has one.
                     connection.execute("select 1", prepare=False)
                 self.prepare(connection, role)
                 self._apply(connection, settings or {})

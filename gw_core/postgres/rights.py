@@ -19,6 +19,7 @@ def require_visible_jobs(connection: Connection, schema: str) -> None:
     if row is not None and row[0] is not None:
         raise rows_hidden(row[0], schema)
 
+
 LONGEST_LOCK_WAIT: Final = timedelta(seconds=2)
 """How long a start waits for a locked table until it reports it."""
 

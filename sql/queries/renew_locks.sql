@@ -18,7 +18,7 @@ ours as materialized (
 renewed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set locked_at = jobs.locked_at
-                     + make_interval(mins => 10 * floor(date_part('epoch', now() - jobs.locked_at) / 600)::int)
+                     + make_interval(mins => 10 * floor(date_part('epoch', now() - jobs.locked_at) / 600::float8)::int)
     from ours
    where jobs.id = ours.id
      and jobs.locked_at <= now() - interval '10 minutes'
@@ -40,7 +40,7 @@ ended as (
 queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = queues.locked_at
-                     + make_interval(mins => 10 * floor(date_part('epoch', now() - queues.locked_at) / 600)::int)
+                     + make_interval(mins => 10 * floor(date_part('epoch', now() - queues.locked_at) / 600::float8)::int)
     from unnest(%(queue_ids)s::int[], %(queue_claims)s::double precision[]) as queue_claims (id, locked_at)
    where queues.id = queue_claims.id
      and queues.locked_at <= now() - interval '10 minutes'

@@ -2,5 +2,5 @@
 -- A claim writes `locked_at`, and a renewal moves it by whole multiples of ten minutes, so the microseconds within ten
 -- minutes name the claim for as long as it lasts. `locked_by` alone does not: the same worker may have claimed it again.
 and :ROW.locked_by = %(pool)s
-and mod(round(date_part('epoch', :ROW.locked_at) * 1000000)::bigint, 600000000)
-    = mod(round(:CLAIM.locked_at * 1000000)::bigint, 600000000)
+and mod(round(date_part('epoch', :ROW.locked_at) * 1000000::float8)::bigint, 600000000::bigint)
+    = mod(round(:CLAIM.locked_at * 1000000::float8)::bigint, 600000000::bigint)
