@@ -1,87 +1,33 @@
-"""Roads from workers to the servers that can be cut without a word: nothing is closed, and nothing arrives."""
+"""Roads from workers to the servers on which bytes can be held, lost or delayed."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import subprocess
-import threading
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
+sys.path[:0] = [] if (TESTS := str(Path(__file__).resolve().parents[1])) in sys.path else [TESTS]
 
-class Road:
+from core.proxy import Proxy  # noqa: E402 - the one proxy of all tests
+
+
+class Road(Proxy):
     """Passes bytes between anybody and one server. While it is cut, bytes wait, and so do new connections."""
 
     def __init__(self, port: Callable[[], int]) -> None:
-        self._port = port
-        self._open = threading.Event()
-        self._open.set()
-        self._lock = threading.Lock()  # guards _pairs
-        self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-        threading.Thread(target=self._accept, name="road", daemon=True).start()
+        super().__init__("", target=lambda: ("127.0.0.1", port()))
 
     def cut(self) -> None:
-        self._open.clear()
+        self.hold()
 
     def mend(self, *, forgetful: bool) -> None:
         """Let the bytes that wait go on; a `forgetful` network has lost them, and the connections break."""
         if forgetful:
-            self._break_all()
-        self._open.set()
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._open.set()
-        self._break_all()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), name="road", daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        self._open.wait()
-        try:
-            server = socket.create_connection(("127.0.0.1", self._port()))
-        except OSError:
-            client.close()
-            return
-        with self._lock:
-            self._pairs.append((client, server))
-        back = threading.Thread(target=self._pass, args=(server, client), name="road", daemon=True)
-        back.start()
-        self._pass(client, server)
-        back.join()
-        with self._lock:
-            self._pairs.remove((client, server))
-        client.close()
-        server.close()
-
-    def _pass(self, source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65_536):
-                self._open.wait()
-                target.sendall(data)
-            self._open.wait()
-        for end in (source, target):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def _break_all(self) -> None:
-        with self._lock:
-            for ends in self._pairs:
-                for end in ends:
-                    with contextlib.suppress(OSError):
-                        end.shutdown(socket.SHUT_RDWR)
+            self.break_all()
+        self.heal()
 
 
 # -- network namespaces --------------------------------------------------------------------------------------------

@@ -1,0 +1,609 @@
+"""The model of the road claim → run → settle: real components without their threads, and a judge of what they do.
+
+The claimer, the settler, the ledger, the lock renewal and the sweep are the real ones, over a real PostgreSQL.
+Their `turn()`s are called one at a time, so every step is deterministic, and so is the moment at which an answer is
+lost. That needs their inside: no public door runs one round, and threads would decide the order otherwise.
+
+The database's own account of every claim and of how it ended comes from a trigger. The judge compares it with what
+the workers reported: a claim ends by the outcome of its own attempt, or because somebody took the lock away on purpose,
+and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, Final
+
+import psycopg
+import pytest
+from psycopg.rows import DictRow, dict_row
+
+from gw_core import Job, JobSpec, RecoverySettings
+from gw_core.domain.events import Events, JobCompleted, JobLost, JobReturned, PoolClaimed
+from gw_core.domain.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze
+from gw_core.domain.plugins import Interceptors
+from gw_core.domain.settings import WorkerSettings
+from gw_core.maintenance.locks import LockRenewal
+from gw_core.maintenance.sweeper import Sweep
+from gw_core.postgres import database as database_module
+from gw_core.postgres.connections import OneConnection
+from gw_core.postgres.database import Database, QueueConnection
+from gw_core.postgres.store import JobStore
+from gw_core.worker import claimer as claimer_module, settler as settler_module
+from gw_core.worker.claimer import Claimer
+from gw_core.worker.executor import outcome_of
+from gw_core.worker.handoff import Handoff, Strand
+from gw_core.worker.ledger import Ledger
+from gw_core.worker.settler import AT_ONCE, Settler
+
+TASK: Final = "work"
+THREADS: Final = 2
+MOST_TURNS: Final = 12
+"""Rounds of one service in one step: enough to halve a refused batch until one outcome is left."""
+
+IDENTITY: Final = timedelta(minutes=10)
+"""Time passes in multiples of this span, as renewals move a lock forward: a claim is still recognised afterwards."""
+
+WITNESS: Final = """
+create table public.audit (
+  seq bigint generated always as identity, job_id bigint, old_by text, new_by text, is_gone boolean,
+  old_attempts int, new_attempts int, max_attempts int, new_error text
+);
+create table public.refusing (job_id bigint);
+create function public.note() returns trigger language plpgsql as $$ begin
+  if tg_op = 'DELETE' then
+    insert into public.audit (job_id, old_by, is_gone, old_attempts) values (old.id, old.locked_by, true, old.attempts);
+  else
+    insert into public.audit (job_id, old_by, new_by, is_gone, old_attempts, new_attempts, max_attempts, new_error)
+    values (old.id, old.locked_by, new.locked_by, false, old.attempts, new.attempts, new.max_attempts, new.last_error);
+  end if;
+  return null;
+end $$;
+create function public.refuse() returns trigger language plpgsql as $$ begin
+  if exists (select from public.refusing where job_id = old.id) then raise 'refused by a trigger'; end if;
+  if tg_op = 'DELETE' then return old; end if;
+  return new;
+end $$;
+create trigger note_end after delete on graphile_worker._private_jobs for each row
+  when (old.locked_by is not null) execute function public.note();
+create trigger note_change after update on graphile_worker._private_jobs for each row
+  when (old.locked_by is distinct from new.locked_by) execute function public.note();
+create trigger refuse_completion before delete on graphile_worker._private_jobs for each row
+  when (old.locked_by is not null) execute function public.refuse();
+create trigger refuse_failure before update on graphile_worker._private_jobs for each row
+  when (old.locked_by is not null and new.locked_by is null and new.last_error is distinct from old.last_error and new.last_error like 'failure %')
+  execute function public.refuse();
+"""
+
+CLEAN: Final = """
+delete from public.audit; delete from public.refusing;
+delete from _private_jobs; delete from _private_job_queues; delete from _private_gw_workers
+"""
+
+
+class BrokenPromiseError(AssertionError):
+    """The components did something that a queue must not do."""
+
+
+# -- answers that are lost -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Loss:
+    """One answer that will be lost: of the `countdown`-th statement on the connection of this role."""
+
+    role: str
+    committed: bool
+    """Whether the server carries the statement out before the connection is lost."""
+    countdown: int = 1
+    has_happened: bool = False
+
+
+class LossyConnection(QueueConnection):
+    """A connection that breaks when the model says so. All statements of psycopg pass through `wait`."""
+
+    loss: ClassVar[Loss | None] = None
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        loss = LossyConnection.loss
+        if loss is None or loss.has_happened or self.info.parameter_status("application_name") != f"gw:{loss.role}":
+            return super().wait(gen, *arguments, **options)
+        loss.countdown -= 1
+        if loss.countdown:
+            return super().wait(gen, *arguments, **options)
+        loss.has_happened = True
+        if loss.committed:
+            super().wait(gen, *arguments, **options)
+        self.pgconn.finish()
+        raise psycopg.OperationalError(f"the answer was lost {'after' if loss.committed else 'before'} the commit")
+
+
+# -- what is known of a claim --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """One claim of a job, as the database wrote it down, and what became of it."""
+
+    seq: int
+    pool: str
+    job_id: int
+    attempts: int
+    job: Job | None = None
+    """What the pool was given; None while, or because, the answer was lost."""
+    outcome: Outcome | None = None
+    is_void: bool = False
+    """Somebody took the lock away on purpose: whatever the attempt comes to counts for nothing."""
+    has_ended: bool = False
+    reports: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"claim {self.seq} of job {self.job_id} by {self.pool}, attempt {self.attempts}"
+
+
+@dataclass(eq=False)
+class Thread:
+    """A worker's thread as far as the claimer looks at it."""
+
+    is_overrun: bool = False
+    busy_since: float = 0.0
+    strand: Strand | None = None
+    job: Job | None = None
+
+
+class _Settler(Settler):
+    """Notes what is reported, whoever reports it."""
+
+    on_report: Callable[[Outcome], None]
+
+    def report(self, outcome: Outcome) -> None:
+        self.on_report(outcome)
+        super().report(outcome)
+
+
+class Pool:
+    """One worker process: its components, wired as `gw_core.worker.pool` does it, and its threads."""
+
+    def __init__(self, world: World, name: str, database: Database) -> None:
+        self.id = name
+        self.world = world
+        self.threads = [Thread() for _ in range(THREADS)]
+        self.ledger = Ledger()
+        self.events = Events(on_error=lambda event, error: world.complain(f"a listener failed: {error!r}"))
+        self.events.on(PoolClaimed, world.note_claimed)
+        for kind in (JobCompleted, JobReturned, JobLost):
+            self.events.on(kind, world.note_told)
+        self.handoff = Handoff(on_low=lambda: None)
+        self.settler = _Settler(
+            pool=name,
+            database=database,
+            ledger=self.ledger,
+            events=self.events,
+            on_queues_freed=lambda: None,
+            on_settled=lambda: None,
+            on_crash=lambda thread, error: None,
+        )
+        self.settler.on_report = world.note_reported
+        self.claimer = Claimer(
+            pool=name,
+            database=database,
+            settings=WorkerSettings(concurrency=THREADS, listen=False, look_ahead=timedelta(seconds=1)),
+            task_names=lambda: (TASK,),
+            forbidden_flags=None,
+            handoff=self.handoff,
+            ledger=self.ledger,
+            settler=self.settler,
+            workers=self.threads,  # type: ignore[arg-type] # as far as it looks at them
+            events=self.events,
+            on_wishes=lambda wishes: None,
+            hearing=None,
+            on_drained=None,
+            on_crash=lambda thread, error: None,
+        )
+        self.maintenance = OneConnection(database, role="maintenance")
+        self.renewal = LockRenewal(
+            pool=name,
+            connection=self.maintenance,
+            events=self.events,
+            held_jobs=self.ledger.jobs,
+            every=timedelta(minutes=10),
+        )
+
+    @property
+    def running(self) -> list[Thread]:
+        return [thread for thread in self.threads if thread.job is not None]
+
+    def begin(self) -> bool:
+        """Let an idle thread take what waits, as `Worker` does: first what is left of its named queue."""
+        for thread in self.threads:
+            if thread.job is None and thread.strand:
+                thread.job = thread.strand.popleft()
+                return True
+        for thread in self.threads:
+            if thread.job is None and self.handoff.waiting:
+                item = self.handoff.take(None)  # type: ignore[arg-type] # the bell is for waiting, and nobody waits
+                assert item is not None
+                if isinstance(item, Job):
+                    thread.job = item
+                else:
+                    thread.strand = item
+                    thread.job = item.popleft()
+                return True
+        return False
+
+    def end(self, thread: Thread, error: BaseException | None) -> None:
+        job, thread.job = thread.job, None
+        assert job is not None
+        if not thread.strand:
+            thread.strand = None
+        self.settler.report(Completed(job, 0.3) if error is None else outcome_of(job, error, 0.3))
+
+    def close(self) -> None:
+        self.settler._hang_up()
+        self.maintenance.close()
+        if self.claimer._selector.get_map() is not None:
+            self.claimer.leave()
+
+
+# -- the world -----------------------------------------------------------------------------------------------------
+
+
+class World:
+    """The database, the pools that work on it, and the judge."""
+
+    def __init__(self, url: str, hands: psycopg.Connection[DictRow], *, pools: int = 2) -> None:
+        self.url = url
+        self.hands = hands
+        self.store = JobStore(hands, "graphile_worker")  # type: ignore[arg-type] # it asks for tuples itself
+        self.claims: list[Claim] = []
+        self.open: dict[int, Claim] = {}
+        self.added: set[int] = set()
+        self.is_refusing = False
+        self._seen = 0
+        self._of_job: dict[int, Claim] = {}
+        self._keep_alive: list[Job] = []
+        self._taken_from: frozenset[str] = frozenset()
+        self._complaints: list[str] = []
+        self._messages = 0
+        self._started = 0
+        hands.execute(CLEAN)
+        self._seen = self.run("select coalesce(max(seq), 0) as seq from public.audit")[0]["seq"]
+        self._database = Database(url)
+        self.pools = [self._start_pool() for _ in range(pools)]
+
+    def run(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        cursor = self.hands.execute(statement, values)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        LossyConnection.loss = None
+        for pool in self.pools:
+            pool.close()
+
+    def _start_pool(self) -> Pool:
+        self._started += 1
+        pool = Pool(self, f"pool-{self._started}", self._database)
+        self._beat(pool.id)
+        return pool
+
+    def _beat(self, pool: str) -> None:
+        self.run(
+            "insert into _private_gw_workers (id, started_at, last_heartbeat_at) values (%s, now(), now())"
+            " on conflict (id) do update set last_heartbeat_at = now()",
+            pool,
+        )
+
+    @contextmanager
+    def losing(self, loss: Loss | None) -> Iterator[None]:
+        LossyConnection.loss = loss
+        try:
+            yield
+        finally:
+            LossyConnection.loss = None
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    def add(self, *, queue: str | None = None, key: str | None = None, max_attempts: int | None = None) -> int:
+        """Add a job, or replace the waiting one with this key."""
+        job = self.store.add(JobSpec(task=TASK, queue_name=queue, job_key=key, max_attempts=max_attempts))
+        self.added.add(job.id)
+        return job.id
+
+    def remove(self, key: str) -> None:
+        self.store.remove(key)
+
+    def claim(self, pool: Pool, loss: Loss | None = None) -> None:
+        """One round of the claimer."""
+        with self.losing(loss):
+            pool.claimer.nudge()
+            pool.claimer.turn()
+
+    def settle(self, pool: Pool, loss: Loss | None = None) -> None:
+        """Let the settler work until it has nothing to do, or lost its connection."""
+        with self.losing(loss):
+            for _ in range(MOST_TURNS):
+                if pool.settler.turn() > AT_ONCE or (loss is not None and loss.has_happened):
+                    break
+
+    def fail(self, pool: Pool, thread: Thread, kind: str) -> None:
+        """End an attempt by an exception; its message names the attempt."""
+        self._messages += 1
+        message = f"failure {self._messages}"
+        errors: dict[str, BaseException] = {
+            "raise": RuntimeError(message),
+            "retry now": RetryAfter(0, message),
+            "give up": GiveUp(message),
+            "snooze": Snooze(0, message),
+        }
+        pool.end(thread, errors[kind])
+
+    def renew(self, pool: Pool, loss: Loss | None = None) -> None:
+        """Renew the locks of everything the pool holds: the first round takes note, the second one writes."""
+        pool.renewal.turn()
+        with self.losing(loss):
+            pool.renewal.turn()
+
+    def give_back(self, pool: Pool) -> None:
+        pool.claimer.give_back_waiting("not started within the look-ahead window")
+
+    def time_passes(self, spans: int = 1) -> None:
+        """Let retries become due, and every lock older."""
+        by = spans * IDENTITY
+        self.run("update _private_jobs set run_at = run_at - %s where locked_at is null", timedelta(days=2))
+        self.run("update _private_jobs set locked_at = locked_at - %s where locked_at is not null", by)
+        self.run("update _private_job_queues set locked_at = locked_at - %s where locked_at is not null", by)
+        for pool in self.pools:
+            pool.settler._try_refused_at = 0.0
+
+    @contextmanager
+    def _taking(self, *pools: str) -> Iterator[None]:
+        """While the block runs, locks of these pools may be taken away."""
+        self.judge()
+        self._taken_from = frozenset(pools)
+        try:
+            yield
+            self.judge()
+        finally:
+            self._taken_from = frozenset()
+
+    def sweep(self, victim: Pool) -> None:
+        """Take everything from a pool that lives and was not heard for an hour."""
+        hour = timedelta(hours=1)
+        self.run("update _private_jobs set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
+        self.run("update _private_job_queues set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
+        self.run("update _private_gw_workers set last_heartbeat_at = now() - %s where id = %s", hour, victim.id)
+        lender = OneConnection(self._database, role="sweep")
+        settings = RecoverySettings(delay=timedelta(0))
+        with self._taking(victim.id):
+            Sweep(lender, settings, events=Events(), interceptors=Interceptors()).run(with_orphans=False)
+        lender.close()
+        self._beat(victim.id)
+
+    def unlock(self, victim: Pool) -> None:
+        """What an operator does who takes a pool for dead."""
+        with self._taking(victim.id):
+            self.run("select force_unlock_workers(%s)", [victim.id])
+
+    def reset_stale(self) -> None:
+        """What every pool does with locks that nobody has renewed for four hours: here, all of them."""
+        by = 30 * IDENTITY
+        self.run("update _private_jobs set locked_at = locked_at - %s where locked_at is not null", by)
+        self.run("update _private_job_queues set locked_at = locked_at - %s where locked_at is not null", by)
+        with self._taking(*(pool.id for pool in self.pools)):
+            self.store.reset_stale_locks()
+
+    def refuse(self, job_id: int) -> None:
+        """Let a trigger refuse how attempts of this job end."""
+        self.is_refusing = True
+        self.run("insert into public.refusing values (%s)", job_id)
+
+    def refuse_nothing(self) -> None:
+        self.is_refusing = False
+        self.run("delete from public.refusing")
+        for pool in self.pools:
+            pool.settler._try_refused_at = 0.0
+
+    def stop(self, pool: Pool, loss: Loss | None = None) -> None:
+        """Stop a pool as `Pool.stop` does when its grace period is over; another takes its place."""
+        with self.losing(loss):
+            pool.claimer.ask_to_stop()
+            pool.handoff.close()
+            pool.claimer.give_back_unstarted("the worker is stopping")
+            pool.claimer.leave()
+            for thread in pool.running:
+                job, thread.job = thread.job, None
+                assert job is not None
+                if pool.ledger.holds(job):
+                    pool.settler.report(Returned(job, "interrupted: the worker stopped"))
+            pool.settler.ask_to_stop()
+            pool.settler.leave()
+        pool.maintenance.close()
+        self.pools[self.pools.index(pool)] = self._start_pool()
+        self.judge()
+        if not self.is_refusing:
+            unheard = [claim for claim in self.open.values() if claim.pool == pool.id and claim.job is None]
+            if not unheard:
+                self._check_nothing_is_held(pool)
+        self.unlock(pool)  # as the sweep does with what is left
+        self.raise_complaints()
+
+    def _check_nothing_is_held(self, pool: Pool) -> None:
+        held = self.run("select id from _private_jobs where locked_by = %s", pool.id)
+        queues = self.run("select queue_name from _private_job_queues where locked_by = %s", pool.id)
+        if held or queues:
+            self.complain(f"{pool.id} has stopped and keeps {held} {queues}")
+
+    def finish(self) -> None:
+        """Let all go well from now on: everything must run to its end, and nothing stay locked."""
+        self.refuse_nothing()
+        for _ in range(60):
+            self.time_passes()
+            for pool in self.pools:
+                self.settle(pool)
+                self.claim(pool)
+                while pool.begin():
+                    pass
+                self.judge()
+                for thread in pool.running:
+                    pool.end(thread, None)
+                self.settle(pool)
+                self.judge()
+            if not self.run("select 1 from _private_jobs where is_available or locked_by is not null limit 1"):
+                break
+        for pool in list(self.pools):
+            self.stop(pool)
+        left = self.run("select id, attempts, locked_by from _private_jobs where attempts < max_attempts")
+        if left:
+            self.complain(f"these jobs never ran to their end: {left}")
+        locked = self.run("select queue_name, locked_by from _private_job_queues where locked_by is not null")
+        if locked:
+            self.complain(f"these queues stay locked: {locked}")
+        for claim in self.claims:
+            if claim.outcome is not None and not claim.is_void and not claim.reports:
+                self.complain(f"nobody heard how {claim} was settled")
+        self.raise_complaints()
+
+    # -- what the components tell -------------------------------------------------------------------------------------
+
+    def note_claimed(self, event: PoolClaimed) -> None:
+        self._read_audit()
+        for job in event.jobs:
+            claim = self.open.get(job.id)
+            if claim is None or claim.pool != event.pool or claim.job is not None:
+                self.complain(f"{event.pool} was given job {job.id}, which it has not just claimed")
+                continue
+            claim.job = job
+            self._of_job[id(job)] = claim
+            self._keep_alive.append(job)  # or another could get its id
+
+    def note_reported(self, outcome: Outcome) -> None:
+        claim = self._of_job[id(outcome.job)]
+        if claim.outcome is not None:
+            self.complain(f"{claim} was reported twice: {claim.outcome}, {outcome}")
+        claim.outcome = outcome
+
+    def note_told(self, event: JobCompleted | JobReturned | JobLost) -> None:
+        claim = self._of_job[id(event.job)]
+        claim.reports.append(event.name)
+        if len(claim.reports) > 1:
+            self.complain(f"{claim} was told twice: {claim.reports}")
+        if isinstance(event, JobLost) and not claim.is_void:
+            self.complain(f"{claim} was told lost, and nobody had taken it: {claim.outcome}")
+
+    # -- the judge ----------------------------------------------------------------------------------------------------
+
+    def complain(self, words: str) -> None:
+        self._complaints.append(words)
+
+    @property
+    def is_broken(self) -> bool:
+        return bool(self._complaints)
+
+    def raise_complaints(self) -> None:
+        if self._complaints:
+            raise BrokenPromiseError("\n".join(self._complaints))
+
+    def judge(self) -> None:
+        """Check every promise that holds at every moment; raises `BrokenPromiseError`."""
+        self._read_audit()
+        self._check_running()
+        self._check_known()
+        self._check_told()
+        self.raise_complaints()
+
+    def _read_audit(self) -> None:
+        for row in self.run("select * from public.audit where seq > %s order by seq", self._seen):
+            self._seen = row["seq"]
+            if row["old_by"] is None:
+                claim = Claim(row["seq"], row["new_by"], row["job_id"], row["new_attempts"])
+                self.claims.append(claim)
+                self.open[row["job_id"]] = claim
+            elif row["new_by"] is None:
+                self._judge_end(self.open.pop(row["job_id"]), row)
+            else:
+                self.complain(f"{row['new_by']} took job {row['job_id']} out of the hands of {row['old_by']}")
+
+    def _judge_end(self, claim: Claim, row: dict[str, Any]) -> None:
+        claim.has_ended = True
+        if claim.pool in self._taken_from:
+            claim.is_void = True
+            return
+        match claim.outcome:
+            case Completed():
+                is_right = row["is_gone"]
+            case Failed(message=message, permanent=permanent):
+                attempts = row["max_attempts"] if permanent else row["old_attempts"]
+                is_right = not row["is_gone"] and row["new_error"] == message and row["new_attempts"] == attempts
+            case Returned():
+                is_right = _is_given_back(row)
+            case None:
+                # Nobody was given it, for the answer to the claim was lost.
+                is_right = claim.job is None and _is_given_back(row)
+        if not is_right:
+            reported = "nothing was reported" if claim.outcome is None else f"reported was {claim.outcome}"
+            self.complain(f"{claim} ended by another outcome than its own: {reported}, written was {row}")
+
+    def _check_running(self) -> None:
+        of_queue: dict[int, list[Claim]] = {}
+        locked_by = {
+            row["id"]: row["locked_by"] for row in self.run("select id, locked_by from _private_job_queues")
+        }
+        of_jobs: dict[int, list[Claim]] = {}
+        for pool in self.pools:
+            for thread in pool.running:
+                assert thread.job is not None
+                claim = self._of_job[id(thread.job)]
+                if claim.is_void:
+                    continue
+                of_jobs.setdefault(claim.job_id, []).append(claim)
+                queue = thread.job.queue_id
+                if queue is not None:
+                    of_queue.setdefault(queue, []).append(claim)
+                    if locked_by.get(queue) != pool.id:
+                        self.complain(f"{claim} runs, and its queue is held by {locked_by.get(queue)}")
+        for claims in (*of_queue.values(), *of_jobs.values()):
+            if len(claims) > 1:
+                self.complain(f"these run at the same time: {', '.join(map(str, claims))}")
+
+    def _check_known(self) -> None:
+        """Whatever a pool has locked and was given, it knows."""
+        known = {pool.id: set(pool.ledger.ids()) for pool in self.pools}
+        for claim in self.open.values():
+            if claim.job is not None and claim.pool in known and claim.job_id not in known[claim.pool]:
+                self.complain(f"{claim} is still locked, and its pool has forgotten it")
+
+    def _check_told(self) -> None:
+        for claim in self.claims:
+            if claim.reports and claim.reports != [JobLost.name] and not claim.has_ended:
+                self.complain(f"{claim} was told settled ({claim.reports}), and is not: {claim.outcome}")
+
+
+def _is_given_back(row: dict[str, Any]) -> bool:
+    """Whether the attempt was uncounted, or the job was removed or replaced meanwhile and has none left."""
+    if row["is_gone"]:
+        return False
+    return row["new_attempts"] in (row["old_attempts"] - 1, row["max_attempts"])
+
+
+# -- without waiting -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def without_waiting() -> Iterator[None]:
+    """Let nothing rest between two tries, and let connections break when the model says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (claimer_module, settler_module):
+            patch.setattr(module, "patience", lambda tries: AT_ONCE)
+        patch.setattr(database_module, "QueueConnection", LossyConnection)
+        yield
+
+
+def make_witness(url: str) -> psycopg.Connection[DictRow]:
+    """Teach the database to keep account of claims, and return the connection the model works with."""
+    hands = psycopg.connect(url, autocommit=True, row_factory=dict_row)
+    hands.execute("set search_path = graphile_worker, public")
+    hands.execute(WITNESS)
+    return hands

@@ -1,0 +1,43 @@
+"""A claim ends by its own outcome: sequences in which it did not, found by the model of `test_queue_model.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from queue_model import Loss, World
+
+
+def test_a_failure_sent_again_does_not_end_the_next_attempt(a_world: Callable[..., World]) -> None:
+    world = a_world(pools=1)
+    [pool] = world.pools
+    world.add(queue="q")
+    world.claim(pool)
+    pool.begin()
+    world.fail(pool, pool.running[0], "retry now")
+    world.settle(pool, Loss("settle", committed=True, countdown=2))
+    world.judge()
+    world.claim(pool)
+    pool.begin()
+    world.judge()
+    world.settle(pool)  # once more, for its answer was lost
+    world.judge()
+    world.finish()
+
+
+def test_a_result_that_a_trigger_refuses_stays_its_pool_s(a_world: Callable[..., World]) -> None:
+    world = a_world(pools=1)
+    [pool] = world.pools
+    refused = world.add()
+    world.add()
+    world.claim(pool)
+    while pool.begin():
+        pass
+    world.refuse(refused)
+    for thread in pool.running:
+        pool.end(thread, None)
+    world.settle(pool)
+    world.judge()
+    world.claim(pool, Loss("claim", committed=False))
+    world.claim(pool)
+    world.judge()
+    world.finish()

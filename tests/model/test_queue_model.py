@@ -1,0 +1,193 @@
+"""Whatever happens to claims, outcomes and connections in whatever order, no promise of the queue is broken.
+
+`make model-test SECONDS=600` lets it look for longer, with longer sequences; each look is another one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from psycopg.rows import DictRow
+from queue_model import Loss, Pool, Thread, World, without_waiting
+
+SECONDS: Final = float(os.environ.get("GW_MODEL_SECONDS", "20"))
+STEPS: Final = int(os.environ.get("GW_MODEL_STEPS", "30"))
+EXAMPLES: Final = 40
+"""Sequences between two looks at the clock."""
+
+PHASES: Final = (Phase.reuse, Phase.generate, *([Phase.shrink] if "GW_MODEL_SHRINK" in os.environ else []))
+"""A failing sequence is made as short as it can be only when asked for: that takes minutes."""
+
+QUEUES: Final = st.sampled_from([None, "q", "r"])
+KEYS: Final = st.sampled_from(["k", "l"])
+POOLS: Final = st.sampled_from([0, 0, 1])
+ENDS: Final = st.sampled_from(["ok", "raise", "retry now", "retry now", "give up", "snooze"])
+
+
+def losses(role: str) -> st.SearchStrategy[Loss | None]:
+    """No answer lost, or one: of the connection's settings, of its first statement, of a later one."""
+    lost = st.builds(Loss, st.just(role), committed=st.sampled_from([True, True, False]), countdown=st.integers(1, 3))
+    return st.one_of(lost, st.none())
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Two pools with two threads each on one queue."""
+
+    site: tuple[str, psycopg.Connection[DictRow]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(*self.site)
+        self.has_keys = False
+
+    def _pool(self, number: int) -> Pool:
+        return self.world.pools[number]
+
+    @property
+    def _running(self) -> list[tuple[Pool, Thread]]:
+        return [(pool, thread) for pool in self.world.pools for thread in pool.running]
+
+    # -- jobs ------------------------------------------------------------------------------------------------------
+
+    @initialize(queues=st.lists(QUEUES, min_size=2, max_size=5))
+    def begin_with(self, queues: list[str | None]) -> None:
+        for queue in queues:
+            self.world.add(queue=queue)
+
+    @rule(queue=QUEUES, max_attempts=st.sampled_from([None, None, 2]))
+    def add(self, queue: str | None, max_attempts: int | None) -> None:
+        self.world.add(queue=queue, max_attempts=max_attempts)
+
+    @rule(key=KEYS, queue=QUEUES)
+    def add_or_replace(self, key: str, queue: str | None) -> None:
+        self.has_keys = True
+        self.world.add(queue=queue, key=key)
+
+    @precondition(lambda self: self.has_keys)
+    @rule(key=KEYS)
+    def remove(self, key: str) -> None:
+        self.world.remove(key)
+
+    # -- the road --------------------------------------------------------------------------------------------------
+
+    @rule(pool=POOLS, loss=losses("claim"), begin=st.integers(0, 2))
+    def claim(self, pool: int, loss: Loss | None, begin: int) -> None:
+        self._claim(pool, loss, begin)
+
+    def _claim(self, pool: int, loss: Loss | None, begin: int) -> None:
+        self.world.claim(self._pool(pool), loss)
+        for _ in range(begin):
+            self._pool(pool).begin()
+
+    @precondition(lambda self: self._running)
+    @rule(data=st.data(), how=ENDS)
+    def end(self, data: st.DataObject, how: str) -> None:
+        pool, thread = data.draw(st.sampled_from(self._running))
+        self._end(pool, thread, how)
+
+    @rule(pool=POOLS, how=ENDS, other=ENDS, settling=losses("settle"), claiming=losses("claim"), begin=st.integers(1, 2))
+    def go_round(
+        self, pool: int, how: str, other: str, settling: Loss | None, claiming: Loss | None, begin: int
+    ) -> None:
+        """Everything that runs ends and is settled, and the next jobs begin: the steps most often next to each other."""
+        for thread in self._pool(pool).running:
+            self._end(self._pool(pool), thread, how)
+            how = other
+        self.world.settle(self._pool(pool), settling)
+        self.world.judge()
+        self._claim(pool, claiming, begin)
+
+    def _end(self, pool: Pool, thread: Thread, how: str) -> None:
+        if how == "ok":
+            pool.end(thread, None)
+        else:
+            self.world.fail(pool, thread, how)
+
+    @rule(pool=POOLS, loss=losses("settle"))
+    def settle(self, pool: int, loss: Loss | None) -> None:
+        self.world.settle(self._pool(pool), loss)
+
+    @rule(pool=POOLS)
+    def give_back(self, pool: int) -> None:
+        self.world.give_back(self._pool(pool))
+
+    # -- what happens beside it --------------------------------------------------------------------------------------
+
+    @rule(pool=POOLS, loss=losses("maintenance"))
+    def renew(self, pool: int, loss: Loss | None) -> None:
+        self.world.renew(self._pool(pool), loss)
+
+    @rule(spans=st.integers(1, 3))
+    def time_passes(self, spans: int) -> None:
+        self.world.time_passes(spans)
+
+    @precondition(lambda self: self.world.open)
+    @rule(pool=POOLS, how=st.sampled_from(["sweep", "unlock", "reset"]))
+    def take_away(self, pool: int, how: str) -> None:
+        match how:
+            case "sweep":
+                self.world.sweep(self._pool(pool))
+            case "unlock":
+                self.world.unlock(self._pool(pool))
+            case _:
+                self.world.reset_stale()
+
+    @precondition(lambda self: self._running)
+    @rule(data=st.data())
+    def refuse(self, data: st.DataObject) -> None:
+        _, thread = data.draw(st.sampled_from(self._running))
+        assert thread.job is not None
+        self.world.refuse(thread.job.id)
+
+    @precondition(lambda self: self.world.is_refusing)
+    @rule()
+    def refuse_nothing(self) -> None:
+        self.world.refuse_nothing()
+
+    @rule(pool=POOLS, loss=losses("settle"))
+    def stop(self, pool: int, loss: Loss | None) -> None:
+        self.world.stop(self._pool(pool), loss)
+
+    # -- what must hold ----------------------------------------------------------------------------------------------
+
+    @invariant()
+    def every_promise_is_kept(self) -> None:
+        self.world.judge()
+
+    def teardown(self) -> None:
+        try:
+            # What is broken already has been said; it would only be covered up by what follows from it.
+            if not self.world.is_broken:
+                self.world.finish()
+        finally:
+            self.world.close()
+
+
+@pytest.fixture
+def machine(model_hands: tuple[str, psycopg.Connection[DictRow]]) -> Iterator[type[QueueMachine]]:
+    with without_waiting():
+        yield type("QueueMachine", (QueueMachine,), {"site": model_hands})
+
+
+def test_no_order_of_events_breaks_a_promise(machine: Any) -> None:
+    how = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=PHASES,
+        print_blob=True,
+    )
+    until = time.monotonic() + SECONDS
+    examples = 0
+    while time.monotonic() < until:
+        run_state_machine_as_test(machine, settings=how)
+        examples += EXAMPLES
+    print(f"{examples} sequences of up to {STEPS} steps")
