@@ -22,11 +22,12 @@ from typing import Any, Final
 import psycopg
 
 from gw_core import Client, GraphileWorkerError, JobSpec
+from gw_core.runner import LONGEST_SILENCE
 
 from .faults import Cuttable, Operator
-from .fleet import NO_DATABASE, Fleet, Slot, Worker
+from .fleet import NO_DATABASE, TASKS_OF_ONE, Fleet, Slot, Worker
 from .guard import Guard
-from .invariants import Evidence, Findings, Row, judge
+from .invariants import SILENCING_FAULTS, Evidence, Findings, Row, judge
 from .ledger import read_ledger, read_ticks
 from .node import free_what_node_held, node_command
 from .patroni import PatroniCluster, missing
@@ -238,10 +239,17 @@ class _Scene:
             elif number == 2 and namespace is not None:
                 self._build_cable(slot, namespace)
             self._fleet.slots.append(slot)
+        self._add_one_alone(common, stack)
         if self._options.with_node:
             self._invite_node(stack)
         for slot in self._fleet.slots:
             self._fleet.start(slot)
+
+    def _add_one_alone(self, common: Sequence[str], stack: ExitStack) -> None:
+        """A worker that is the only one to know a task: what is taken from it waits for it, and for nobody else."""
+        slot = Slot("alone", self._cluster.conninfo(), [*common, "-j", "8"], threads=8, tasks=TASKS_OF_ONE)
+        self._build_road(slot, stack)
+        self._fleet.slots.append(slot)
 
     def _invite_node(self, stack: ExitStack) -> None:
         # Its driver knows one server only, so something must lead it to the one that takes writes.
@@ -262,7 +270,7 @@ class _Scene:
         roads = [Road(lambda server=server: server.port) for server in self._cluster.servers]  # type: ignore[misc]
         for road in roads:
             stack.callback(road.close)
-        slot.road, slot.name = "proxy", f"{slot.name}-behind-a-proxy"
+        slot.road, slot.name = f"proxy of {slot.name}", f"{slot.name}-behind-a-proxy"
         slot.conninfo = self._cluster.conninfo([road.port for road in roads])
         self._roads[slot.road] = list(roads)
 
@@ -298,7 +306,9 @@ class _Scene:
             self._insist(lambda: self._producers.remove_the_rest(client))
             self._call_everybody(client)
             self._wait(DRAIN, "every job to run", self._is_drained)
-            self._wait(self._options.threshold * 3 + 10, "the dead to be forgotten", self._knows_only_the_living)
+            # Whoever waits for a swallowed answer sends no heartbeat meanwhile.
+            more = LONGEST_SILENCE.total_seconds() if self._operator.done["mute"] else 0.0
+            self._wait(self._options.threshold * 3 + 10 + more, "the dead to be forgotten", self._knows_only_the_living)
 
     def _call_everybody(self, client: Client) -> None:
         """Add jobs until every worker has run one of them."""
@@ -416,7 +426,7 @@ class _Scene:
             if "was taken for dead" in worker.words():
                 self._findings.figures["workers taken for dead that lived"] += 1
                 pids = worker.pids()
-                silenced = any(fault.pid in pids and fault.what in ("freeze", "cut") for fault in self._operator.faults)
+                silenced = any(fault.pid in pids and fault.what in SILENCING_FAULTS for fault in self._operator.faults)
                 if not silenced and not self._stood_still_for_long():
                     yield f"{worker.slot.name} ({worker.pid}) was taken for dead, and nobody had silenced it"
 

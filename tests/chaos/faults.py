@@ -12,10 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from .fleet import NO_DATABASE, Fleet, Slot, Worker, is_alive, send
+from gw_core.runner import LONGEST_SILENCE
+
+from .fleet import NO_DATABASE, TASKS_OF_ONE, Fleet, Slot, Worker, is_alive, send
 from .plan import SERVER_FAULTS, Action
+from .roads import EVERYBODY, Road
 from .servers import Cluster
 from .stalls import wait_for
+
+LINES: Final = ("gw:claim", "gw:settle", "gw:maintenance")
+"""A worker's connections whose answers are lost or swallowed."""
 
 LATEST_SIGN_OF_LIFE: Final = 5.0
 """Seconds a worker may take to run its first job before it is killed all the same."""
@@ -79,6 +85,11 @@ class Operator:
             "stall": self._stall,
             "lonely": self._lose_standby,
             "terminate": self._terminate,
+            "lock": self._lock_jobs,
+            "doze": self._doze,
+            "lose": self._lose_answers,
+            "swallow": self._swallow,
+            "delay": self._delay,
         }
 
     # -- what a supervisor does ----------------------------------------------------------------------------------------
@@ -190,9 +201,11 @@ class Operator:
     # -- workers -------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _someone(self, rng: random.Random, *, on_a_road: bool = False) -> Iterator[tuple[Slot, Worker]]:
+    def _someone(
+        self, rng: random.Random, *, suits: Callable[[Slot], bool] = lambda slot: True
+    ) -> Iterator[tuple[Slot, Worker]]:
         """Take a worker that nothing else is being done to, and that has run something."""
-        slots = [slot for slot in self._fleet.slots if slot.road or not on_a_road]
+        slots = [slot for slot in self._fleet.slots if suits(slot)]
         rng.shuffle(slots)
         for slot in slots:
             if slot.lock.acquire(blocking=False):
@@ -255,7 +268,7 @@ class Operator:
         if not self._roads:
             self.skipped["cut"] += 1
             return
-        with self._someone(rng, on_a_road=True) as (slot, worker):
+        with self._someone(rng, suits=lambda slot: bool(slot.road)) as (slot, worker):
             forgetful = rng.random() < 0.5
             detail = f"{slot.name}{', forgetful' if forgetful else ''}"
             with self._noting("cut", worker.pid, detail):
@@ -264,6 +277,58 @@ class Operator:
                 self._closing.wait(rng.choice([1.0, self._threshold * 1.3 + 1, self._threshold * 1.3 + 3]))
                 for road in self._roads[slot.road]:
                     road.mend(forgetful=forgetful)
+
+    def _doze(self, rng: random.Random) -> None:
+        """Freeze the worker that is alone with its tasks for longer than it may be silent: it claims them again."""
+        with (
+            self._someone(rng, suits=lambda slot: slot.tasks is TASKS_OF_ONE) as (slot, worker),
+            self._noting("doze", worker.pid, slot.name),
+        ):
+            send(worker.pid, signal.SIGSTOP)
+            self._closing.wait(self._threshold * 1.3 + rng.choice([1, 3]))
+            send(worker.pid, signal.SIGCONT)
+
+    def _proxies(self, slot: Slot) -> list[Road]:
+        return [road for road in self._roads.get(slot.road, ()) if isinstance(road, Road)]
+
+    def _lose_answers(self, rng: random.Random) -> None:
+        """Lose some answers of one connection, each with the connection, at the next statements it sends."""
+        with self._someone(rng, suits=lambda slot: bool(self._proxies(slot))) as (slot, worker):
+            line, committed = rng.choice(LINES), rng.random() < 0.7
+            detail = f"{slot.name}, {line}, {'after' if committed else 'before'} the commit"
+            with self._noting("lose", worker.pid, detail):
+                for _ in range(rng.randint(1, 5)):
+                    losses = [(road, road.lose_next(line, committed=committed)) for road in self._proxies(slot)]
+                    wait_for(lambda losses=losses: any(loss.happened.is_set() for _, loss in losses), 1.0)  # type: ignore[misc]
+                    for road, loss in losses:
+                        road.withdraw(loss)
+
+    def _swallow(self, rng: random.Random) -> None:
+        """Swallow the answers on one connection, or all, which stay open afterwards as if nothing had been."""
+        with self._someone(rng, suits=lambda slot: bool(self._proxies(slot))) as (slot, worker):
+            line = rng.choice([*LINES, EVERYBODY])
+            # Without its heartbeat it counts as dead, until it gives up waiting for the answer.
+            silences = line in ("gw:maintenance", EVERYBODY)
+            with self._noting("mute" if silences else "swallow", worker.pid, f"{slot.name}, {line or 'all'}") as fault:
+                for road in self._proxies(slot):
+                    road.swallow(line)
+                self._closing.wait(rng.choice([1.0, self._threshold * 1.3 + 1]))
+                for road in self._proxies(slot):
+                    road.heal(line)
+            if silences:
+                assert fault.ended is not None
+                fault.ended += int(LONGEST_SILENCE.total_seconds() * 1e9)
+
+    def _delay(self, rng: random.Random) -> None:
+        with (
+            self._someone(rng, suits=lambda slot: bool(self._proxies(slot))) as (slot, worker),
+            self._noting("delay", worker.pid, slot.name),
+        ):
+            for road in self._proxies(slot):
+                road.delay(rng.choice([0.1, 0.5]))
+            self._closing.wait(3.0)
+            for road in self._proxies(slot):
+                road.heal()
 
     def _stop(self, rng: random.Random) -> None:
         with self._someone(rng) as (slot, worker):
@@ -306,6 +371,11 @@ class Operator:
     def _stall(self, rng: random.Random) -> None:
         with self._noting("stall", None):
             self._cluster.stall(rng.choice([1.0, self._threshold + 1, self._threshold * 1.3 + 2]))
+
+    def _lock_jobs(self, rng: random.Random) -> None:
+        seconds = rng.choice([0.5, 2.0, self._threshold * 1.3 + 1])
+        with self._noting("lock", None, f"{seconds:g} s"):
+            self._cluster.lock_jobs(seconds)
 
     def _lose_standby(self, rng: random.Random) -> None:
         with self._noting("lonely", None):

@@ -22,6 +22,8 @@ from .stalls import wait_for
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 TASKS: Final = Path(__file__).with_name("tasks")
+TASKS_OF_ONE: Final = Path(__file__).with_name("tasks_of_one")
+"""The same, and one task that no other worker has."""
 CRONTAB: Final = Path(__file__).with_name("crontab")
 GW: Final = Path(sys.executable).with_name("gw")
 CHILD: Final = re.compile(r"Process \d+ is ready \(pid (\d+)\)")
@@ -92,6 +94,7 @@ class Slot:
     """How it reaches the servers, when that way can be cut."""
     threads: int = 5
     """How many jobs it runs at a time."""
+    tasks: Path = TASKS
     family: bool = False
     """Whether a supervisor with several processes stands here."""
     foreign: Sequence[str] = ()
@@ -126,7 +129,7 @@ class Fleet:
             return self._launch(slot, slot.foreign)
         gw = [str(GW)] if GW.exists() else [sys.executable, "-m", "gw_cli"]
         command = [
-            *(*slot.prefix, *gw, "run", "--connection", slot.conninfo, "--tasks", str(TASKS)),
+            *(*slot.prefix, *gw, "run", "--connection", slot.conninfo, "--tasks", str(slot.tasks)),
             *("--crontab", str(CRONTAB)),
             *("--grace-period", f"{self.grace_seconds}s", *slot.options),
         ]

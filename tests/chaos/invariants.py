@@ -25,7 +25,9 @@ AFTER: Final = 3 * SECOND
 """How long after its end a run's result may be under way, on a busy machine and while connections are made again."""
 
 SERVER_FAULTS: Final = frozenset({"crash", "failover", "backend", "restart", "stall"})
-SILENCING_FAULTS: Final = frozenset({"freeze", "cut"})
+SILENCING_FAULTS: Final = frozenset({"freeze", "doze", "cut", "mute"})
+HARMLESS_FAULTS: Final = frozenset({"lose", "swallow", "delay", "lock"})
+"""What no job may run again for: lost and late answers, and a table that somebody keeps locked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ def judge(evidence: Evidence) -> Findings:
         court.nothing_is_lost,
         court.nothing_strange_is_left,
         court.extra_runs_are_explained,
+        court.attempts_do_not_overlap,
         court.queues_do_not_overlap,
         court.queues_keep_their_order,
         court.the_last_keyed_add_runs,
@@ -147,14 +150,27 @@ class _Court:
                 else:
                     self._figures[f"extra runs: {reason}"] += 1
 
+    def attempts_do_not_overlap(self) -> Iterator[str]:
+        by_job: dict[int, list[Run]] = defaultdict(list)
+        for run in self._evidence.runs:
+            by_job[run.job_id].append(run)
+        for job_id, runs in by_job.items():
+            for one, other in self._overlaps(runs):
+                yield from self._overlap(f"as {job_id}", one, other)
+
     def queues_do_not_overlap(self) -> Iterator[str]:
         for queue, runs in self._by_queue().items():
-            running: list[Run] = []
-            for run in runs:
-                running = [each for each in running if self._end(each) > run.began]
-                for each in running:
-                    yield from self._overlap(queue, each, run)
-                running.append(run)
+            for one, other in self._overlaps(runs):
+                if one.job_id != other.job_id:
+                    yield from self._overlap(f"in queue {queue}", one, other)
+
+    def _overlaps(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
+        """Return which of these runs, in the order of their beginning, went on at the same time."""
+        running: list[Run] = []
+        for run in runs:
+            running = [each for each in running if self._end(each) > run.began]
+            yield from ((each, run) for each in running)
+            running.append(run)
 
     def queues_keep_their_order(self) -> Iterator[str]:
         for queue, runs in self._by_queue().items():
@@ -236,7 +252,7 @@ class _Court:
             fault
             for run in (before, after)
             for fault in (*self._of_pid[run.pid], *self._of_servers)
-            if self._concerns(fault, run)
+            if fault.what not in HARMLESS_FAULTS and self._concerns(fault, run)
         ]
         # Several may be near; what happened closest to its end is the likeliest.
         nearest = min(faults, key=lambda fault: abs(fault.began - self._end(before)), default=None)
@@ -248,17 +264,17 @@ class _Court:
         before = BEFORE + held_up(self._evidence.stalls, over, run.began)
         return began <= ended + after and over >= run.began - before
 
-    def _overlap(self, queue: str, one: Run, other: Run) -> Iterator[str]:
+    def _overlap(self, where: str, one: Run, other: Run) -> Iterator[str]:
         """Excuse a run that had lost its queue without knowing, if its result counted for nothing."""
         silenced = [run for run in (one, other) if self._was_silenced(run)]
         if not silenced:
-            yield f"in queue {queue} jobs {one.n} and {other.n} ran at the same time{self._story(one.n, other.n)}"
+            yield f"{where} jobs {one.n} and {other.n} ran at the same time{self._story(one.n, other.n)}"
             return
         void = [run for run in silenced if self._is_void(run)]
         if not void and id(silenced[0]) not in self._accused:
             self._accused.add(id(silenced[0]))
             yield (
-                f"in queue {queue} jobs {one.n} and {other.n} ran at the same time, one in a worker that had been"
+                f"{where} jobs {one.n} and {other.n} ran at the same time, one in a worker that had been"
                 f" silent, and its result was not refused{self._story(one.n, other.n)}"
             )
         self._excused.update(id(run) for run in void)
@@ -274,8 +290,10 @@ class _Court:
         """
         if run.pid in self._evidence.foreign or run.job_id in self._evidence.lost.get(run.pid, ()):
             return True
+        of_its_connections = ("cut", "mute", "lose", "swallow")
         broke_its_connection = (
-            f for f in self._evidence.faults if f.pid is None or (f.pid, f.what) == (run.pid, "cut")
+            *(f for f in self._evidence.faults if f.pid is None and f.what != "lock"),
+            *(f for f in self._of_pid[run.pid] if f.what in of_its_connections),
         )
         ended_it = (f for f in self._of_pid[run.pid] if f.what in ("kill", "stop", "orphan"))
         return any(self._concerns(fault, run) for fault in (*broke_its_connection, *ended_it))

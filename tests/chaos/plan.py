@@ -8,8 +8,26 @@ from dataclasses import dataclass
 from typing import Final
 
 # What happens in a minute, when nothing else is asked for. The order is that of the report.
-WORKER_FAULTS: Final = {"kill": 24, "freeze": 5, "cut": 4, "stop": 6}
-SERVER_FAULTS: Final = {"crash": 5, "failover": 2, "backend": 2, "restart": 1, "stall": 1, "lonely": 1, "terminate": 5}
+WORKER_FAULTS: Final = {
+    "kill": 24,
+    "freeze": 5,
+    "doze": 2,
+    "cut": 4,
+    "lose": 12,
+    "swallow": 3,
+    "delay": 2,
+    "stop": 6,
+}
+SERVER_FAULTS: Final = {
+    "crash": 5,
+    "failover": 2,
+    "backend": 2,
+    "restart": 1,
+    "stall": 1,
+    "lonely": 1,
+    "terminate": 5,
+    "lock": 2,
+}
 FIRST, LAST = 0.05, 0.95
 """The part of the time in which things happen: workers need a moment to begin, and faults one to show."""
 

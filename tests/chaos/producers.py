@@ -131,17 +131,25 @@ class Producers:
         n, kind = next(self._numbers), self._kind(rng)
         payload: dict[str, Any] = {"n": n, "ms": rng.choice([0, 0, 1, 2, 5])}
         options: dict[str, Any] = {}
-        delay = 0.0
+        task, delay = "chaos", 0.0
         match kind:
             case "queued":
                 payload["ms"] = rng.choice([0, 0, 0, 1, 3])
                 options["queue_name"] = f"q{rng.randrange(QUEUES)}"
             case "failing":
-                payload |= {"fails": 1} if rng.random() < 0.3 else {"fails": rng.choice([1, 2]), "again": 300}
+                again = {"fails": rng.choice([1, 2]), "again": rng.choice([0, 300])}
+                payload |= {"fails": 1} if rng.random() < 0.3 else again
                 if rng.random() < 0.3:
                     options["queue_name"] = f"q{rng.randrange(QUEUES)}"
             case "final":
                 payload["fails"], options["max_attempts"] = 99, 1
+            case "alone":
+                task, payload["ms"] = "alone", rng.choice([1, 20, 100])
+                payload |= {"fails": rng.choice([0, 0, 1]), "again": rng.choice([0, 50])}
+                if rng.random() < 0.8:
+                    options["queue_name"] = f"alone{rng.randrange(QUEUES)}"
+            case "big":
+                payload["blob"] = "x" * rng.randrange(100_000, 500_000)
             case "scheduled":
                 delay = rng.uniform(0.5, 5.0)
                 options["run_at"] = timedelta(seconds=delay)
@@ -149,12 +157,12 @@ class Producers:
                 payload["ms"] = rng.randrange(1_000, 3_000)
                 if rng.random() < 0.3:
                     options["queue_name"] = f"q{rng.randrange(QUEUES)}"
-        spec = JobSpec(task="chaos", payload=payload, **options)
+        spec = JobSpec(task=task, payload=payload, **options)
         return Added(n=n, kind=kind, spec=spec, transaction=transaction, delay=delay)
 
     def _kind(self, rng: random.Random) -> str:
-        kinds = ("plain", "queued", "failing", "final", "scheduled", "long")
-        [kind] = rng.choices(kinds, (60, 34, 2, 0.5, 3, 0.5))
+        kinds = ("plain", "queued", "failing", "final", "scheduled", "long", "alone", "big")
+        [kind] = rng.choices(kinds, (58.9, 33, 2, 0.5, 3, 0.5, 2, 0.1))
         if kind == "long":
             self._long += 1
             return "long" if self._long <= MOST_LONG else "plain"

@@ -11,7 +11,7 @@ from typing import Final
 
 sys.path[:0] = [] if (TESTS := str(Path(__file__).resolve().parents[1])) in sys.path else [TESTS]
 
-from core.proxy import Proxy  # noqa: E402 - the one proxy of all tests
+from core.proxy import EVERYBODY, Proxy  # noqa: E402, F401 - the one proxy of all tests
 
 
 class Road(Proxy):

@@ -314,6 +314,12 @@ class Cluster:
             )
         return len(ended)
 
+    def lock_jobs(self, seconds: float) -> None:
+        """Keep the table of jobs for oneself, as somebody does who alters it."""
+        with self._turn, psycopg.connect(self.primary.conninfo(DATABASE)) as connection:
+            connection.execute("lock table graphile_worker._private_jobs in access exclusive mode")
+            time.sleep(seconds)
+
     # -- how -------------------------------------------------------------------------------------------------------
 
     def _promote(self, new: Server) -> None:

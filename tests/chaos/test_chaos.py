@@ -16,16 +16,25 @@ from support import wait_until
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "tests.chaos", "--json"]
 SHORT = ["--jobs", "3000", "--seconds", "6", "--workers", "3", "--threshold", "4", "--no-namespace"]
-FAULTS = {"kill": 3, "freeze": 1, "stop": 1, "crash": 1, "failover": 1, "backend": 1, "terminate": 1}
+FAULTS = {
+    "kill": 3,
+    "freeze": 1,
+    "lose": 3,
+    "stop": 1,
+    "crash": 1,
+    "failover": 1,
+    "backend": 1,
+    "terminate": 1,
+    "lock": 1,
+}
+NONE_OF = ("doze", "cut", "swallow", "delay", "restart", "stall", "lonely")
 
 pytestmark = [pytest.mark.once, pytest.mark.acceptance]
 
 
 def test_every_promise_is_kept_through_kills_crashes_and_a_failover() -> None:
     faults = [
-        word
-        for what, count in {**FAULTS, **dict.fromkeys(("cut", "restart", "stall", "lonely"), 0)}.items()
-        for word in (f"--{what}", str(count))
+        word for what, count in {**FAULTS, **dict.fromkeys(NONE_OF, 0)}.items() for word in (f"--{what}", str(count))
     ]
     done = subprocess.run(
         [*COMMAND, "--seed", "11", *SHORT, *faults], cwd=CHECKOUT, capture_output=True, text=True, timeout=280

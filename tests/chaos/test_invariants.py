@@ -59,6 +59,7 @@ def evidence(*jobs: Added, runs: list[Run], **more: Any) -> Evidence:
 
 NOON, AFTER_NOON = (datetime(2026, 11, 21, 12, minute, tzinfo=UTC) for minute in (0, 1))
 QUEUED = {"kind": "queued", "queue_name": "q"}
+TWICE = [ran(1, 1, 9, how="failed", job_id=7), ran(1, 5, 6, pid=OTHER, job_id=7)]
 LATE = [ran(1, 1, 9, pid=ONE), ran(2, 5, 6, pid=OTHER)]
 FROZEN = [fault("freeze", 2, 8, pid=ONE)]
 KILLED = [fault("kill", 2, 2, pid=ONE)]
@@ -85,7 +86,10 @@ KEPT = {
     "its result was lost in a crash, for the machine stood still": evidence(
         added(1), **CRASHED_LATER, stalls=STOOD_STILL
     ),
-    "its worker was frozen": evidence(added(1), runs=[ran(1, 1, 9), ran(1, 7, 8, pid=OTHER)], faults=FROZEN),
+    "its worker was frozen": evidence(
+        added(1), runs=[ran(1, 1, 9), ran(1, 7, 8, pid=OTHER)], faults=FROZEN, lost={ONE: {1}}
+    ),
+    "two attempts beside each other, the first void": evidence(added(1), runs=TWICE, faults=FROZEN, lost={ONE: {7}}),
     "a queue one after the other": evidence(
         added(1, **QUEUED), added(2, transaction=2, **QUEUED), runs=[ran(1, 1, 2), ran(2, 2, 3)]
     ),
@@ -149,6 +153,18 @@ BROKEN = {
     ),
     "it failed for good by mistake": (evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1)]), "failed for good"),
     "a row nobody added": (evidence(runs=[], rows=[row(1)]), "nobody added"),
+    "two attempts beside each other": (
+        evidence(added(1, kind="failing"), runs=TWICE),
+        "as 7 jobs 1 and 1 ran at the same time",
+    ),
+    "it ran beside itself in a frozen worker, and both results count": (
+        evidence(added(1), runs=[ran(1, 1, 9), ran(1, 7, 8, pid=OTHER)], faults=FROZEN),
+        "its result was not refused",
+    ),
+    "it ran twice, and answers were lost": (
+        evidence(added(1), runs=[ran(1, 1, 2), ran(1, 3, 4)], faults=[fault("lose", 1, 3, pid=ONE)]),
+        "ran again without a reason",
+    ),
     "a queue beside itself": (
         evidence(added(1, **QUEUED), added(2, **QUEUED), runs=LATE),
         "ran at the same time",

@@ -158,8 +158,13 @@ class Proxy:
             self._losses.append(loss)
         return loss
 
+    def withdraw(self, loss: Loss) -> None:
+        """Lose that answer no longer, if it has not happened."""
+        with self._changed, contextlib.suppress(ValueError):
+            self._losses.remove(loss)
+
     def swallow(self, name: str = EVERYBODY) -> None:
-        """Throw away what the server answers on these connections; they stay open, and so do the statements' effects."""
+        """Throw away what the server answers on these connections, which stay open; what it was sent has its effect."""
         with self._changed:
             self._swallowed.add(name)
 
@@ -174,7 +179,7 @@ class Proxy:
             self._delays[name] = seconds
 
     def heal(self, name: str = EVERYBODY) -> None:
-        """Pass everything on again, without breaking a connection: what was held arrives, what was swallowed does not."""
+        """Pass everything on again and break no connection: what was held arrives, what was swallowed does not."""
         with self._changed:
             self._held.discard(name)
             self._swallowed.discard(name)

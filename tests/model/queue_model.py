@@ -74,7 +74,8 @@ create trigger note_change after update on graphile_worker._private_jobs for eac
 create trigger refuse_completion before delete on graphile_worker._private_jobs for each row
   when (old.locked_by is not null) execute function public.refuse();
 create trigger refuse_failure before update on graphile_worker._private_jobs for each row
-  when (old.locked_by is not null and new.locked_by is null and new.last_error is distinct from old.last_error and new.last_error like 'failure %')
+  when (old.locked_by is not null and new.locked_by is null and new.last_error is distinct from old.last_error
+    and new.last_error like 'failure %')
   execute function public.refuse();
 """
 
@@ -548,9 +549,7 @@ class World:
 
     def _check_running(self) -> None:
         of_queue: dict[int, list[Claim]] = {}
-        locked_by = {
-            row["id"]: row["locked_by"] for row in self.run("select id, locked_by from _private_job_queues")
-        }
+        locked_by = {row["id"]: row["locked_by"] for row in self.run("select id, locked_by from _private_job_queues")}
         of_jobs: dict[int, list[Claim]] = {}
         for pool in self.pools:
             for thread in pool.running:

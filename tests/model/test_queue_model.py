@@ -13,7 +13,14 @@ from typing import Any, Final
 import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from psycopg.rows import DictRow
 from queue_model import Loss, Pool, Thread, World, without_waiting
 
@@ -92,11 +99,13 @@ class QueueMachine(RuleBasedStateMachine):
         pool, thread = data.draw(st.sampled_from(self._running))
         self._end(pool, thread, how)
 
-    @rule(pool=POOLS, how=ENDS, other=ENDS, settling=losses("settle"), claiming=losses("claim"), begin=st.integers(1, 2))
+    @rule(
+        pool=POOLS, how=ENDS, other=ENDS, settling=losses("settle"), claiming=losses("claim"), begin=st.integers(1, 2)
+    )
     def go_round(
         self, pool: int, how: str, other: str, settling: Loss | None, claiming: Loss | None, begin: int
     ) -> None:
-        """Everything that runs ends and is settled, and the next jobs begin: the steps most often next to each other."""
+        """Everything that runs ends and is settled, and the next jobs begin: steps that often follow each other."""
         for thread in self._pool(pool).running:
             self._end(self._pool(pool), thread, how)
             how = other
