@@ -81,7 +81,8 @@ create trigger refuse_failure before update on graphile_worker._private_jobs for
 
 CLEAN: Final = """
 delete from public.audit; delete from public.refusing;
-delete from _private_jobs; delete from _private_job_queues; delete from _private_gw_workers
+delete from _private_jobs; delete from _private_job_queues; delete from _private_gw_workers;
+delete from _private_gw_renewed_locks
 """
 
 
@@ -209,7 +210,7 @@ class Pool:
             pool=name,
             connection=self.maintenance,
             events=self.events,
-            held_jobs=self.ledger.jobs,
+            locked=self.ledger.locked,
             every=timedelta(minutes=10),
         )
 
@@ -417,8 +418,7 @@ class World:
             for thread in pool.running:
                 job, thread.job = thread.job, None
                 assert job is not None
-                if pool.ledger.holds(job):
-                    pool.settler.report(Returned(job, "interrupted: the worker stopped"))
+                pool.settler.report(Returned(job, "interrupted: the worker stopped"))
             pool.settler.ask_to_stop()
             pool.settler.leave()
         pool.maintenance.close()
@@ -569,9 +569,9 @@ class World:
 
     def _check_known(self) -> None:
         """Whatever a pool has locked and was given, it knows."""
-        known = {pool.id: set(pool.ledger.ids()) for pool in self.pools}
+        known = {pool.id: {id(job) for job in pool.ledger.locked().jobs} for pool in self.pools}
         for claim in self.open.values():
-            if claim.job is not None and claim.pool in known and claim.job_id not in known[claim.pool]:
+            if claim.job is not None and claim.pool in known and id(claim.job) not in known[claim.pool]:
                 self.complain(f"{claim} is still locked, and its pool has forgotten it")
 
     def _check_told(self) -> None:
