@@ -22,6 +22,7 @@ from typing import Any, Final
 import psycopg
 
 from gw_core import Client, GraphileWorkerError, JobSpec
+from gw_core.postgres.database import ANSWER_WITHIN
 from gw_core.runner import LONGEST_SILENCE
 
 from .faults import Cuttable, Operator
@@ -336,7 +337,10 @@ class _Scene:
             here = {run.pid for run in read_ledger(self._fleet.ledger) if run.n in numbers}
             return all(worker.workers() and worker.workers() <= here for worker in self._fleet.living)
 
-        self._wait(CALL, "every worker to run something after the last fault", everybody_has_come, every=0.5)
+        # A claim whose answer was swallowed is waited for before another connection is made.
+        swallowed = self._operator.done["swallow"] + self._operator.done["mute"]
+        most = CALL + (ANSWER_WITHIN.total_seconds() if swallowed else 0.0)
+        self._wait(most, "every worker to run something after the last fault", everybody_has_come, every=0.5)
         self._producers.added.extend(called)
 
     def _is_drained(self) -> bool:
