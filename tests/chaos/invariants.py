@@ -106,6 +106,9 @@ class _Court:
         for run in evidence.runs:
             self._runs[run.n].append(run)
         self._of_servers = [fault for fault in evidence.faults if fault.what in SERVER_FAULTS]
+        # While somebody keeps the table locked nothing gets any further either.
+        locked = [(fault.began, fault.ended or fault.began) for fault in evidence.faults if fault.what == "lock"]
+        self._held_up: Sequence[Stall] = (*evidence.stalls, *locked)
         self._of_pid: dict[int, list[Fault]] = defaultdict(list)
         for fault in evidence.faults:
             if fault.pid is not None:
@@ -260,8 +263,8 @@ class _Court:
 
     def _concerns(self, fault: Fault, run: Run) -> bool:
         began, ended, over = fault.began, self._end(run), fault.ended or fault.began
-        after = AFTER + held_up(self._evidence.stalls, ended, began)
-        before = BEFORE + held_up(self._evidence.stalls, over, run.began)
+        after = AFTER + held_up(self._held_up, ended, began)
+        before = BEFORE + held_up(self._held_up, over, run.began)
         return began <= ended + after and over >= run.began - before
 
     def _overlap(self, where: str, one: Run, other: Run) -> Iterator[str]:

@@ -86,6 +86,11 @@ KEPT = {
     "its result was lost in a crash, for the machine stood still": evidence(
         added(1), **CRASHED_LATER, stalls=STOOD_STILL
     ),
+    "its result waited for a locked table, and its worker was killed": evidence(
+        added(1),
+        runs=[ran(1, 1, 2), ran(1, 12, 13, pid=OTHER)],
+        faults=[fault("lock", 1.5, 8), fault("kill", 9, 9, pid=ONE)],
+    ),
     "its worker was frozen": evidence(
         added(1), runs=[ran(1, 1, 9), ran(1, 7, 8, pid=OTHER)], faults=FROZEN, lost={ONE: {1}}
     ),

@@ -41,6 +41,11 @@ from gw_core.worker.settler import AT_ONCE, Settler
 
 TASK: Final = "work"
 THREADS: Final = 2
+LOOK_AHEAD: Final = timedelta(minutes=10)
+TOOK: Final = 200.0
+"""Seconds that every attempt is said to have taken: two of them fit into what a pool claims ahead, however slow the
+machine is that runs this."""
+
 MOST_TURNS: Final = 12
 """Rounds of one service in one step: enough to halve a refused batch until one outcome is left."""
 
@@ -192,7 +197,7 @@ class Pool:
         self.claimer = Claimer(
             pool=name,
             database=database,
-            settings=WorkerSettings(concurrency=THREADS, listen=False, look_ahead=timedelta(seconds=1)),
+            settings=WorkerSettings(concurrency=THREADS, listen=False, look_ahead=LOOK_AHEAD),
             task_names=lambda: (TASK,),
             forbidden_flags=None,
             handoff=self.handoff,
@@ -241,7 +246,7 @@ class Pool:
         assert job is not None
         if not thread.strand:
             thread.strand = None
-        self.settler.report(Completed(job, 0.3) if error is None else outcome_of(job, error, 0.3))
+        self.settler.report(Completed(job, TOOK) if error is None else outcome_of(job, error, TOOK))
 
     def close(self) -> None:
         self.settler._hang_up()

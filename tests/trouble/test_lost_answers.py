@@ -114,24 +114,30 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(site
     assert site.held() == []
 
 
-def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(site: Site, proxy: Proxy) -> None:
+def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(
+    site: Site, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gw_core.worker import settler
+
+    # Long enough for the jobs of the lost answer to be claimed again before it is sent again.
+    monkeypatch.setattr(settler, "patience", lambda tries: ms(200))
     attempts = Attempts()
     ended = threading.Event()
 
     def work(payload: Any, context: Any) -> None:
-        if payload["n"] % 5 == 0 and context.job.attempts == 1:
-            raise RetryAfter(0)
-        time.sleep(0.001)
+        if payload["n"] % 10 == 0 and context.job.attempts == 1:
+            raise RetryAfter(0, "fails at first")
+        time.sleep(0.15 if context.job.attempts > 1 else 0.001)
 
     def lose_answers() -> None:
-        while not ended.wait(0.2):
-            loss = proxy.lose_next("gw:settle")
+        while not ended.wait(0.1):
+            loss = proxy.lose_next("gw:settle", mark="fails at first")
             loss.happened.wait(1.0)
             proxy.withdraw(loss)
 
     loser = threading.Thread(target=lose_answers, daemon=True)
     site.fill(JOBS, queue=f"'q' || mod(n, {QUEUES})")
-    with site.running({"work": attempts.noted(work)}, url=proxy.url, poll_interval=ms(50), concurrency=8) as running:
+    with site.running({"work": attempts.noted(work)}, url=proxy.url, poll_interval=ms(50), concurrency=16) as running:
         loser.start()
         wait_until(lambda: len(attempts.successes()) >= JOBS, deadline_seconds=240, what="all jobs to succeed")
         ended.set()
