@@ -21,7 +21,7 @@ from gw_core.domain.events import JobCompleted, JobLost, PoolConnectionRestored,
 
 ROUNDS = int(os.environ.get("GW_ROUNDS", "4"))
 JOBS = int(os.environ.get("GW_JOBS", "2000"))
-QUEUES = 20
+QUEUES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(
         time.sleep(0.15 if context.job.attempts > 1 else 0.001)
 
     def lose_answers() -> None:
-        while not ended.wait(0.1):
+        while not ended.wait(0.3):
             loss = proxy.lose_next("gw:settle", mark="fails at first")
             loss.happened.wait(1.0)
             proxy.withdraw(loss)
