@@ -6,7 +6,7 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 # Neighbours share what is costly to make, so each process begins with one stretch of the tests and then helps the other.
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help demo test check format venv lock bench chaos
+.PHONY: help demo test check format venv lock bench chaos model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -15,6 +15,7 @@ help:
 	@echo 'make format   put the code into shape'
 	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
 	@echo 'make chaos    kill and crash everything for a minute; CHAOS_ARGS="--seconds 600 --node"'
+	@echo 'make model-test   look for a sequence that breaks a promise; SECONDS=600 is ten minutes'
 	@echo 'make venv     only make $(VENV)'
 	@echo 'make lock     choose the newest versions that pyproject.toml allows, and write .ci/locks'
 
@@ -44,6 +45,15 @@ lock:
 
 bench: venv
 	$(PYTHON_IN_VENV) -m bench $(BENCH_ARGS)
+
+# SECONDS is a variable of some shells, so it is ours only when it comes from the command line.
+ifneq ($(origin SECONDS),command line)
+SECONDS = 600
+endif
+
+model-test: venv
+	GW_MODEL_SECONDS=$(SECONDS) GW_MODEL_STEPS=50 GW_MODEL_SHRINK=1 \
+		$(PYTHON_IN_VENV) -m pytest -n0 -s --timeout 0 tests/model
 
 chaos: venv
 	$(PYTHON_IN_VENV) -m tests.chaos $(CHAOS_ARGS)

@@ -125,12 +125,12 @@ def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(
     ended = threading.Event()
 
     def work(payload: Any, context: Any) -> None:
-        if payload["n"] % 10 == 0 and context.job.attempts == 1:
+        if payload["n"] // QUEUES % 5 == 0 and context.job.attempts == 1:
             raise RetryAfter(0, "fails at first")
         time.sleep(0.15 if context.job.attempts > 1 else 0.001)
 
     def lose_answers() -> None:
-        while not ended.wait(0.3):
+        while not ended.wait(0.5):
             loss = proxy.lose_next("gw:settle", mark="fails at first")
             loss.happened.wait(1.0)
             proxy.withdraw(loss)
