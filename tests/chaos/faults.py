@@ -20,7 +20,7 @@ from .roads import EVERYBODY, Road
 from .servers import Cluster
 from .stalls import wait_for
 
-LINES: Final = ("gw:claim", "gw:settle", "gw:maintenance")
+LINES: Final = ("gw:claim", "gw:settle", "gw:maintenance", "gw:heartbeat")
 """A worker's connections whose answers are lost or swallowed."""
 
 LATEST_SIGN_OF_LIFE: Final = 5.0
@@ -308,7 +308,7 @@ class Operator:
         with self._someone(rng, suits=lambda slot: bool(self._proxies(slot))) as (slot, worker):
             line = rng.choice([*LINES, EVERYBODY])
             # Without its heartbeat it counts as dead, until it gives up waiting for the answer.
-            silences = line in ("gw:maintenance", EVERYBODY)
+            silences = line in ("gw:heartbeat", EVERYBODY)
             with self._noting("mute" if silences else "swallow", worker.pid, f"{slot.name}, {line or 'all'}") as fault:
                 for road in self._proxies(slot):
                     road.swallow(line)

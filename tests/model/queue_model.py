@@ -36,6 +36,7 @@ from gw_core.worker import claimer as claimer_module, settler as settler_module
 from gw_core.worker.claimer import Claimer
 from gw_core.worker.executor import outcome_of
 from gw_core.worker.handoff import Handoff, Strand
+from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import AT_ONCE, Settler
 
@@ -208,6 +209,7 @@ class Pool:
             on_wishes=lambda wishes: None,
             hearing=None,
             on_drained=None,
+            lease=Lease(),
             on_crash=lambda thread, error: None,
         )
         self.maintenance = OneConnection(database, role="maintenance")

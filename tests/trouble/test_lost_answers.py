@@ -176,7 +176,7 @@ def test_a_worker_alone_with_its_tasks_does_not_overlap_itself_after_it_was_cut_
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["after the commit", "before the commit"])
-@pytest.mark.parametrize("line", ["gw:claim", "gw:settle", "gw:maintenance"])
+@pytest.mark.parametrize("line", ["gw:claim", "gw:settle", "gw:heartbeat"])
 def test_a_lost_answer_is_made_up_for(site: Site, proxy: Proxy, line: str, committed: bool) -> None:
     gate = site.gate()
     options: dict[str, Any] = {"poll_interval": ms(50), "heartbeat_interval": ms(100)}
@@ -189,7 +189,7 @@ def test_a_lost_answer_is_made_up_for(site: Site, proxy: Proxy, line: str, commi
         site.fill(3)
         assert loss.happened.wait(60)
         running.heard.wait_for(JobCompleted, count=5)
-        if line != "gw:maintenance":
+        if line != "gw:heartbeat":
             running.heard.wait_for(PoolConnectionRestored)
 
     assert running.heard.of(JobLost) == []
