@@ -316,9 +316,11 @@ class Cluster:
 
     def lock_jobs(self, seconds: float) -> None:
         """Keep the table of jobs for oneself, as somebody does who alters it."""
-        with self._turn, psycopg.connect(self.primary.conninfo(DATABASE)) as connection:
-            connection.execute("lock table graphile_worker._private_jobs in access exclusive mode")
-            time.sleep(seconds)
+        with self._turn:
+            self._wait_for_answer()
+            with psycopg.connect(self.primary.conninfo(DATABASE)) as connection:
+                connection.execute("lock table graphile_worker._private_jobs in access exclusive mode")
+                time.sleep(seconds)
 
     # -- how -------------------------------------------------------------------------------------------------------
 
