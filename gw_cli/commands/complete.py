@@ -8,7 +8,7 @@ from gw_cli.frame import new_app
 app = new_app()
 
 
-@acting.command(app, acting.Verb("complete", "Completed"))
+@acting.bulk_command(app, acting.Verb("complete", "Completed"))
 def complete() -> acting.Act:
     """Delete jobs as if they had been completed.
 

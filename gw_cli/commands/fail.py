@@ -12,7 +12,7 @@ from gw_cli.frame import new_app
 app = new_app()
 
 
-@acting.command(app, acting.Verb("fail", "Failed"))
+@acting.bulk_command(app, acting.Verb("fail", "Failed"))
 def fail(
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="What their last error is to say.")

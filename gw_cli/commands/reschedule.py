@@ -16,7 +16,7 @@ from gw_core import InvalidInputError
 app = new_app()
 
 
-@acting.command(app, acting.Verb("reschedule", "Rescheduled"))
+@acting.bulk_command(app, acting.Verb("reschedule", "Rescheduled"))
 def reschedule(
     run_at: Annotated[
         str | None,

@@ -8,7 +8,7 @@ from gw_cli.frame import new_app
 app = new_app()
 
 
-@acting.command(app, acting.Verb("retry", "Retried"), idle=lambda survey: survey.locked + survey.unfailed)
+@acting.bulk_command(app, acting.Verb("retry", "Retried"), idle=lambda survey: survey.locked + survey.unfailed)
 def retry() -> acting.Act:
     """Let failed jobs run again now.
 

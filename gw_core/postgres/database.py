@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -31,8 +30,6 @@ _A_TURN: Final = timedelta(seconds=5)
 
 _LOOKS: Final = 5
 """How often two connections are compared: a quiet pooler serves both from one process at once, a busy one soon."""
-
-_WRONG_PARAMETER: Final = re.compile(r"invalid port number: .*|invalid \w+ value: .*|could not match \d+ .*")
 
 DEFAULT_SCHEMA: Final = "graphile_worker"
 EMBEDDED_PREFIX: Final = "embedded:"
@@ -285,7 +282,7 @@ class Database:
         """
         with translated(self.schema):
             with _system_errors_as_the_drivers():
-                connection = self._open(role)
+                connection = QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
             connection.patience = FIRST_ANSWER_WITHIN if patience is None else min(patience, FIRST_ANSWER_WITHIN)
             try:
                 self._refuse_unknown_encoding(connection)
@@ -301,15 +298,6 @@ class Database:
                 connection.close()
                 raise
         return connection
-
-    def _open(self, role: str) -> QueueConnection:
-        try:
-            return QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
-        except psycopg.OperationalError as error:
-            # Which waiting does not make better, unlike everything else that has no code of the server's.
-            if wrong := _WRONG_PARAMETER.search(str(error)):
-                raise InvalidSettingError(f"the connection string asks for what cannot be: {wrong[0]}") from error
-            raise
 
     def _refuse_unknown_encoding(self, connection: QueueConnection) -> None:
         if connection.info.parameter_status("server_encoding") == "SQL_ASCII":

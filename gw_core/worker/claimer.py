@@ -378,12 +378,16 @@ class Claimer(Service):
             self._tasks = self._store.register_tasks(wanted)
             self._tasks_read = (wanted, time.monotonic())
         if self._claim_in_doubt or time.monotonic() >= self._doubt_again_at:
-            # And once more: a claim that waited in the server for a lock may be carried out after this, for nobody.
+            # And again later: a claim that waited in the server for a lock may be carried out after this, for nobody.
             self._doubt_again_at = time.monotonic() + CLAIMS_END_WITHIN if self._claim_in_doubt else float("inf")
-            known = self._ledger.locked()
-            self._store.give_back_forgotten(pool=self._pool, jobs=known.jobs, queues=known.queues)
-            self._claim_in_doubt = False
+            self._return_unknown(self._store)
         return self._store
+
+    def _return_unknown(self, store: JobStore) -> None:
+        """Return what a claim locked whose answer was lost."""
+        known = self._ledger.locked()
+        store.give_back_forgotten(pool=self._pool, jobs=known.jobs, queues=known.queues)
+        self._claim_in_doubt = False
 
     def _connect(self) -> JobStore:
         connection = self._database.connect("claim", CLAIM_PLAN, patience=ANSWER_WITHIN)
@@ -512,12 +516,24 @@ class Claimer(Service):
             self._store = None
 
     def leave(self) -> None:
-        """Give back what has not started, and hang up."""
+        """Return what has not started, and what a claim locked whose answer was lost; then hang up."""
         self.give_back_unstarted("the worker is stopping")
+        self._return_unknown_at_the_end()
         self._hang_up()
         self._selector.close()
         self._bell_in.close()
         self._bell_out.close()
+
+    def _return_unknown_at_the_end(self) -> None:
+        """Return what a lost claim locked, on a second connection if the first is lost too; then a sweep has to."""
+        for _ in range(2):
+            if not self._claim_in_doubt:
+                return
+            try:
+                self._store = self._store or self._connect()
+                self._return_unknown(self._store)
+            except GraphileWorkerError:
+                self._hang_up()
 
 
 class ForbiddenFlagsError(GraphileWorkerError):

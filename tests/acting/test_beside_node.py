@@ -146,5 +146,5 @@ def test_what_the_ancestor_put_there_is_shown_and_can_be_freed_and_run(
     assert gw("run", "--once").code == 0
     assert [
         (task, error) for task, error in queue.rows("select task_identifier, last_error from graphile_worker.jobs")
-    ] == [("mail", "ValueError: ")]
+    ] == [("mail", "ValueError:  (tasks/mail.py:2 in mail)")]
     assert gw("sweep").code == 0

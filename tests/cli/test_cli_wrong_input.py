@@ -115,7 +115,7 @@ def closed_port() -> Iterator[int]:
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize("arguments", [("add", "hello"), ("list",), ("migrate",), ("run",)], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("add", "hello"), ("list",), ("migrate",), ("run", "--once")], ids=" ".join)
 def test_a_server_that_is_not_there_is_said_to_be(nowhere: Shell, closed_port: int, arguments: tuple[str, ...]) -> None:
     nowhere.write("tasks/hello.py", HELLO)
 

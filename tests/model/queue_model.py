@@ -432,9 +432,7 @@ class World:
         self.pools[self.pools.index(pool)] = self._start_pool()
         self.judge()
         if not self.is_refusing:
-            unheard = [claim for claim in self.open.values() if claim.pool == pool.id and claim.job is None]
-            if not unheard:
-                self._check_nothing_is_held(pool)
+            self._check_nothing_is_held(pool)
         self.unlock(pool)  # as the sweep does with what is left
         self.raise_complaints()
 

@@ -121,7 +121,7 @@ def run_one(program: Any, site: Site, task: str, payload: object = None) -> list
     """Run a job, then another to see that the worker goes on; return what the first one said."""
     site.add(task, payload or {}, max_attempts=1)
     worker = program("-j", "1")
-    wait_until(lambda: site.jobs() == [] or site.jobs()[0]["last_error"], what="the job to end")
+    wait_until(lambda: all(job["last_error"] for job in site.jobs()), what="the job to end")
     assert [job["last_error"] for job in site.jobs()] == [], "\n".join(worker.lines)
     site.add("last")
     wait_until(lambda: "last" in worker.said(), what="the worker to go on")
