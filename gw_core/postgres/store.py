@@ -66,8 +66,6 @@ SETTLE_PLAN: Final = {
     # Rows are locked in the order of their ids, which an index scan over a sorted array keeps and a bitmap does not.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
     # Whoever keeps one job's row locked, such as a transaction that adds under its key, must not hold up all results.
     "lock_timeout": "300ms",
     "statement_timeout": "15s",

@@ -6,7 +6,8 @@ with claims as (
 completed as (
   delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    using claims
-   where jobs.id = claims.id
+   where jobs.id = any(%(ids)s::bigint[])
+     and jobs.id = claims.id
      \set ROW jobs
      \set CLAIM claims
      \ir parts/is_of_claim.sql

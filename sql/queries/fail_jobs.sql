@@ -22,7 +22,8 @@ failed as (
          locked_at = null,
          locked_by = null
     from failures
-   where jobs.id = failures.id
+   where jobs.id = any(%(ids)s::bigint[])
+     and jobs.id = failures.id
      \set ROW jobs
      \set CLAIM failures
      \ir parts/is_of_claim.sql

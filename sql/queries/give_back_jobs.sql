@@ -26,7 +26,8 @@ returned as (
          locked_at = null,
          locked_by = null
     from returns
-   where jobs.id = returns.id
+   where jobs.id = any(%(ids)s::bigint[])
+     and jobs.id = returns.id
      \set ROW jobs
      \set CLAIM returns
      \ir parts/is_of_claim.sql

@@ -8,7 +8,7 @@ ours as materialized (
   select jobs.id, jobs.locked_at, to_timestamp(claims.locked_at) as started_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
     join claims on claims.id = jobs.id
-   where jobs.locked_at is not null
+   where jobs.id = any(%(ids)s::bigint[])
      \set ROW jobs
      \set CLAIM claims
      \ir parts/is_of_claim.sql
@@ -42,7 +42,8 @@ queues as (
      set locked_at = queues.locked_at
                      + make_interval(mins => 10 * floor(date_part('epoch', now() - queues.locked_at) / 600::float8)::int)
     from unnest(%(queue_ids)s::int[], %(queue_claims)s::double precision[]) as queue_claims (id, locked_at)
-   where queues.id = queue_claims.id
+   where queues.id = any(%(queue_ids)s::int[])
+     and queues.id = queue_claims.id
      and queues.locked_at <= now() - interval '10 minutes'
      \set ROW queues
      \set CLAIM queue_claims

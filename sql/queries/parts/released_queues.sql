@@ -4,7 +4,8 @@ released as (
      set locked_at = null,
          locked_by = null
     from unnest(%(queue_ids)s::int[], %(queue_claims)s::double precision[]) as queue_claims (id, locked_at)
-   where queues.id = queue_claims.id
+   where queues.id = any(%(queue_ids)s::int[])
+     and queues.id = queue_claims.id
      \set ROW queues
      \set CLAIM queue_claims
      \ir is_of_claim.sql

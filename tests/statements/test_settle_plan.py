@@ -1,0 +1,50 @@
+"""How settling statements find their rows: by the ids, whatever the statistics say about locked jobs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import psycopg
+import pytest
+
+from gw_core.domain.job import Job
+from gw_core.postgres.database import Database
+from gw_core.postgres.statements import numbered_query
+from gw_core.postgres.store import SETTLE_PLAN
+from statements.statement_support import OURS, Queue
+
+JOBS = 300
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "complete_jobs": {},
+    "fail_jobs": {"messages": "x", "delays": None, "finals": False, "payloads": None},
+    "give_back_jobs": {"attempts": 1, "keys": None, "delays": 0.0},
+}
+
+
+def comparisons(queue: Queue, name: str, jobs: list[Job]) -> int:
+    """Run the statement as the settling session does, and return how many pairs of rows its joins threw away."""
+    text, names = numbered_query(name, queue.store.schema)
+    columns = {column: [value] * len(jobs) for column, value in COLUMNS[name].items()}
+    claims = {"ids": [job.id for job in jobs], "claims": [job.locked_at_epoch for job in jobs]}
+    values = {"pool": OURS, "queue_ids": [], "queue_claims": [], **claims, **columns}
+    with Database(queue.url).connect("settle", SETTLE_PLAN) as connection:
+        cursor = psycopg.RawCursor(connection)
+        cursor.execute(b"explain (analyze, costs off) " + text, [values[each] for each in names])
+        plan = "\n".join(row[0] for row in cursor)
+    return sum(int(removed) for removed in re.findall(r"Rows Removed by Join Filter: (\d+)", plan))
+
+
+@pytest.mark.parametrize("statistics", ["none", "of a table in which no job was locked"])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_settling_compares_no_outcome_with_every_locked_job(queue: Queue, name: str, statistics: str) -> None:
+    queue.run("delete from _private_jobs")
+    queue.run("select add_job('mail') from generate_series(1, %s)", 10 * JOBS)
+    if statistics != "none":
+        queue.run("analyze _private_jobs")
+    jobs = queue.claim(limit=JOBS)
+    assert len(jobs) == JOBS
+
+    assert comparisons(queue, name, jobs) < 10 * JOBS
+    assert queue.run("select from _private_jobs where locked_by = %s", OURS) == []
