@@ -28,8 +28,11 @@ def queue_locks(jobs: Iterable[Job]) -> list[QueueLock]:
     return sorted({(job.queue_id, job.locked_at_epoch or 0.0) for job in jobs if job.queue_id is not None})
 
 
+def claim_number(locked_at: float | None) -> int:
+    """Return what numbers the claim that wrote `locked_at`, seconds since 1970; renewals do not change it."""
+    return round((locked_at or 0.0) * 1e6) % (RENEWAL_STEP * 1_000_000)
+
+
 def is_same_claim(locked_at: float | None, other: float | None) -> bool:
     """Tell whether two values of `locked_at` of a job and worker, in seconds since 1970, belong to the same claim."""
-    if locked_at is None or other is None:
-        return False
-    return round(locked_at * 1e6) % (RENEWAL_STEP * 1_000_000) == round(other * 1e6) % (RENEWAL_STEP * 1_000_000)
+    return locked_at is not None and other is not None and claim_number(locked_at) == claim_number(other)

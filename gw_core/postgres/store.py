@@ -15,7 +15,7 @@ import msgspec
 import psycopg
 
 from gw_core.domain.cancellation import Cancellation
-from gw_core.domain.claim import QueueLock
+from gw_core.domain.claim import QueueLock, claim_number
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
@@ -324,8 +324,15 @@ class JobStore:
     def _settle(
         self, name: str, ordered: Sequence[Outcome], pool: str, releases: Sequence[QueueLock], **values: Any
     ) -> set[int]:
-        jobs = [outcome.job for outcome in ordered]
-        return self._ids(name, pool=pool, **_claims(jobs), **_queue_claims(releases), **values)
+        return self._ids(
+            name,
+            ids=[outcome.job.id for outcome in ordered],
+            # A few numbers and not one for each job: the ledger sees to it that no job has two of them.
+            claims=[claim_number(each) for each in {outcome.job.locked_at_epoch for outcome in ordered}],
+            queue_ids=[queue_id for queue_id, _ in releases],
+            pool=pool,
+            **values,
+        )
 
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that somebody else keeps locked at this moment."""
@@ -349,7 +356,8 @@ class JobStore:
 
     def renew_locks(self, jobs: Sequence[Job], *, pool: str, queues: Sequence[QueueLock] = ()) -> set[int]:
         """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours."""
-        return self._ids("renew_locks", pool=pool, **_claims(jobs), **_queue_claims(queues))
+        starts = [job.locked_at_epoch for job in jobs]
+        return self._ids("renew_locks", pool=pool, starts=starts, **_claims(jobs), **_queue_claims(queues))
 
     def take_cancellations(self, *, pool: str) -> list[Cancellation]:
         """Return which jobs of this pool somebody wants cancelled, once."""
@@ -398,12 +406,15 @@ def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
 
 
 def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the claims of these jobs as columns: `locked_at` as the claim wrote it names the claim."""
-    return {"ids": [job.id for job in jobs], "claims": [job.locked_at_epoch for job in jobs]}
+    """Return jobs and the numbers of their claims as columns."""
+    return {"ids": [job.id for job in jobs], "claims": [claim_number(job.locked_at_epoch) for job in jobs]}
 
 
 def _queue_claims(queues: Sequence[QueueLock]) -> dict[str, Any]:
-    return {"queue_ids": [queue_id for queue_id, _ in queues], "queue_claims": [claim for _, claim in queues]}
+    return {
+        "queue_ids": [queue_id for queue_id, _ in queues],
+        "queue_claims": [claim_number(locked_at) for _, locked_at in queues],
+    }
 
 
 def _ends_with_a_note(rows: Sequence[tuple[Any, ...]]) -> bool:

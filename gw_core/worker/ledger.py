@@ -29,6 +29,8 @@ class Ledger:
         self._settling: dict[int, Job] = {}
         """By identity: an earlier claim of a job may still be settling, in doubt, when a later one is open."""
         self._unwritten: Counter[QueueLock] = Counter()
+        self._contested: list[Job] = []
+        """Claims that had to go back because of an earlier one that was open."""
 
     def __len__(self) -> int:
         """Return how many claims are open."""
@@ -49,6 +51,7 @@ class Ledger:
                     self._unwritten[_queue_lock(job.queue_id, job)] += 1
                 if job.id in self._open or job.queue_id in running_queues:
                     self._settling[id(job)] = job
+                    self._contested.append(job)
                     conflicting.append(job)
                     continue
                 self._open[job.id] = job
@@ -57,8 +60,8 @@ class Ledger:
                 start.append(job)
         return start, conflicting
 
-    def begin_settling(self, outcomes: Iterable[Outcome]) -> None:
-        """Note that the outcomes of these claims are known and wait to be written."""
+    def begin_settling(self, outcomes: Iterable[Outcome]) -> bool:
+        """Note that the outcomes of these claims are known and wait to be written; True if any may be contested."""
         with self._lock:
             for outcome in outcomes:
                 job = outcome.job
@@ -68,6 +71,19 @@ class Ledger:
                 self._settling[id(job)] = job
                 if job.queue_id is not None:
                     _count_down(self._open_of_queue, job.queue_id)
+            return bool(self._contested)
+
+    def is_contested(self, outcome: Outcome) -> bool:
+        """Tell whether there are two claims of this job, or of its queue: then the outcome must be written alone.
+
+        A settling statement is given the claims of all its outcomes at once, and a row must match its own.
+        """
+        job = outcome.job
+        with self._lock:
+            return any(
+                other.id == job.id or (job.queue_id is not None and other.queue_id == job.queue_id)
+                for other in self._contested
+            )
 
     def queues_released_by(self, outcomes: Iterable[Outcome]) -> list[QueueLock]:
         """Return the queue locks that end when these outcomes are written, for they are the last of their claim."""
@@ -86,6 +102,8 @@ class Ledger:
                 job = outcome.job
                 if self._settling.pop(id(job), None) is not None and job.queue_id is not None:
                     _count_down(self._unwritten, _queue_lock(job.queue_id, job))
+            if self._contested:
+                self._contested = [job for job in self._contested if id(job) in self._settling]
 
     def open_jobs(self) -> list[Job]:
         """Return the jobs whose outcome is not known yet: running, or about to."""

@@ -250,8 +250,12 @@ class Settler(Service):
             outcomes.append(inbox.popleft())
         if not outcomes:
             return
-        self._ledger.begin_settling(outcomes)
+        is_contested = self._ledger.begin_settling(outcomes)
         self._measure(outcomes)
+        if is_contested:
+            alone = [each for each in outcomes if self._ledger.is_contested(each)]
+            self._unwritten.extend(_Batch([each]) for each in alone)
+            outcomes = [each for each in outcomes if each not in alone]
         for kind in (Completed, Failed, Returned):
             alike = [each for each in outcomes if type(each) is kind]
             if alike:

@@ -5,12 +5,11 @@ with failures as (
   select *
     from unnest(
            %(ids)s::bigint[],
-           %(claims)s::double precision[],
            %(messages)s::text[],
            %(delays)s::double precision[],
            %(finals)s::boolean[],
            %(payloads)s::text[]
-         ) as failures (id, locked_at, message, delay_seconds, final, payload)
+         ) as failures (id, message, delay_seconds, final, payload)
 ),
 failed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
@@ -25,7 +24,7 @@ failed as (
    where jobs.id = any(%(ids)s::bigint[])
      and jobs.id = failures.id
      \set ROW jobs
-     \set CLAIM failures
+     \set CLAIMS '%(claims)s::bigint[]'
      \ir parts/is_of_claim.sql
   returning jobs.id
 ),

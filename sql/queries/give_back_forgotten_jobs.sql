@@ -14,8 +14,7 @@ with forgotten as (
    where jobs.locked_at is not null
      and jobs.locked_by = %(pool)s
      and (jobs.id, mod(round(date_part('epoch', jobs.locked_at) * 1000000::float8)::bigint, 600000000::bigint)) not in (
-           select known.id, mod(round(known.locked_at * 1000000::float8)::bigint, 600000000::bigint)
-             from unnest(%(ids)s::bigint[], %(claims)s::double precision[]) as known (id, locked_at)
+           select * from unnest(%(ids)s::bigint[], %(claims)s::bigint[])
          )
   returning jobs.id
 ),
@@ -25,8 +24,7 @@ released as (
          locked_by = null
    where queues.locked_by = %(pool)s
      and (queues.id, mod(round(date_part('epoch', queues.locked_at) * 1000000::float8)::bigint, 600000000::bigint)) not in (
-           select known.id, mod(round(known.locked_at * 1000000::float8)::bigint, 600000000::bigint)
-             from unnest(%(queue_ids)s::int[], %(queue_claims)s::double precision[]) as known (id, locked_at)
+           select * from unnest(%(queue_ids)s::int[], %(queue_claims)s::bigint[])
          )
      and (select count(*) from forgotten) >= 0
 )

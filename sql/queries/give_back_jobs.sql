@@ -6,11 +6,10 @@ with returns as (
   select *
     from unnest(
            %(ids)s::bigint[],
-           %(claims)s::double precision[],
            %(attempts)s::int[],
            %(keys)s::text[],
            %(delays)s::double precision[]
-         ) as returns (id, locked_at, attempts, key, delay_seconds)
+         ) as returns (id, attempts, key, delay_seconds)
 ),
 returned as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
@@ -29,7 +28,7 @@ returned as (
    where jobs.id = any(%(ids)s::bigint[])
      and jobs.id = returns.id
      \set ROW jobs
-     \set CLAIM returns
+     \set CLAIMS '%(claims)s::bigint[]'
      \ir parts/is_of_claim.sql
   returning jobs.id, jobs.is_available and jobs.run_at <= now() as can_run
 ),

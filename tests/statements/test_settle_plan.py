@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from gw_core.domain.claim import claim_number
 from gw_core.domain.job import Job
 from gw_core.postgres.database import Database
 from gw_core.postgres.statements import numbered_query
@@ -27,8 +28,8 @@ def comparisons(queue: Queue, name: str, jobs: list[Job]) -> int:
     """Run the statement as the settling session does, and return how many pairs of rows its joins threw away."""
     text, names = numbered_query(name, queue.store.schema)
     columns = {column: [value] * len(jobs) for column, value in COLUMNS[name].items()}
-    claims = {"ids": [job.id for job in jobs], "claims": [job.locked_at_epoch for job in jobs]}
-    values = {"pool": OURS, "queue_ids": [], "queue_claims": [], **claims, **columns}
+    claims = {"ids": [job.id for job in jobs], "claims": [claim_number(job.locked_at_epoch) for job in jobs]}
+    values = {"pool": OURS, "queue_ids": [], **claims, **columns}
     with Database(queue.url).connect("settle", SETTLE_PLAN) as connection:
         cursor = psycopg.RawCursor(connection)
         cursor.execute(b"explain (analyze, costs off) " + text, [values[each] for each in names])

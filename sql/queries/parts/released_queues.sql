@@ -3,11 +3,8 @@ released as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = null,
          locked_by = null
-    from unnest(%(queue_ids)s::int[], %(queue_claims)s::double precision[]) as queue_claims (id, locked_at)
    where queues.id = any(%(queue_ids)s::int[])
-     and queues.id = queue_claims.id
      \set ROW queues
-     \set CLAIM queue_claims
      \ir is_of_claim.sql
      and (select count(*) from :SETTLED) >= 0
 )
