@@ -32,7 +32,7 @@ def telling(url: str) -> str:
 
 
 @dataclass(slots=True)
-class ServerTimes:
+class ServerTiming:
     """Milliseconds by statement since they were last taken away; one thread at a time."""
 
     _spans: dict[str, float] = field(default_factory=lambda: defaultdict(float))

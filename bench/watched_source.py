@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from bench.server_time import ServerTimes, processor_time
+from bench.server_time import ServerTiming, processor_time
 from gw_core import (
-    Blockages,
     Finding,
-    Glance,
     JobFilter,
     JobPage,
     JobReport,
+    LockWaits,
     NameKind,
-    PageMark,
+    PageCursor,
     QueueReport,
+    QueueSnapshot,
     QueueStatistics,
 )
-from gw_tui.source import PAGE, ClientSource, Crontabs, Place
+from gw_tui.data.source import PAGE, ClientSource, Crontabs, Place
 
 HOT: Final = "tick"
 
@@ -52,7 +52,7 @@ class WatchedSource(ClientSource):
         self._packed: list[bytes] = []
         self._names: dict[str, int] = {}
         self.pid = 0
-        self._times = ServerTimes()
+        self._times = ServerTiming()
 
     @property
     def ticks(self) -> Sequence[Tick]:
@@ -64,7 +64,7 @@ class WatchedSource(ClientSource):
         """How many milliseconds the server's process has computed for us; 0 where nobody tells."""
         return processor_time(self.pid) or 0.0
 
-    def glance(self) -> Glance:
+    def glance(self) -> QueueSnapshot:
         self.pid = self._times.hear(self._looking)
         self._times.take()
         if self._tick is not None:
@@ -81,7 +81,7 @@ class WatchedSource(ClientSource):
         self,
         wanted: JobFilter,
         *,
-        after: PageMark | None = None,
+        after: PageCursor | None = None,
         limit: int = PAGE,
         patience: timedelta | None = None,
         with_payload: bool = False,
@@ -110,7 +110,7 @@ class WatchedSource(ClientSource):
         with self._noted("doctor"):
             return super().findings()
 
-    def blockages(self) -> Blockages:
+    def blockages(self) -> LockWaits:
         with self._noted("doctor"):
             return super().blockages()
 

@@ -13,7 +13,7 @@ COMPLETE = "--complete"
 def main() -> NoReturn:
     """Run `gw` with the arguments of the process and end the process."""
     if sys.argv[1:2] == [COMPLETE]:
-        from gw_cli.suggestions import ahead  # before everything else: somebody waits at a Tab key
+        from gw_cli.name_completion import ahead  # before everything else: somebody waits at a Tab key
 
         ahead(sys.argv[2:])
     from gw_cli.program import main_program

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NoReturn
 
-from gw_cli.text import quoted, visible
+from gw_cli.sanitize import quoted, visible
 from gw_core import InvalidInputError, parse_duration, parse_moment
 
 STDIN: Final = "-"

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
-from gw_cli.text import quoted
+from gw_cli.sanitize import quoted
 from gw_core import InvalidInputError, InvalidSettingError, WorkerSettings, format_duration, parse_duration
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ def _count(smallest: int, largest: int) -> Callable[[object], int]:
 
 def _processes(raw: object) -> int:
     if raw == "auto":
-        from gw_cli.supervision import usable_processors  # knows the system, and our settings
+        from gw_cli.worker_processes import usable_processors  # knows the system, and our settings
 
         return usable_processors()
     try:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from gw_cli.arguments import STDIN, checked_json, moment, whole_number
-from gw_cli.text import visible
+from gw_cli.sanitize import visible
 from gw_core import InvalidInputError, JobKeyMode, JobSpec
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
@@ -40,7 +40,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 MOST_FRAMES: Final = 10_000
 
-Entry = tuple[int, JobSpec | str]
+CommandInfo = tuple[int, JobSpec | str]
 """The number of a line, with the job it says or why it is none."""
 
 
@@ -58,7 +58,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def read(source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any]) -> Iterator[Entry]:
+def read(source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any]) -> Iterator[CommandInfo]:
     """Yield what the lines say; `defaults` are the fields of `JobSpec` that a line may leave out."""
     spec_of = _Specs(defaults).of
     for number, line in _csv(source) if as_csv else _json_lines(source):

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Final, TextIO
 
-from gw_cli.text import visible
+from gw_cli.sanitize import visible
 from gw_core import UNSAFE_TEXT, GraphileWorkerError
 
 GAP: Final = "  "
@@ -48,7 +48,7 @@ class Column:
     rank: int = 9
 
 
-class ReaderGone(Exception):  # noqa: N818 - what happened; whoever piped us into `head` made no error
+class BrokenOutput(Exception):  # noqa: N818 - what happened; whoever piped us into `head` made no error
     """Nobody reads our output any more. Not an `OSError`: a command must not take it for one of its own files'."""
 
 
@@ -92,7 +92,7 @@ def pass_on(lines: bytes) -> None:
 
 
 def flush() -> None:
-    """Hand everything to the reader; raises `ReaderGone` when there is none any more."""
+    """Hand everything to the reader; raises `BrokenOutput` when there is none any more."""
     _write((), flush=True)
 
 
@@ -119,7 +119,7 @@ def _write(texts: Iterable[str], *, flush: bool = False) -> None:
         if flush:
             sys.stdout.flush()
     except BrokenPipeError:
-        raise ReaderGone from None
+        raise BrokenOutput from None
     except UnicodeEncodeError as error:
         raise GraphileWorkerError(
             f"stdout takes {sys.stdout.encoding} only, which lacks {error.object[error.start : error.end]!a}; "

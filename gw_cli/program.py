@@ -10,10 +10,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from gw_cli import diagnostics, output
+from gw_cli import output, stderr
 from gw_cli.app import COMPLETE
 from gw_cli.exit_codes import ExitCode, verdict
-from gw_cli.text import without_address
+from gw_cli.sanitize import without_address
 from gw_core import GraphileWorkerError, __version__
 
 DEBUG = "--debug"
@@ -41,7 +41,7 @@ def program(arguments: Sequence[str]) -> int:
         output.line(f"gw {__version__}")
         return ExitCode.OK
     if arguments[:1] == [COMPLETE]:
-        from gw_cli.suggestions import suggest
+        from gw_cli.name_completion import suggest
 
         return suggest(arguments[1:])
     arguments, debug = _without_debug(arguments)
@@ -49,7 +49,7 @@ def program(arguments: Sequence[str]) -> int:
         code = _invoke(arguments)
         output.flush()
         return code
-    except output.ReaderGone:
+    except output.BrokenOutput:
         return ExitCode.BROKEN_PIPE
     except SystemExit as end:
         # What writes the help ends the program with 1 when nobody reads it.
@@ -95,23 +95,23 @@ def _report_usage(mistake: Any) -> int:
     context = mistake.ctx
     where = "gw" if context is None else context.command_path
     message = without_address(mistake.format_message().rstrip("."))
-    diagnostics.error(f"{message[:1].lower()}{message[1:]}; see {where} --help")
+    stderr.error(f"{message[:1].lower()}{message[1:]}; see {where} --help")
     return ExitCode.USAGE
 
 
 def _report(problem: BaseException, *, debug: bool) -> int:
     code = verdict(problem)
     if isinstance(problem, GraphileWorkerError):
-        diagnostics.error(str(problem))
+        stderr.error(str(problem))
     elif code == ExitCode.INTERRUPTED:
-        diagnostics.error("interrupted")
+        stderr.error("interrupted")
     elif isinstance(problem, OSError):
-        diagnostics.error(f"the system refused: {problem}")
+        stderr.error(f"the system refused: {problem}")
     else:
         hint = "" if debug else f"; this is a fault in gw: run the same with {DEBUG} and report what it shows"
-        diagnostics.error(f"{type(problem).__name__}: {problem}{hint}")
+        stderr.error(f"{type(problem).__name__}: {problem}{hint}")
     if debug:
-        diagnostics.traceback_of(problem)
+        stderr.traceback_of(problem)
     return code
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from gw_cli import output
+from gw_cli.command import HELP_OPTIONS, CommandRegistry
 from gw_cli.commands import ENTRIES
-from gw_cli.frame import HELP_OPTIONS, Catalogue
 from gw_core import __version__
 
 EPILOGUE = (
@@ -19,9 +19,9 @@ EPILOGUE = (
 
 def root_command() -> Any:
     """Return the command `gw`, none of its commands loaded yet."""
-    Catalogue.entries = ENTRIES
+    CommandRegistry.entries = ENTRIES
     app = typer.Typer(
-        cls=Catalogue,
+        cls=CommandRegistry,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

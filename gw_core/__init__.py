@@ -13,17 +13,16 @@ from gw_core.version import __version__
 if TYPE_CHECKING:
     from gw_core.client import Client as Client
     from gw_core.domain.backoff import retry_delay as retry_delay
-    from gw_core.domain.blockages import (
-        AdvisoryLock as AdvisoryLock,
-        Blockage as Blockage,
-        Blockages as Blockages,
-        Session as Session,
-    )
     from gw_core.domain.cancellation import (
         CancelledJob as CancelledJob,
         CancelResult as CancelResult,
         JobCancelledError as JobCancelledError,
         StopReason as StopReason,
+    )
+    from gw_core.domain.cron_item import (
+        CronItem as CronItem,
+        KnownCronItem as KnownCronItem,
+        crontab_item as crontab_item,
     )
     from gw_core.domain.crontab import (
         CrontabFault as CrontabFault,
@@ -32,15 +31,10 @@ if TYPE_CHECKING:
         parse_crontab as parse_crontab,
         read_crontab as read_crontab,
     )
-    from gw_core.domain.crontab_item import (
-        CrontabItem as CrontabItem,
-        KnownCrontab as KnownCrontab,
-        crontab_item as crontab_item,
-    )
     from gw_core.domain.diagnosis import (
-        Facts as Facts,
+        CheckStatus as CheckStatus,
+        DoctorFacts as DoctorFacts,
         Finding as Finding,
-        Verdict as Verdict,
         diagnose as diagnose,
         is_healthy as is_healthy,
     )
@@ -61,7 +55,7 @@ if TYPE_CHECKING:
         InvalidInputError as InvalidInputError,
         InvalidJobError as InvalidJobError,
         InvalidSettingError as InvalidSettingError,
-        JobRefusedError as JobRefusedError,
+        JobRejectedError as JobRejectedError,
         LockedJobsError as LockedJobsError,
         LockTimeoutError as LockTimeoutError,
         MigrationError as MigrationError,
@@ -77,7 +71,7 @@ if TYPE_CHECKING:
         TransientDatabaseError as TransientDatabaseError,
     )
     from gw_core.domain.events import (
-        BreakingMigrationSeen as BreakingMigrationSeen,
+        BreakingMigrationDetected as BreakingMigrationDetected,
         Event as Event,
         Events as Events,
         HeartbeatFailed as HeartbeatFailed,
@@ -88,9 +82,9 @@ if TYPE_CHECKING:
         JobCompleted as JobCompleted,
         JobErrored as JobErrored,
         JobFailed as JobFailed,
-        JobInterrupted as JobInterrupted,
-        JobLost as JobLost,
-        JobResultRefused as JobResultRefused,
+        JobLockLost as JobLockLost,
+        JobRecovered as JobRecovered,
+        JobResultRejected as JobResultRejected,
         JobReturned as JobReturned,
         JobsSettled as JobsSettled,
         JobStarted as JobStarted,
@@ -100,17 +94,17 @@ if TYPE_CHECKING:
         PoolClaimed as PoolClaimed,
         PoolConnectionLost as PoolConnectionLost,
         PoolConnectionRestored as PoolConnectionRestored,
-        PoolerNoticed as PoolerNoticed,
-        PoolHearingLost as PoolHearingLost,
-        PoolHearingRestored as PoolHearingRestored,
+        PoolerDetected as PoolerDetected,
         PoolInterrupting as PoolInterrupting,
         PoolListening as PoolListening,
+        PoolListenLost as PoolListenLost,
+        PoolListenRestored as PoolListenRestored,
         PoolNotified as PoolNotified,
         PoolStarted as PoolStarted,
         PoolStopped as PoolStopped,
         PoolStopping as PoolStopping,
         ProbeStarted as ProbeStarted,
-        RecoveryAnnounced as RecoveryAnnounced,
+        RecoveryConfigured as RecoveryConfigured,
         RecoveryHookFailed as RecoveryHookFailed,
         RunnerStopped as RunnerStopped,
         SignalReceived as SignalReceived,
@@ -119,21 +113,18 @@ if TYPE_CHECKING:
         WorkerStarted as WorkerStarted,
         WorkerStopped as WorkerStopped,
     )
-    from gw_core.domain.glance import (
-        Flow as Flow,
-        FlowMeter as FlowMeter,
-        Glance as Glance,
-        HeldQueue as HeldQueue,
-        JobCounters as JobCounters,
-        PriorityHead as PriorityHead,
-        SchemaGlance as SchemaGlance,
-        ServerGlance as ServerGlance,
-    )
+    from gw_core.domain.health import ProbeSettings as ProbeSettings
     from gw_core.domain.job import Job as Job, JobSpec as JobSpec
     from gw_core.domain.job_key import JobKeyMode as JobKeyMode
-    from gw_core.domain.job_report import PlannedAttempt as PlannedAttempt, Reason as Reason, Standing as Standing
     from gw_core.domain.job_state import JobFilter as JobFilter, JobState as JobState
-    from gw_core.domain.manners import SessionManners as SessionManners
+    from gw_core.domain.job_status import PlannedAttempt as PlannedAttempt, Reason as Reason, ReasonCode as ReasonCode
+    from gw_core.domain.job_version import JobVersion as JobVersion
+    from gw_core.domain.lock_waits import (
+        AdvisoryLock as AdvisoryLock,
+        BackendSession as BackendSession,
+        LockWait as LockWait,
+        LockWaits as LockWaits,
+    )
     from gw_core.domain.narrowing import Narrowing as Narrowing
     from gw_core.domain.outcome import (
         Completed as Completed,
@@ -144,21 +135,21 @@ if TYPE_CHECKING:
         Returned as Returned,
         Snooze as Snooze,
     )
-    from gw_core.domain.plugins import Plugin as Plugin, Refuse as Refuse, Skip as Skip
+    from gw_core.domain.plugins import Plugin as Plugin, Reject as Reject, Skip as Skip
     from gw_core.domain.process_events import (
         ProcessEnded as ProcessEnded,
-        ProcessesGivenUp as ProcessesGivenUp,
         ProcessesKilled as ProcessesKilled,
         ProcessReady as ProcessReady,
+        SupervisorGaveUp as SupervisorGaveUp,
         SupervisorStarted as SupervisorStarted,
         SupervisorStopped as SupervisorStopped,
     )
-    from gw_core.domain.queue_report import (
+    from gw_core.domain.query_results import (
         Count as Count,
         FoundJob as FoundJob,
         JobPage as JobPage,
         JobReport as JobReport,
-        PageMark as PageMark,
+        PageCursor as PageCursor,
         Quality as Quality,
         QueueReport as QueueReport,
         QueueStatistics as QueueStatistics,
@@ -187,7 +178,7 @@ if TYPE_CHECKING:
         CronBackfill as CronBackfill,
         CronFailed as CronFailed,
         CronItemFailed as CronItemFailed,
-        CronItemsRefused as CronItemsRefused,
+        CronItemsRejected as CronItemsRejected,
         CronOverdueTimer as CronOverdueTimer,
         CronPrematureTimer as CronPrematureTimer,
         CronRestored as CronRestored,
@@ -197,73 +188,83 @@ if TYPE_CHECKING:
         CronStarted as CronStarted,
         CronStarting as CronStarting,
     )
-    from gw_core.domain.schedule_words import in_words as in_words
-    from gw_core.domain.seen import Seen as Seen
-    from gw_core.domain.settings import Pooling as Pooling, WorkerSettings as WorkerSettings
+    from gw_core.domain.schedule_text import in_words as in_words
+    from gw_core.domain.session_limits import SessionLimits as SessionLimits
+    from gw_core.domain.settings import PoolerMode as PoolerMode, WorkerSettings as WorkerSettings
+    from gw_core.domain.snapshot import (
+        LockedQueue as LockedQueue,
+        PrioritySummary as PrioritySummary,
+        QueueSnapshot as QueueSnapshot,
+        SchemaInfo as SchemaInfo,
+        ServerInfo as ServerInfo,
+        TableCounters as TableCounters,
+        Throughput as Throughput,
+        ThroughputMeter as ThroughputMeter,
+    )
     from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
-    from gw_core.domain.vitals import ProbeSettings as ProbeSettings
+    from gw_core.execution.context import JobContext as JobContext, StopSignal as StopSignal
+    from gw_core.execution.executables import ExecutableError as ExecutableError
+    from gw_core.execution.executor import BatchError as BatchError, TaskResultError as TaskResultError
+    from gw_core.execution.payloads import CronRun as CronRun, PayloadError as PayloadError
+    from gw_core.execution.process_pool import IsolatedProcessError as IsolatedProcessError
+    from gw_core.execution.process_protocol import IsolatedTaskError as IsolatedTaskError
+    from gw_core.execution.task import Task as Task
     from gw_core.log import (
         LogFactory as LogFactory,
         Logger as Logger,
         LogSink as LogSink,
         stdlib_factory as stdlib_factory,
     )
-    from gw_core.postgres.care import (
+    from gw_core.postgres.bulk_actions import (
         ActionResult as ActionResult,
-        Care as Care,
+        ChangedJob as ChangedJob,
         JobBatches as JobBatches,
         Jobs as Jobs,
-        Locks as Locks,
-        Skipped as Skipped,
+        SelectionCount as SelectionCount,
+        SkippedJob as SkippedJob,
         SkipReason as SkipReason,
-        Survey as Survey,
-        Tended as Tended,
+        WorkerActions as WorkerActions,
+        WorkerLocks as WorkerLocks,
     )
     from gw_core.postgres.cleanup import (
         Cleaner as Cleaner,
-        Litter as Litter,
+        CleanupTarget as CleanupTarget,
     )
+    from gw_core.postgres.command_preview import CommandPreview as CommandPreview, CommandText as CommandText
     from gw_core.postgres.database import Database as Database, described as described, find_conninfo as find_conninfo
     from gw_core.postgres.doctor import (
         Doctor as Doctor,
     )
-    from gw_core.postgres.listening import JobListener as JobListener
+    from gw_core.postgres.job_queries import JobQueries as JobQueries
+    from gw_core.postgres.job_store import RemovedJob as RemovedJob
+    from gw_core.postgres.listener import JobListener as JobListener
     from gw_core.postgres.migrations import (
         MigrationPlan as MigrationPlan,
         MigrationReport as MigrationReport,
         MigrationStep as MigrationStep,
     )
-    from gw_core.postgres.names import NameKind as NameKind, known_names as known_names
-    from gw_core.postgres.reports import Reports as Reports
-    from gw_core.postgres.store import RemovedJob as RemovedJob
-    from gw_core.postgres.trial import ServerTimes as ServerTimes, TrialSchema as TrialSchema
-    from gw_core.postgres.typed import AsTyped as AsTyped, Typed as Typed
-    from gw_core.processes.lifeline import Lifeline as Lifeline
+    from gw_core.postgres.name_lookup import NameKind as NameKind, known_names as known_names
+    from gw_core.postgres.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
+    from gw_core.processes.control_channel import ControlChannel as ControlChannel
     from gw_core.processes.supervisor import Supervisor as Supervisor
     from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
-    from gw_core.worker.context import JobContext as JobContext, StopSignal as StopSignal
-    from gw_core.worker.executables import ExecutableError as ExecutableError
-    from gw_core.worker.executor import BatchError as BatchError, TaskResultError as TaskResultError
-    from gw_core.worker.isolation import IsolatedProcessError as IsolatedProcessError
-    from gw_core.worker.isolation_wire import IsolatedTaskError as IsolatedTaskError
-    from gw_core.worker.loading import (
+    from gw_core.tasks.loading import (
         LoadedTasks as LoadedTasks,
         TaskFault as TaskFault,
         load_app as load_app,
         load_folder as load_folder,
     )
-    from gw_core.worker.payloads import CronRun as CronRun, PayloadError as PayloadError
-    from gw_core.worker.tasks import Task as Task, TaskRegistry as TaskRegistry, cron as cron, task as task
+    from gw_core.tasks.registry import TaskRegistry as TaskRegistry, cron as cron, task as task
     from gw_core.worker.timeouts import TaskTimeoutError as TaskTimeoutError
 
 _HOMES = {
     "gw_core.client": ("Client",),
     "gw_core.domain.backoff": ("retry_delay",),
-    "gw_core.domain.blockages": (
+    "gw_core.domain.lock_waits": (
         "AdvisoryLock",
-        "Blockage",
-        "Blockages",
-        "Session",
+        "LockWait",
+        "LockWaits",
+        "BackendSession",
     ),
     "gw_core.domain.cancellation": (
         "CancelResult",
@@ -278,15 +279,15 @@ _HOMES = {
         "parse_crontab",
         "read_crontab",
     ),
-    "gw_core.domain.crontab_item": (
-        "CrontabItem",
-        "KnownCrontab",
+    "gw_core.domain.cron_item": (
+        "CronItem",
+        "KnownCronItem",
         "crontab_item",
     ),
     "gw_core.domain.diagnosis": (
-        "Facts",
+        "DoctorFacts",
         "Finding",
-        "Verdict",
+        "CheckStatus",
         "diagnose",
         "is_healthy",
     ),
@@ -307,7 +308,7 @@ _HOMES = {
         "InvalidInputError",
         "InvalidJobError",
         "InvalidSettingError",
-        "JobRefusedError",
+        "JobRejectedError",
         "LockTimeoutError",
         "LockedJobsError",
         "MigrationError",
@@ -323,7 +324,7 @@ _HOMES = {
         "TransientDatabaseError",
     ),
     "gw_core.domain.events": (
-        "BreakingMigrationSeen",
+        "BreakingMigrationDetected",
         "Event",
         "Events",
         "HeartbeatFailed",
@@ -334,9 +335,9 @@ _HOMES = {
         "JobCompleted",
         "JobErrored",
         "JobFailed",
-        "JobInterrupted",
-        "JobLost",
-        "JobResultRefused",
+        "JobRecovered",
+        "JobLockLost",
+        "JobResultRejected",
         "JobReturned",
         "JobStarted",
         "JobSucceeded",
@@ -344,11 +345,11 @@ _HOMES = {
         "LocksReset",
         "MaintenanceFailed",
         "PoolClaimed",
-        "PoolerNoticed",
+        "PoolerDetected",
         "PoolConnectionLost",
         "PoolConnectionRestored",
-        "PoolHearingLost",
-        "PoolHearingRestored",
+        "PoolListenLost",
+        "PoolListenRestored",
         "PoolInterrupting",
         "PoolListening",
         "PoolNotified",
@@ -356,7 +357,7 @@ _HOMES = {
         "PoolStopped",
         "PoolStopping",
         "ProbeStarted",
-        "RecoveryAnnounced",
+        "RecoveryConfigured",
         "RecoveryHookFailed",
         "RunnerStopped",
         "SignalReceived",
@@ -365,31 +366,31 @@ _HOMES = {
         "WorkerStopped",
         "WorkersRecovered",
     ),
-    "gw_core.domain.glance": (
-        "Flow",
-        "FlowMeter",
-        "Glance",
-        "HeldQueue",
-        "JobCounters",
-        "PriorityHead",
-        "SchemaGlance",
-        "ServerGlance",
+    "gw_core.domain.snapshot": (
+        "Throughput",
+        "ThroughputMeter",
+        "QueueSnapshot",
+        "LockedQueue",
+        "TableCounters",
+        "PrioritySummary",
+        "SchemaInfo",
+        "ServerInfo",
     ),
     "gw_core.domain.job": (
         "Job",
         "JobSpec",
     ),
     "gw_core.domain.job_key": ("JobKeyMode",),
-    "gw_core.domain.job_report": (
+    "gw_core.domain.job_status": (
         "PlannedAttempt",
         "Reason",
-        "Standing",
+        "ReasonCode",
     ),
     "gw_core.domain.job_state": (
         "JobFilter",
         "JobState",
     ),
-    "gw_core.domain.manners": ("SessionManners",),
+    "gw_core.domain.session_limits": ("SessionLimits",),
     "gw_core.domain.narrowing": ("Narrowing",),
     "gw_core.domain.outcome": (
         "Completed",
@@ -402,7 +403,7 @@ _HOMES = {
     ),
     "gw_core.domain.plugins": (
         "Plugin",
-        "Refuse",
+        "Reject",
         "Skip",
     ),
     "gw_core.domain.recovery": (
@@ -417,17 +418,17 @@ _HOMES = {
     "gw_core.domain.process_events": (
         "ProcessEnded",
         "ProcessReady",
-        "ProcessesGivenUp",
+        "SupervisorGaveUp",
         "ProcessesKilled",
         "SupervisorStarted",
         "SupervisorStopped",
     ),
-    "gw_core.domain.queue_report": (
+    "gw_core.domain.query_results": (
         "Count",
         "FoundJob",
         "JobPage",
         "JobReport",
-        "PageMark",
+        "PageCursor",
         "Quality",
         "QueueReport",
         "QueueStatistics",
@@ -447,7 +448,7 @@ _HOMES = {
         "CronBackfill",
         "CronFailed",
         "CronItemFailed",
-        "CronItemsRefused",
+        "CronItemsRejected",
         "CronOverdueTimer",
         "CronPrematureTimer",
         "CronRestored",
@@ -457,59 +458,59 @@ _HOMES = {
         "CronStarted",
         "CronStarting",
     ),
-    "gw_core.domain.schedule_words": ("in_words",),
-    "gw_core.domain.seen": ("Seen",),
+    "gw_core.domain.schedule_text": ("in_words",),
+    "gw_core.domain.job_version": ("JobVersion",),
     "gw_core.domain.settings": (
-        "Pooling",
+        "PoolerMode",
         "WorkerSettings",
     ),
     "gw_core.domain.text": ("UNSAFE_NAME", "UNSAFE_TEXT"),
-    "gw_core.domain.vitals": ("ProbeSettings",),
+    "gw_core.domain.health": ("ProbeSettings",),
     "gw_core.log": (
         "LogFactory",
         "LogSink",
         "Logger",
         "stdlib_factory",
     ),
-    "gw_core.postgres.care": (
+    "gw_core.postgres.bulk_actions": (
         "ActionResult",
-        "Care",
+        "WorkerActions",
         "JobBatches",
         "Jobs",
-        "Locks",
+        "WorkerLocks",
         "SkipReason",
-        "Skipped",
-        "Survey",
-        "Tended",
+        "SkippedJob",
+        "SelectionCount",
+        "ChangedJob",
     ),
     "gw_core.postgres.doctor": ("Doctor",),
     "gw_core.postgres.cleanup": (
         "Cleaner",
-        "Litter",
+        "CleanupTarget",
     ),
     "gw_core.postgres.database": (
         "Database",
         "described",
         "find_conninfo",
     ),
-    "gw_core.postgres.listening": ("JobListener",),
+    "gw_core.postgres.listener": ("JobListener",),
     "gw_core.postgres.migrations": (
         "MigrationPlan",
         "MigrationReport",
         "MigrationStep",
     ),
-    "gw_core.postgres.names": (
+    "gw_core.postgres.name_lookup": (
         "NameKind",
         "known_names",
     ),
-    "gw_core.postgres.reports": ("Reports",),
-    "gw_core.postgres.store": ("RemovedJob",),
-    "gw_core.postgres.typed": (
-        "AsTyped",
-        "Typed",
+    "gw_core.postgres.job_queries": ("JobQueries",),
+    "gw_core.postgres.job_store": ("RemovedJob",),
+    "gw_core.postgres.command_preview": (
+        "CommandPreview",
+        "CommandText",
     ),
-    "gw_core.postgres.trial": ("ServerTimes", "TrialSchema"),
-    "gw_core.processes.lifeline": ("Lifeline",),
+    "gw_core.postgres.scratch_schema": ("ServerTiming", "ScratchSchema"),
+    "gw_core.processes.control_channel": ("ControlChannel",),
     "gw_core.processes.supervisor": ("Supervisor",),
     "gw_core.runner": (
         "RunResult",
@@ -517,26 +518,26 @@ _HOMES = {
         "run",
         "run_once",
     ),
-    "gw_core.worker.context": (
+    "gw_core.execution.context": (
         "JobContext",
         "StopSignal",
     ),
-    "gw_core.worker.executables": ("ExecutableError",),
-    "gw_core.worker.executor": (
+    "gw_core.execution.executables": ("ExecutableError",),
+    "gw_core.execution.executor": (
         "BatchError",
         "TaskResultError",
     ),
-    "gw_core.worker.isolation": ("IsolatedProcessError",),
-    "gw_core.worker.isolation_wire": ("IsolatedTaskError",),
-    "gw_core.worker.loading": (
+    "gw_core.execution.process_pool": ("IsolatedProcessError",),
+    "gw_core.execution.process_protocol": ("IsolatedTaskError",),
+    "gw_core.tasks.loading": (
         "LoadedTasks",
         "TaskFault",
         "load_app",
         "load_folder",
     ),
-    "gw_core.worker.payloads": ("CronRun", "PayloadError"),
+    "gw_core.execution.payloads": ("CronRun", "PayloadError"),
     "gw_core.worker.timeouts": ("TaskTimeoutError",),
-    "gw_core.worker.tasks": (
+    "gw_core.tasks.registry": (
         "Task",
         "TaskRegistry",
         "cron",

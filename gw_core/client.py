@@ -16,26 +16,26 @@ from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec, check_ids
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.job_state import JobFilter
-from gw_core.domain.manners import NO_MANNERS, SessionManners
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
-from gw_core.postgres.connections import Connections, OneConnection
+from gw_core.domain.session_limits import NO_MANNERS, SessionLimits
+from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
 # The rest is imported where it is used: a command that looks at a job waits for nothing that mends a schema.
 if TYPE_CHECKING:
     from gw_core.domain.cancellation import CancelledJob
-    from gw_core.domain.crontab_item import KnownCrontab
-    from gw_core.domain.queue_report import JobPage, PageMark
-    from gw_core.postgres.adder import JobAdder
-    from gw_core.postgres.borrowed import BorrowedConnection
-    from gw_core.postgres.care import Care, Jobs
+    from gw_core.domain.cron_item import KnownCronItem
+    from gw_core.domain.query_results import JobPage, PageCursor
+    from gw_core.postgres.bulk_actions import Jobs, WorkerActions
+    from gw_core.postgres.callers_connection import BorrowedConnection
     from gw_core.postgres.cleanup import Cleaner
     from gw_core.postgres.doctor import Doctor
-    from gw_core.postgres.listening import JobListener
+    from gw_core.postgres.enqueue import Enqueuer
+    from gw_core.postgres.job_queries import JobQueries
+    from gw_core.postgres.job_store import JobStore, RemovedJob
+    from gw_core.postgres.listener import JobListener
     from gw_core.postgres.migrations import MigrationPlan, MigrationReport
-    from gw_core.postgres.reports import Reports
-    from gw_core.postgres.store import JobStore, RemovedJob
 
 
 class Client:
@@ -58,7 +58,7 @@ class Client:
         plugins: Sequence[Plugin] = (),
         pg_bin: Path | None = None,
         application_name: str = "gw",
-        manners: SessionManners = NO_MANNERS,
+        manners: SessionLimits = NO_MANNERS,
     ) -> None:
         self.events = events or Events()
         for plugin in plugins:
@@ -73,32 +73,32 @@ class Client:
         )
         # One caller at a time needs no pool and none of its threads.
         self._lender = (
-            OneConnection(self._database)
+            SharedConnection(self._database)
             if max_connections == 1
-            else Connections(self._database, max_size=max_connections)
+            else ConnectionPool(self._database, max_size=max_connections)
         )
         self._interceptors = Interceptors(plugins)
 
     @cached_property
-    def reports(self) -> Reports:
+    def reports(self) -> JobQueries:
         """Looks at the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
-        from gw_core.postgres.reports import Reports
+        from gw_core.postgres.job_queries import JobQueries
 
-        return Reports(self._lender, self.schema)
+        return JobQueries(self._lender, self.schema)
 
     @cached_property
     def jobs(self) -> Jobs:
         """Acts on any number of jobs: complete, fail, reschedule, retry, restore; at once, or `in_batches`."""
-        from gw_core.postgres.care import Jobs
+        from gw_core.postgres.bulk_actions import Jobs
 
         return Jobs(self._lender, self.schema)
 
     @cached_property
-    def care(self) -> Care:
+    def care(self) -> WorkerActions:
         """Frees the locks of dead workers, and finds names."""
-        from gw_core.postgres.care import Care
+        from gw_core.postgres.bulk_actions import WorkerActions
 
-        return Care(self._lender, self.schema)
+        return WorkerActions(self._lender, self.schema)
 
     @cached_property
     def cleaner(self) -> Cleaner:
@@ -115,10 +115,10 @@ class Client:
         return Doctor(self._lender, self.schema)
 
     @cached_property
-    def _adder(self) -> JobAdder:
-        from gw_core.postgres.adder import JobAdder
+    def _adder(self) -> Enqueuer:
+        from gw_core.postgres.enqueue import Enqueuer
 
-        return JobAdder(self._lender, self.schema, self._interceptors, self.events)
+        return Enqueuer(self._lender, self.schema, self._interceptors, self.events)
 
     @property
     def schema(self) -> str:
@@ -155,7 +155,7 @@ class Client:
 
         Raises `ReadOnlyError` on a standby, which cannot listen; behind a pooler in transaction mode nothing is heard.
         """
-        from gw_core.postgres.listening import JobListener
+        from gw_core.postgres.listener import JobListener
 
         return JobListener(self._database)
 
@@ -179,7 +179,7 @@ class Client:
 
         The arguments are the fields of `JobSpec`, or give a whole spec as `task`. `conn` is your own
         psycopg connection: the job is added in its transaction and exists once that commits (at once in autocommit
-        mode). Raises `InvalidJobError` and `InvalidInputError` before anything is sent, `JobRefusedError` when a plugin
+        mode). Raises `InvalidJobError` and `InvalidInputError` before anything is sent, `JobRejectedError` if a plugin
         refuses.
         """
         spec = (
@@ -244,9 +244,9 @@ class Client:
         database's user. Waits until the jobs have ended, at most `patience`; a wish nobody heard stays an hour.
         """
         check_ids(ids)
-        from gw_core.postgres.cancellations import Canceller
+        from gw_core.postgres.cancel_requests import CancelRequests
 
-        canceller = Canceller(self._lender, self.schema)
+        canceller = CancelRequests(self._lender, self.schema)
         return canceller.cancel(ids, by=by, reason=reason, retry=retry, patience=patience)
 
     def unlock(self, worker_ids: Sequence[str]) -> None:
@@ -265,7 +265,7 @@ class Client:
         self,
         wanted: JobFilter | None = None,
         *,
-        after: PageMark | str | int | None = None,
+        after: PageCursor | str | int | None = None,
         limit: int = 50,
         with_payload: bool = False,
         patience: timedelta = timedelta(milliseconds=120),
@@ -284,7 +284,7 @@ class Client:
     def workers(self, recovery: RecoverySettings | None = None) -> list[WorkerInfo]:
         """Return every worker known by its heartbeat or by locks it holds; `recovery` says which count as dead."""
         settings = recovery or RecoverySettings()
-        from gw_core.postgres.workers import LONGEST_LOOK, WorkerStore
+        from gw_core.postgres.worker_store import LONGEST_LOOK, WorkerStore
 
         with self._lender.connection() as connection:
             store = WorkerStore(connection, self.schema)
@@ -309,19 +309,19 @@ class Client:
 
     # -- recurring tasks -------------------------------------------------------------------------------------------
 
-    def known_crontabs(self) -> list[KnownCrontab]:
+    def known_crontabs(self) -> list[KnownCronItem]:
         """Return the crontab items the database has seen, with their last run."""
-        from gw_core.postgres.crontabs import CrontabStore
+        from gw_core.postgres.cron_store import CronStore
 
         with self._lender.connection() as connection:
-            return CrontabStore(connection, self.schema).known()
+            return CronStore(connection, self.schema).known()
 
-    def forget_crontab(self, identifier: str) -> KnownCrontab | None:
+    def forget_crontab(self, identifier: str) -> KnownCronItem | None:
         """Forget a crontab item and return it, or None; a worker that still has it makes it known anew."""
-        from gw_core.postgres.crontabs import CrontabStore
+        from gw_core.postgres.cron_store import CronStore
 
         with self._lender.connection() as connection:
-            return CrontabStore(connection, self.schema).forget(identifier)
+            return CronStore(connection, self.schema).forget(identifier)
 
     # -- schema ----------------------------------------------------------------------------------------------------
 
@@ -338,8 +338,8 @@ class Client:
         Raises `PermissionDeniedError` when row security hides every job from the role, or lets it change none.
         Jobs are added without asking, in one round trip; a program that lives long may ask once at its start.
         """
+        from gw_core.postgres.error_mapping import rows_hidden
         from gw_core.postgres.schema_state import check
-        from gw_core.postgres.translation import rows_hidden
 
         with self._lender.connection() as connection:
             state = check(connection, self.schema)
@@ -351,7 +351,7 @@ class Client:
 
     def check_visible(self) -> None:
         """Raise `PermissionDeniedError` when row security hides every job from the role: a queue would look empty."""
-        from gw_core.postgres.rights import require_visible_jobs
+        from gw_core.postgres.permissions import require_visible_jobs
 
         with self._lender.connection() as connection:
             require_visible_jobs(connection, self.schema)
@@ -374,10 +374,10 @@ class Client:
 
     @contextmanager
     def _store(self, conn: BorrowedConnection | None = None) -> Iterator[JobStore]:
-        from gw_core.postgres.store import JobStore
+        from gw_core.postgres.job_store import JobStore
 
         if conn is not None:
-            from gw_core.postgres.borrowed import borrowed
+            from gw_core.postgres.callers_connection import borrowed
 
             yield JobStore(borrowed(conn), self.schema)
             return

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol
 from gw_core.domain import events as e, process_events as p, schedule_events as c
 from gw_core.domain.durations import format_duration
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.domain.settings import Pooling
+from gw_core.domain.settings import PoolerMode
 
 Level = Literal["error", "warning", "info", "debug"]
 Meta = Mapping[str, object]
@@ -116,24 +116,24 @@ class JobLog:
             (e.PoolListening, self._pool_listening),
             (e.PoolConnectionLost, self._connection_lost),
             (e.PoolConnectionRestored, self._connection_restored),
-            (e.PoolHearingLost, self._hearing_lost),
-            (e.PoolHearingRestored, self._hearing_restored),
-            (e.PoolerNoticed, self._pooler_noticed),
+            (e.PoolListenLost, self._hearing_lost),
+            (e.PoolListenRestored, self._hearing_restored),
+            (e.PoolerDetected, self._pooler_noticed),
             (e.PoolStopping, self._pool_stopping),
             (e.PoolInterrupting, self._pool_interrupting),
             (e.PoolStopped, self._pool_stopped),
             (e.LocksReset, self._locks_reset),
             (e.MaintenanceFailed, self._maintenance_failed),
-            (e.RecoveryAnnounced, self._recovery_announced),
+            (e.RecoveryConfigured, self._recovery_announced),
             (e.HeartbeatFailed, self._heartbeat_failed),
             (e.HeartbeatRestored, self._heartbeat_restored),
             (e.HeartbeatLate, self._heartbeat_late),
             (e.WorkersRecovered, self._workers_recovered),
             (e.RecoveryHookFailed, self._recovery_hook_failed),
-            (e.BreakingMigrationSeen, self._breaking_migration),
+            (e.BreakingMigrationDetected, self._breaking_migration),
             (e.TasksReloaded, self._tasks_reloaded),
             (e.JobCancelling, self._job_cancelling),
-            (e.JobResultRefused, self._result_refused),
+            (e.JobResultRejected, self._result_refused),
             (e.JobsSettled, self._jobs_settled),
             (e.SignalReceived, self._signal_received),
             (e.ProbeStarted, self._probe_started),
@@ -141,7 +141,7 @@ class JobLog:
             (c.CronFailed, self._cron_failed),
             (c.CronRestored, self._cron_restored),
             (c.CronItemFailed, self._cron_item_failed),
-            (c.CronItemsRefused, self._cron_items_refused),
+            (c.CronItemsRejected, self._cron_items_refused),
             (c.CronRunsSkipped, self._cron_runs_skipped),
             (c.CronPrematureTimer, self._cron_premature),
             (c.CronOverdueTimer, self._cron_overdue),
@@ -168,14 +168,14 @@ class JobLog:
         tries = "1 try" if event.attempts == 1 else f"{event.attempts} tries"
         self._core.info(f"The database is back: can {event.what} again after {tries}")
 
-    def _hearing_lost(self, event: e.PoolHearingLost) -> None:
+    def _hearing_lost(self, event: e.PoolListenLost) -> None:
         self._core.warning(f"Cannot hear of new jobs, which are found by polling meanwhile: {event.error}")
 
-    def _hearing_restored(self, event: e.PoolHearingRestored) -> None:
+    def _hearing_restored(self, event: e.PoolListenRestored) -> None:
         self._core.info("Hears of new jobs again")
 
-    def _pooler_noticed(self, event: e.PoolerNoticed) -> None:
-        if event.mode is not Pooling.TRANSACTION:
+    def _pooler_noticed(self, event: e.PoolerDetected) -> None:
+        if event.mode is not PoolerMode.TRANSACTION:
             self._core.info("A pooler that lends connections for whole sessions stands before the database")
             return
         every = format_duration(event.poll_interval)
@@ -212,7 +212,7 @@ class JobLog:
 
     # -- recovery --------------------------------------------------------------------------------------------------
 
-    def _recovery_announced(self, event: e.RecoveryAnnounced) -> None:
+    def _recovery_announced(self, event: e.RecoveryConfigured) -> None:
         if event.recovery is None:
             self._announce(
                 "Recovery is off: jobs of a crashed worker stay locked for up to four hours, unless a worker with "
@@ -250,7 +250,7 @@ class JobLog:
             {"error": error},
         )
 
-    def _breaking_migration(self, event: e.BreakingMigrationSeen) -> None:
+    def _breaking_migration(self, event: e.BreakingMigrationDetected) -> None:
         self._core.warning(
             f"Another process installed schema revision {event.revision}, which is breaking and unknown here; stopping"
         )
@@ -265,7 +265,7 @@ class JobLog:
     def _job_cancelling(self, event: e.JobCancelling) -> None:
         self._core.info(f"Stopping job {event.job.id} ({event.job.task_identifier}): {event.message}")
 
-    def _result_refused(self, event: e.JobResultRefused) -> None:
+    def _result_refused(self, event: e.JobResultRejected) -> None:
         job = event.job
         self._worker.error(
             f"The database refuses the result of job {job.id} ({job.task_identifier}), which stays locked while it is "
@@ -301,7 +301,7 @@ class JobLog:
         what = f"The run of '{event.item.identifier}' at {event.moment:%Y-%m-%d %H:%M} UTC"
         self._cron.warning(f"{what} was not scheduled: {event.error}")
 
-    def _cron_items_refused(self, event: c.CronItemsRefused) -> None:
+    def _cron_items_refused(self, event: c.CronItemsRejected) -> None:
         self._cron.warning(f"The new recurring tasks cannot be used, the former ones stay: {event.error}")
 
     def _cron_runs_skipped(self, event: c.CronRunsSkipped) -> None:
@@ -352,7 +352,7 @@ class SupervisorLog:
             (p.SupervisorStarted, self._started),
             (p.ProcessReady, self._ready),
             (p.ProcessEnded, self._ended),
-            (p.ProcessesGivenUp, self._given_up),
+            (p.SupervisorGaveUp, self._given_up),
             (p.ProcessesKilled, self._killed),
             (p.SupervisorStopped, self._stopped),
             (e.SignalReceived, self._signal_received),
@@ -377,7 +377,7 @@ class SupervisorLog:
         else:
             self._log.warning(f"{what}; it is started again in {event.again_in.total_seconds():g} s")
 
-    def _given_up(self, event: p.ProcessesGivenUp) -> None:
+    def _given_up(self, event: p.SupervisorGaveUp) -> None:
         self._log.error(f"Process {event.number} is of no use, so all are stopped: {event.reason}")
 
     def _killed(self, event: p.ProcessesKilled) -> None:

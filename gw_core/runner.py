@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gw_core.domain.crontab_item import CrontabItem
+from gw_core.domain.cron_item import CronItem
 from gw_core.domain.errors import (
     CrontabError,
     DatabaseUnavailableError,
@@ -26,40 +26,40 @@ from gw_core.domain.events import (
     MaintenanceFailed,
     PoolConnectionLost,
     PoolConnectionRestored,
-    PoolerNoticed,
-    RecoveryAnnounced,
+    PoolerDetected,
+    RecoveryConfigured,
     RunnerStopped,
     SignalReceived,
 )
+from gw_core.domain.health import ProbeSettings
 from gw_core.domain.plugins import Interceptors, Plugin
-from gw_core.domain.schedule_events import CronItemsRefused
-from gw_core.domain.settings import Pooling, WorkerSettings
-from gw_core.domain.vitals import ProbeSettings
+from gw_core.domain.schedule_events import CronItemsRejected
+from gw_core.domain.settings import PoolerMode, WorkerSettings
+from gw_core.execution.context import TaskResources
 from gw_core.log import JobLog, Logger
-from gw_core.maintenance.bounds import BoundsWatch
+from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.maintenance.heartbeat import (
     ANSWER_WITHIN as HEARTBEAT_ANSWER_WITHIN,
     SESSION as HEARTBEAT_SESSION,
     Heartbeat,
 )
-from gw_core.maintenance.locks import LockRenewal, StaleLocks
-from gw_core.maintenance.scheduler import ItemSource, Scheduler
+from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
+from gw_core.maintenance.recycling import RecycleMonitor
 from gw_core.maintenance.sweeper import Sweep, Sweeper
-from gw_core.postgres.adder import JobAdder
-from gw_core.postgres.connections import Connections, OneConnection
+from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
+from gw_core.postgres.enqueue import Enqueuer
+from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.migrations import migrate as migrate_schema
-from gw_core.postgres.rights import require_rights, require_visible_jobs
+from gw_core.postgres.permissions import require_rights, require_visible_jobs
 from gw_core.postgres.schema_state import check
-from gw_core.postgres.store import JobStore
 from gw_core.service import Service
 from gw_core.signals import Signals
+from gw_core.tasks.loading import LoadedTasks, load_folder
+from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claimer import ForbiddenFlags
-from gw_core.worker.context import TaskResources
-from gw_core.worker.loading import LoadedTasks, load_folder
-from gw_core.worker.pool import Pool
+from gw_core.worker.pool import WorkerPool
 from gw_core.worker.settler import patience
-from gw_core.worker.tasks import TaskRegistry
 
 if TYPE_CHECKING:
     from gw_core.maintenance.probe import Probe
@@ -167,17 +167,17 @@ class Runner:
             None if listen_conninfo is None else Database(listen_conninfo, schema=schema, notice_pooler=True)
         )
         self._interceptors = Interceptors(plugins)
-        self._connections = Connections(self._database, max_size=max_connections, role="task")
-        self._maintenance = OneConnection(
+        self._connections = ConnectionPool(self._database, max_size=max_connections, role="task")
+        self._maintenance = SharedConnection(
             self._database, role="maintenance", settings=MAINTENANCE, patience=LONGEST_SILENCE
         )
         # Of its own and patient: a step may take as long as it takes.
-        self._migration = OneConnection(self._database, role="migrate")
+        self._migration = SharedConnection(self._database, role="migrate")
         # Of its own, so that a worker that lives is seen to live, whatever other statements wait for.
-        self._heartbeat_connection = OneConnection(
+        self._heartbeat_connection = SharedConnection(
             self._database, role="heartbeat", settings=HEARTBEAT_SESSION, patience=HEARTBEAT_ANSWER_WITHIN
         )
-        self._adder = JobAdder(
+        self._adder = Enqueuer(
             self._connections,
             schema,
             self._interceptors,
@@ -191,9 +191,9 @@ class Runner:
         self._watch = watch
         self._migrate = migrate
         self._services: list[Service] = []
-        self._marked: tuple[CrontabItem, ...] = ()
+        self._marked: tuple[CronItem, ...] = ()
         self._heartbeat: Heartbeat | None = None
-        self._pool: Pool | None = None
+        self._pool: WorkerPool | None = None
         self._probe = None if probe is None else self._attended(probe)
         self._ending = threading.Event()
         self._is_up = threading.Event()
@@ -296,15 +296,15 @@ class Runner:
             # Before the first claim: whoever holds a lock is known.
             self._heartbeat.beat()
             recovery = self.settings.recovery if self.settings.recover else None
-            self.events.emit(RecoveryAnnounced(pool=pool.id, recovery=recovery))
+            self.events.emit(RecoveryConfigured(pool=pool.id, recovery=recovery))
         self._is_up.set()
         self._heartbeat.start()
         pool.start()
         for service in self._services:
             service.start()
 
-    def _new_pool(self, registry: TaskRegistry, *, once: bool) -> Pool:
-        return Pool(
+    def _new_pool(self, registry: TaskRegistry, *, once: bool) -> WorkerPool:
+        return WorkerPool(
             database=self._database,
             registry=registry,
             settings=self.settings,
@@ -347,7 +347,7 @@ class Runner:
 
     def _crontab_items(self, loaded: LoadedTasks | TaskRegistry) -> ItemSource | None:
         """Return what shall recur: the crontab given, and what tasks say of themselves with `@cron`."""
-        from gw_core.domain.crontab_item import refuse_duplicates
+        from gw_core.domain.cron_item import refuse_duplicates
 
         self._marked = _marked_items(loaded.registry if isinstance(loaded, LoadedTasks) else loaded)
         given = self._crontab
@@ -361,13 +361,13 @@ class Runner:
             return lambda: (*written, *self._marked)
         return items or None
 
-    def _use(self, pool: Pool, registry: TaskRegistry) -> None:
+    def _use(self, pool: WorkerPool, registry: TaskRegistry) -> None:
         """Go on with tasks that were read again, and with what they say of their schedules."""
         pool.use_and_look(registry)
         try:
             self._marked = _marked_items(registry)
         except GraphileWorkerError as error:
-            self.events.emit(CronItemsRefused(error=error))
+            self.events.emit(CronItemsRejected(error=error))
         for service in self._services:
             if isinstance(service, Scheduler):
                 service.wake()
@@ -418,11 +418,11 @@ class Runner:
 
     def _tell_pooler(self) -> None:
         mode, settings = self._database.pooling, self.settings
-        if mode is not Pooling.NONE and self._announce:
-            listens = settings.listen and (mode is Pooling.SESSION or self._listen_database is not None)
-            self.events.emit(PoolerNoticed(mode=mode, listens=listens, poll_interval=settings.poll_interval))
+        if mode is not PoolerMode.NONE and self._announce:
+            listens = settings.listen and (mode is PoolerMode.SESSION or self._listen_database is not None)
+            self.events.emit(PoolerDetected(mode=mode, listens=listens, poll_interval=settings.poll_interval))
 
-    def _lock_renewal(self, pool: Pool) -> LockRenewal:
+    def _lock_renewal(self, pool: WorkerPool) -> LockRenewal:
         return LockRenewal(
             pool=pool.id,
             connection=self._maintenance,
@@ -432,11 +432,11 @@ class Runner:
         )
 
     def _lasting_services(
-        self, pool: Pool, loaded: LoadedTasks | TaskRegistry, scheduler: Scheduler | None
+        self, pool: WorkerPool, loaded: LoadedTasks | TaskRegistry, scheduler: Scheduler | None
     ) -> list[Service]:
         settings = self.settings
         services: list[Service] = [
-            StaleLocks(
+            ExpiredLocks(
                 pool=pool.id, connection=self._maintenance, events=self.events, between=settings.stale_lock_sweep
             ),
         ]
@@ -447,15 +447,15 @@ class Runner:
         if scheduler is not None:
             services.append(scheduler)
         if self._watch and isinstance(loaded, LoadedTasks):
-            from gw_core.worker.watcher import TaskWatcher  # brings a package that is in an extra
+            from gw_core.tasks.reloader import TaskWatcher  # brings a package that is in an extra
 
             services.append(
                 TaskWatcher(loaded, lambda tasks: self._use(pool, tasks), self.events, on_crash=self._on_crash)
             )
         return services
 
-    def _bounds_watch(self, pool: Pool) -> BoundsWatch:
-        watch = BoundsWatch(
+    def _bounds_watch(self, pool: WorkerPool) -> RecycleMonitor:
+        watch = RecycleMonitor(
             self.settings.bounds,
             ended=lambda: pool.completed + pool.failed,
             on_overstepped=self.stop,
@@ -478,7 +478,7 @@ class Runner:
             on_crash=self._on_crash,
         )
 
-    def _new_heartbeat(self, pool: Pool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
+    def _new_heartbeat(self, pool: WorkerPool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
         settings = self.settings
         self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs_soon(pool))
         # Notifications may have been missed while there was no connection.
@@ -508,11 +508,11 @@ class Runner:
         if self._heartbeat is not None:
             self._heartbeat.check_soon()
 
-    def _stop_lost_runs_soon(self, pool: Pool) -> None:
+    def _stop_lost_runs_soon(self, pool: WorkerPool) -> None:
         # In a thread of its own: it reads the jobs table, which the thread of the heartbeat must never wait for.
         threading.Thread(target=self._stop_lost_runs, args=(pool,), name="gw-stop-lost", daemon=True).start()
 
-    def _stop_lost_runs(self, pool: Pool) -> None:
+    def _stop_lost_runs(self, pool: WorkerPool) -> None:
         """After a long silence, tell tasks whose jobs were taken away: nothing they still do will count."""
         locked = pool.ledger.locked()
         try:
@@ -525,7 +525,7 @@ class Runner:
             return
         pool.stop_lost([job for job in locked.jobs if job.id not in ours])
 
-    def _sweeper(self, pool: Pool) -> Sweeper:
+    def _sweeper(self, pool: WorkerPool) -> Sweeper:
         recovery = self.settings.recovery
         sweep = Sweep(self._maintenance, recovery, events=self.events, interceptors=self._interceptors, pool=pool.id)
         heartbeat = self._heartbeat
@@ -672,14 +672,14 @@ def _checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
     return flags
 
 
-def _marked_items(registry: TaskRegistry) -> tuple[CrontabItem, ...]:
+def _marked_items(registry: TaskRegistry) -> tuple[CronItem, ...]:
     """Return what tasks say of themselves with `@cron`."""
-    from gw_core.domain.crontab_item import crontab_item
+    from gw_core.domain.cron_item import crontab_item
 
     return tuple(crontab_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
 
 
-def _items_of(crontab: Iterable[CrontabItem] | Path | str | None) -> tuple[CrontabItem, ...]:
+def _items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem, ...]:
     from gw_core.domain.crontab import parse_crontab  # brings the JSON5 reader
 
     if crontab is None:

@@ -18,28 +18,39 @@ from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
 from textual.screen import Screen
 
-from gw_core import FlowMeter, Glance, Litter
-from gw_tui import clean, clipboard, figures
-from gw_tui.action_log import ActionLog, Payloads
-from gw_tui.acts import Act
-from gw_tui.as_typed import as_typed
-from gw_tui.connection_state import ConnectionState, Phase, Trouble
-from gw_tui.deeds import Deeds
+from gw_core import CleanupTarget, QueueSnapshot, ThroughputMeter
+from gw_tui import clipboard
+from gw_tui.action_runner import ActionRunner
+from gw_tui.actions.actions import Act
+from gw_tui.actions.log import ActionLog, Payloads
+from gw_tui.actions.preview import as_typed
+from gw_tui.data.messages import (
+    ActionFinished,
+    ActionLogFailed,
+    Connecting,
+    ConnectionLost,
+    JobsAnnounced,
+    ListenStateChanged,
+    QueryAnswered,
+    QueryFailed,
+    SnapshotReceived,
+)
+from gw_tui.data.poller import BLURRED, Poller
+from gw_tui.data.source import Question, Source
 from gw_tui.dialogs.choose import Choose
-from gw_tui.filters import NoControls, OnlyAscii
-from gw_tui.journal import Journal, Kind
-from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying, Unwritten
-from gw_tui.options import PERIODS, Options
-from gw_tui.palette import ConsoleCommands
-from gw_tui.poller import BLURRED, Poller
-from gw_tui.registry import BY_ID, EVERYWHERE, PLACE_OF, PLACES, Place, Situation
-from gw_tui.rings import Rings
+from gw_tui.maintenance import Maintenance
+from gw_tui.rules.commands import BY_ID, EVERYWHERE, PLACE_OF, PLACES, CommandContext, Place
+from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState, FailureKind
+from gw_tui.rules.history import History
+from gw_tui.rules.journal import Journal, Kind
+from gw_tui.rules.options import PERIODS, Options
 from gw_tui.screens.base import ConsoleScreen, bindings_of
-from gw_tui.source import Question, Source
-from gw_tui.stylesheet import SteadyStylesheet
-from gw_tui.themes import FALLBACK, NAMES, THEMES
-from gw_tui.upkeep import Upkeep
+from gw_tui.screens.palette import ConsoleCommands
+from gw_tui.text import formatting, sanitize
+from gw_tui.text.ansi_filters import OnlyAscii, StripControls
 from gw_tui.widgets.connection_line import Standing
+from gw_tui.widgets.stylesheet import CachedStylesheet
+from gw_tui.widgets.themes import FALLBACK, NAMES, THEMES
 
 HEARTBEAT: Final = 0.5
 """How often ages and countdowns go on, in seconds."""
@@ -88,31 +99,31 @@ class ConsoleApp(App[None]):
         self, source: Source, options: Options | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.options = options or Options()
-        self._own_filters: list[LineFilter] = [NoControls()]
+        self._own_filters: list[LineFilter] = [StripControls()]
         if self.options.ascii:
             self._own_filters.append(OnlyAscii())
         if not self.options.colour:
             self._own_filters.append(NoColor())
         super().__init__(ansi_color=None if self.options.colour else True)
         self.no_color = not self.options.colour
-        self.stylesheet = SteadyStylesheet(variables=self.get_css_variables())
+        self.stylesheet = CachedStylesheet(variables=self.get_css_variables())
         self.source = source
         self.clock = clock
         self.period = self.options.period
         self.connection = ConnectionState()
         self.journal = Journal()
-        self.rings = Rings()
-        self.glance: Glance | None = None
+        self.rings = History()
+        self.glance: QueueSnapshot | None = None
         self.cost: float | None = None
         self._rest = 0.0
-        self.last_act: Acted | None = None
-        self.deeds = Deeds(self)
-        self.upkeep = Upkeep(self)
-        self.flow_meter = FlowMeter()
+        self.last_act: ActionFinished | None = None
+        self.deeds = ActionRunner(self)
+        self.upkeep = Maintenance(self)
+        self.flow_meter = ThroughputMeter()
         self._poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
         self._asked = _Asked()
-        self._answer: Answered | None = None
-        self._phase = Phase.CONNECTING
+        self._answer: QueryAnswered | None = None
+        self._phase = ConnectionPhase.CONNECTING
         self._paused_at: float | None = None
         self.hears = True
         self._late_because = ""
@@ -168,8 +179,8 @@ class ConsoleApp(App[None]):
 
     # -- what the threads tell -------------------------------------------------------------------------------------
 
-    @on(Heard)
-    def _heard(self, message: Heard) -> None:
+    @on(SnapshotReceived)
+    def _heard(self, message: SnapshotReceived) -> None:
         self.glance, self.cost, self._rest = message.glance, message.took, message.rest
         self.connection = self.connection.heard(self.clock())
         self._late_because = ""
@@ -180,24 +191,24 @@ class ConsoleApp(App[None]):
             screen.show_glance(message.glance)
         self.draw_frame()
 
-    @on(Answered)
-    def _answered(self, message: Answered) -> None:
+    @on(QueryAnswered)
+    def _answered(self, message: QueryAnswered) -> None:
         if message.generation != self._asked.generation:
             return
         self._answer = message
         if self._paused_at is None and (screen := self.front) is not None:
             screen.show_answer(message.question, message.answer)
 
-    @on(Hindered)
-    def _hindered(self, message: Hindered) -> None:
+    @on(QueryFailed)
+    def _hindered(self, message: QueryFailed) -> None:
         if message.question is None:
             self._late_because = message.sentence
         self.note(Kind.TROUBLE, f"{message.trouble}: {message.sentence}", is_bad=True)
         if message.question is not None and message.generation == self._asked.generation and self.front is not None:
             self.front.show_trouble(message.trouble, message.sentence)
 
-    @on(Lost)
-    def _lost(self, message: Lost) -> None:
+    @on(ConnectionLost)
+    def _lost(self, message: ConnectionLost) -> None:
         before = self.connection.sentence
         self.connection = self.connection.lost(
             self.clock(), message.trouble, message.sentence, retry_in=message.retry_in
@@ -207,33 +218,33 @@ class ConsoleApp(App[None]):
         self._follow_phase()
         self.draw_frame()
 
-    @on(Trying)
+    @on(Connecting)
     def _trying(self) -> None:
         self.connection = self.connection.trying()
         self.draw_frame()
 
-    @on(Announced)
-    def _announced(self, message: Announced) -> None:
-        self.note(Kind.JOBS, f"{figures.counted(message.jobs, 'job')} announced")
+    @on(JobsAnnounced)
+    def _announced(self, message: JobsAnnounced) -> None:
+        self.note(Kind.JOBS, f"{formatting.counted(message.jobs, 'job')} announced")
 
-    @on(Hearing)
-    def _hearing(self, message: Hearing) -> None:
+    @on(ListenStateChanged)
+    def _hearing(self, message: ListenStateChanged) -> None:
         if self.hears and not message.hears:
             self.note(Kind.CONNECTION, f"announcements are not heard: {message.sentence}", is_bad=True)
         self.hears = message.hears
 
-    @on(Acted)
-    def _acted(self, message: Acted) -> None:
+    @on(ActionFinished)
+    def _acted(self, message: ActionFinished) -> None:
         self.last_act = message
         self.deeds.acted(message)
         self._poller.reader.hurry()
         if self.front is not None:
             self.front.show_acted(message)
 
-    @on(Unwritten)
-    def _unwritten(self, message: Unwritten) -> None:
+    @on(ActionLogFailed)
+    def _unwritten(self, message: ActionLogFailed) -> None:
         self.note(Kind.TROUBLE, message.sentence, is_bad=True)
-        self.notify(clean.line(message.sentence, 200), severity="warning", markup=False)
+        self.notify(sanitize.line(message.sentence, 200), severity="warning", markup=False)
 
     # -- what the screens ask and do -------------------------------------------------------------------------------
 
@@ -252,7 +263,7 @@ class ConsoleApp(App[None]):
         return self.glance.at + timedelta(seconds=max(0.0, self.clock() - self.connection.heard_at))
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> ConnectionPhase:
         """How the console stands with its database."""
         return self.connection.phase(self.clock(), self._expected)
 
@@ -275,19 +286,19 @@ class ConsoleApp(App[None]):
         self._poller.reader.hurry()
 
     def act(self, act: Act) -> None:
-        """Have something done; the answer comes as `Acted`."""
+        """Have something done; the answer comes as `ActionFinished`."""
         self._poller.actor.do(act)
 
     def copy(self, text: str, words: str = "") -> None:
         """Copy a text, and say so; what is too long for a terminal to copy is refused."""
         shown = clipboard.on_one_line(text)
         if clipboard.is_too_long(shown):
-            size = figures.size(len(shown.encode(errors="surrogatepass")))
+            size = formatting.size(len(shown.encode(errors="surrogatepass")))
             self.notify(f"That is too much to be copied: {size}.", severity="warning")
             return
         self.copy_to_clipboard(shown)
         escaped = "" if shown == text else "; line breaks and control characters are replaced"
-        self.notify(words or f"Copied {clean.line(shown, 100)}{escaped}", markup=False)
+        self.notify(words or f"Copied {sanitize.line(shown, 100)}{escaped}", markup=False)
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text, whoever asks for it: one line without control characters, safe to paste anywhere."""
@@ -300,7 +311,7 @@ class ConsoleApp(App[None]):
         if typed is None:
             self.notify("Nothing that could be typed does this now.")
         elif not (ways := clipboard.ways(typed)):
-            size = figures.size(len(typed.sql.encode()))
+            size = formatting.size(len(typed.sql.encode()))
             self.notify(f"That is too much to be copied: {size}.", severity="warning")
         else:
             chosen = await self.push_screen_wait(Choose("Copy", [choice for choice, _ in ways.values()]))
@@ -311,12 +322,19 @@ class ConsoleApp(App[None]):
         """Keep an entry in the journal."""
         self.journal.note(self.now, kind, words, is_bad=is_bad)
 
-    def situation(self, *, has_row: bool, has_changes: bool) -> Situation:
+    def situation(self, *, has_row: bool, has_changes: bool) -> CommandContext:
         """Return what decides which commands are possible."""
         phase = self.phase
-        return Situation(
-            is_live=phase is Phase.LIVE,
-            is_down=phase in (Phase.DOWN, Phase.RETRYING, Phase.REFUSED, Phase.NO_SCHEMA, Phase.CONNECTING),
+        return CommandContext(
+            is_live=phase is ConnectionPhase.LIVE,
+            is_down=phase
+            in (
+                ConnectionPhase.DOWN,
+                ConnectionPhase.RETRYING,
+                ConnectionPhase.REFUSED,
+                ConnectionPhase.NO_SCHEMA,
+                ConnectionPhase.CONNECTING,
+            ),
             is_read_only=self.is_read_only,
             has_row=has_row,
             has_changes=has_changes,
@@ -352,11 +370,11 @@ class ConsoleApp(App[None]):
         phase = self.phase
         if phase is not self._phase:
             self._phase = phase
-            if phase in (Phase.LIVE, Phase.STALE):
-                self.note(Kind.CONNECTION, f"connection {phase}", is_bad=phase is Phase.STALE)
+            if phase in (ConnectionPhase.LIVE, ConnectionPhase.STALE):
+                self.note(Kind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
             self.refresh_bindings()
 
-    def _measure(self, glance: Glance) -> None:
+    def _measure(self, glance: QueueSnapshot) -> None:
         flow = self.flow_meter.read(glance)
         second = glance.at.timestamp()
         if flow is not None:
@@ -381,12 +399,12 @@ class ConsoleApp(App[None]):
             environment=self.options.environment,
             period=self._pace,
             cost=self.cost,
-            clock=figures.clock(self.now) if self.glance is not None else "",
+            clock=formatting.clock(self.now) if self.glance is not None else "",
             paused_for=None if self._paused_at is None else self.clock() - self._paused_at,
             hears=self.hears,
             waiting=sum(table.waiting for table in tables),
         )
-        screen.frame(standing, self._banner(phase), dimmed=phase not in (Phase.LIVE, Phase.STALE))
+        screen.frame(standing, self._banner(phase), dimmed=phase not in (ConnectionPhase.LIVE, ConnectionPhase.STALE))
 
     def _where(self, described: str) -> str:
         if self.glance is None:
@@ -394,31 +412,31 @@ class ConsoleApp(App[None]):
         server = self.glance.server
         return f"{server.user}@{server.host or 'local'}/{server.database}"
 
-    def _banner(self, phase: Phase) -> str:
-        words = clean.line(self.connection.sentence, 300)
+    def _banner(self, phase: ConnectionPhase) -> str:
+        words = sanitize.line(self.connection.sentence, 300)
         now = self.clock()
         attempt = f"try {self.connection.attempt + 1}"
         match phase:
-            case Phase.DOWN:
+            case ConnectionPhase.DOWN:
                 left = self.connection.next_try_in(now) or 0.0
                 return f"✖ DOWN: {words}. Next try in {left:.0f} s ({attempt}); r tries now."
-            case Phase.RETRYING:
+            case ConnectionPhase.RETRYING:
                 return f"↻ RETRYING ({attempt}): {words}"
-            case Phase.REFUSED:
+            case ConnectionPhase.REFUSED:
                 again = self.connection.next_try_in(now)
                 what = "Mend that, then press r" if again is None else f"Next try in {again:.0f} s"
                 return f"✖ REFUSED: {words}. {what}."
-            case Phase.NO_SCHEMA:
+            case ConnectionPhase.NO_SCHEMA:
                 return f"✖ NO SCHEMA: {words}"
-            case Phase.STALE:
-                why = f": {clean.line(self._late_because, 200)}" if self._late_because else ""
+            case ConnectionPhase.STALE:
+                why = f": {sanitize.line(self._late_because, 200)}" if self._late_because else ""
                 return f"! STALE: no answer for {self.connection.silent_for(now) or 0.0:.0f} s{why}."
             case _:
                 return self._warning()
 
     def _warning(self) -> str:
         if self.glance is not None and self.glance.schema.rows_hidden:
-            user = clean.line(self.glance.server.user, 60)
+            user = sanitize.line(self.glance.server.user, 60)
             return f"! Row level security hides rows from {user}; this is not all. gw doctor says what to do."
         return ""
 
@@ -499,15 +517,15 @@ class ConsoleApp(App[None]):
 
     def action_clear_failed_jobs(self) -> None:
         """Delete jobs that failed for good, after a question."""
-        self.upkeep.clean_up(Litter.FAILED_JOBS)
+        self.upkeep.clean_up(CleanupTarget.FAILED_JOBS)
 
     def action_clear_unused_tasks(self) -> None:
         """Delete task identifiers without jobs, after a question."""
-        self.upkeep.clean_up(Litter.UNUSED_TASKS)
+        self.upkeep.clean_up(CleanupTarget.UNUSED_TASKS)
 
     def action_clear_unused_queues(self) -> None:
         """Delete named queues without jobs, after a question."""
-        self.upkeep.clean_up(Litter.UNUSED_QUEUES)
+        self.upkeep.clean_up(CleanupTarget.UNUSED_QUEUES)
 
     def action_doctor_now(self) -> None:
         """Ask the doctor at once."""
@@ -561,4 +579,4 @@ class ConsoleApp(App[None]):
             self._poller.reader.pace(self._pace)
 
 
-__all__ = ["ConsoleApp", "Trouble"]
+__all__ = ["ConsoleApp", "FailureKind"]

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gw_core import UNSAFE_TEXT
-from gw_tui import clean
 from gw_tui.dialogs.choose import Choice
+from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
-    from gw_core import Typed
+    from gw_core import CommandText
 
 LONGEST: Final = 55_000
 """Bytes of text; terminals take about 75,000 to copy, in base64."""
@@ -31,7 +31,7 @@ def is_too_long(text: str) -> bool:
     return len(text) > LONGEST or len(text.encode(errors="surrogatepass")) > LONGEST
 
 
-def ways(typed: Typed) -> dict[str, tuple[Choice, str]]:
+def ways(typed: CommandText) -> dict[str, tuple[Choice, str]]:
     """Return the forms of an act that can be pasted safely, by their ids; where the command is none of them, why."""
     found: dict[str, tuple[Choice, str]] = {}
     words = "pastes into psql"
@@ -40,7 +40,7 @@ def ways(typed: Typed) -> dict[str, tuple[Choice, str]]:
     elif len(typed.command.encode()) > LONGEST_COMMAND:
         words = f"no command: it has more than {LONGEST_COMMAND:,} bytes"
     else:
-        found["command"] = Choice("command", "command", clean.line(typed.command, 50)), typed.command
+        found["command"] = Choice("command", "command", sanitize.line(typed.command, 50)), typed.command
     if not is_too_long(typed.sql) and not UNSAFE_TEXT.search(typed.sql):
         found["sql"] = Choice("sql", "SQL", words), typed.sql
     return found

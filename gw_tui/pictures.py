@@ -12,8 +12,8 @@ from typing import Any, Final
 from textual.pilot import Pilot
 
 from gw_tui.app import ConsoleApp
-from gw_tui.demo import DemoSource, FixedClock
-from gw_tui.options import Options
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.rules.options import Options
 
 LIVED: Final = 75
 """How many seconds the queue has lived when the picture is taken."""

@@ -11,20 +11,20 @@ from datetime import timedelta
 import pytest
 
 from gw_core import Client
-from gw_core.postgres import glances, names, reports
+from gw_core.postgres import job_queries, name_lookup, snapshots
 
 LONG: timedelta = timedelta(minutes=2)
 
 
 def let_readers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lift the bounds of readers until the test ends; a test that is about one of them sets it again."""
-    for module in (glances, reports):
+    for module in (snapshots, job_queries):
         monkeypatch.setattr(module, "STATEMENT_TIMEOUT", LONG)
         monkeypatch.setattr(module, "LOCK_TIMEOUT", LONG)
-    monkeypatch.setattr(names, "LONGEST_SEARCH", f"{LONG.total_seconds():.0f}s")
+    monkeypatch.setattr(name_lookup, "LONGEST_SEARCH", f"{LONG.total_seconds():.0f}s")
     for function, name in (
-        (reports.Reports._rows, "timeout"),
-        (reports.Reports.list_jobs, "patience"),
+        (job_queries.JobQueries._rows, "timeout"),
+        (job_queries.JobQueries.list_jobs, "patience"),
         (Client.list_jobs, "patience"),
     ):
         monkeypatch.setitem(function.__kwdefaults__, name, LONG)

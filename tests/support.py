@@ -12,15 +12,19 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TypeVar
 
-Seen = TypeVar("Seen")
+JobVersion = TypeVar("JobVersion")
 ROUNDED = timedelta(milliseconds=1)
 OF_NO_CONNECTION = range(20_000, 32_000)
 """Ports below those that the kernel gives to connections."""
 
 
 def wait_until(
-    condition: Callable[[], Seen], *, deadline_seconds: float = 60.0, what: str = "the condition", every: float = 0.01
-) -> Seen:
+    condition: Callable[[], JobVersion],
+    *,
+    deadline_seconds: float = 60.0,
+    what: str = "the condition",
+    every: float = 0.01,
+) -> JobVersion:
     """Ask `condition` until its answer is true and return that answer; fail with `what` when the deadline passes."""
     deadline = time.monotonic() + deadline_seconds
     while not (seen := condition()):

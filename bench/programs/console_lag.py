@@ -21,9 +21,9 @@ from textual.keys import _character_to_key
 from textual.message_pump import MessagePump
 
 from gw_tui.app import ConsoleApp
-from gw_tui.connection_state import Phase
-from gw_tui.options import Options
-from gw_tui.source import ClientSource, Place
+from gw_tui.data.source import ClientSource, Place
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.options import Options
 
 SIZE: Final = (160, 45)
 PERIOD: Final = 0.5
@@ -67,7 +67,7 @@ async def _use(url: str, seconds: float, *, profiles: bool) -> tuple[list[float]
         while app.glance is None and time.monotonic() < end:
             await pilot.pause(0.05)
         lags: list[float] = []
-        phases: set[Phase] = set()
+        phases: set[ConnectionPhase] = set()
         watching = asyncio.create_task(_watch(app, lags, phases))
         with _profile() if profiles else nullcontext():
             await _type(app, time.monotonic() + seconds)
@@ -75,7 +75,7 @@ async def _use(url: str, seconds: float, *, profiles: bool) -> tuple[list[float]
     return lags, sorted(phases)
 
 
-async def _watch(app: ConsoleApp, lags: list[float], phases: set[Phase]) -> None:
+async def _watch(app: ConsoleApp, lags: list[float], phases: set[ConnectionPhase]) -> None:
     """Note how late the loop wakes, in milliseconds."""
     while True:
         began = time.perf_counter()

@@ -24,8 +24,8 @@ from bench.server import ask
 from bench.server_time import percentile, telling
 from bench.watched_source import HOT, Tick, WatchedSource
 from gw_tui.app import ConsoleApp
-from gw_tui.options import Options
-from gw_tui.source import Place
+from gw_tui.data.source import Place
+from gw_tui.rules.options import Options
 
 TICK: Final = "tick p95 ms in the server"
 SCREEN: Final = "dearest screen, tick p95 ms in the server"

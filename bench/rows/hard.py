@@ -19,7 +19,7 @@ from bench.server import ask
 from gw_core.domain.claim import queue_locks
 from gw_core.domain.outcome import Completed
 from gw_core.postgres.database import Database
-from gw_core.postgres.store import CLAIM_PLAN, SETTLE_PLAN, JobStore
+from gw_core.postgres.job_store import CLAIM_PLAN, SETTLE_PLAN, JobStore
 
 GROWTH: Final = "growth of p99"
 FREE: Final = "gw, nothing in the way"

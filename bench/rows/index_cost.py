@@ -15,7 +15,7 @@ from bench.measure import RATE, Bench
 from bench.server import ask
 from gw_core.domain.outcome import Completed
 from gw_core.postgres.database import Database
-from gw_core.postgres.store import CLAIM_PLAN, SETTLE_PLAN, JobStore
+from gw_core.postgres.job_store import CLAIM_PLAN, SETTLE_PLAN, JobStore
 
 COST: Final = "server CPU us a job"
 WITHOUT: Final = "gw, without the index"

@@ -18,9 +18,9 @@ from bench.frame import Goal, Measured, NotMeasuredError, Row
 from bench.measure import Bench
 from bench.processes import Command, running
 from bench.server import ask
-from bench.server_time import ServerTimes, percentile, telling
+from bench.server_time import ServerTiming, percentile, telling
 from gw_core import Client
-from gw_tui.source import LOCKS_AGAIN
+from gw_tui.data.source import LOCKS_AGAIN
 
 SLOWEST: Final = "slowest reading command, p95 ms"
 GLANCE: Final = "glance p95 ms in the server"
@@ -223,7 +223,7 @@ def _command(url: str, folder: Path, words: Sequence[str]) -> Command:
 
 def _glances(url: str, count: int) -> dict[str, float]:
     """Glance as the console does; the first, which learns what the schema has, is not counted."""
-    walls, spans, locks, times = [], [], [], ServerTimes()
+    walls, spans, locks, times = [], [], [], ServerTiming()
     again = time.monotonic()
     with Client(telling(url), max_connections=1) as client:
         client.reports.glance()

@@ -16,7 +16,7 @@ from bench.frame import Goal, Measured, NotMeasuredError, Row
 from bench.measure import Bench
 from bench.processes import running
 from gw_core.postgres.database import Database
-from gw_core.postgres.store import CLAIM_PLAN, JobStore
+from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
 
 TICK_SECONDS: Final = 0.05
 PERIODS: Final = 12

@@ -9,10 +9,10 @@ import typer
 
 from gw_cli import options, output
 from gw_cli.arguments import moment, one_of, payload_text, whole_number
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_to_change
 from gw_cli.exit_codes import ExitCode
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change
-from gw_cli.shapes import job_record
+from gw_cli.records import job_record
 
 if TYPE_CHECKING:
     from gw_cli.configuration import Configuration
@@ -130,13 +130,16 @@ def _add_from(
     *,
     as_json: bool,
 ) -> ExitCode:
-    from gw_cli import importing, job_files  # late: one job needs neither threads nor CSV
+    from gw_cli import (
+        import_jobs,
+        job_files,  # late: one job needs neither threads nor CSV
+    )
 
-    one_of("--on-error", on_error, importing.ON_ERROR)
+    one_of("--on-error", on_error, import_jobs.ON_ERROR)
     one_of("--format", file_format, ("jsonl", "csv"))
     as_csv = file_format == "csv" or (file_format is None and path.lower().endswith(".csv"))
     with job_files.opened(path) as source, open_to_change(configuration) as client:
-        return importing.add_from(
+        return import_jobs.add_from(
             client, source, as_csv=as_csv, defaults=defaults, skip=on_error == "skip", as_json=as_json
         )
 

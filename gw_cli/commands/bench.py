@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c, diagnostics, options, output
+from gw_cli import configuration as c, options, output, stderr
 from gw_cli.arguments import positive_number
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured
 from gw_cli.exit_codes import ExitCode
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured
-from gw_cli.text import visible
+from gw_cli.sanitize import visible
 from gw_core import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import Client, Runner, ServerTimes
+    from gw_core import Client, Runner, ServerTiming
 
 FEWEST: Final = 100
 MOST: Final = 10_000_000
@@ -39,7 +39,7 @@ app = new_app()
 class _Figures:
     count: int
     concurrency: int
-    times: ServerTimes
+    times: ServerTiming
     added_per_second: float
     drained_per_second: float
     latency_p50: float
@@ -87,11 +87,11 @@ def bench(
 
 
 def _measure(configuration: c.Configuration, count: int) -> _Figures:
-    from gw_core import Client, TrialSchema
+    from gw_core import Client, ScratchSchema
 
     conninfo, pg_bin = configuration[c.CONNECTION], configuration[c.PG_BIN]
-    with TrialSchema(conninfo, pg_bin=pg_bin) as trial:
-        diagnostics.note(f"Working in schema {trial.name}, which will be removed; the server is loaded meanwhile.")
+    with ScratchSchema(conninfo, pg_bin=pg_bin) as trial:
+        stderr.note(f"Working in schema {trial.name}, which will be removed; the server is loaded meanwhile.")
         times = trial.times()
         with Client(
             conninfo,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import acting, options, output
+from gw_cli import bulk_command, options, output
 from gw_cli.arguments import whole_number
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change
-from gw_cli.text import quoted, visible
+from gw_cli.sanitize import quoted, visible
 from gw_core import InvalidInputError
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ app = new_app()
 
 @command(app, "cancel")
 def cancel(
-    ids: acting.Ids = None,
-    key: acting.Key = None,
+    ids: bulk_command.Ids = None,
+    key: bulk_command.Key = None,
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Why; stands in their last error.")
     ] = None,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import acting, configuration as c, diagnostics, options, output
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change
-from gw_cli.text import quoted
+from gw_cli import bulk_command, configuration as c, options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_to_change
+from gw_cli.sanitize import quoted
 from gw_core import InvalidInputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def cleanup(
     tasks: options.Tasks = None,
     registry: options.App = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
-    yes: acting.Yes = False,
+    yes: bulk_command.Yes = False,
     as_json: options.Json = False,
     connection: options.Connection = None,
     schema: options.Schema = None,
@@ -85,20 +85,21 @@ def _local_tasks(configuration: c.Configuration) -> Sequence[str]:
 
 
 def _ask(cleaner: Cleaner) -> None:
-    from gw_core import Litter
+    from gw_core import CleanupTarget
 
-    count = cleaner.count(Litter.FAILED_JOBS)
+    count = cleaner.count(CleanupTarget.FAILED_JOBS)
     if count:
-        acting.confirm(
-            f"Delete {acting.counted(count)} that failed for good?", f"{acting.counted(count)} would be deleted"
+        bulk_command.confirm(
+            f"Delete {bulk_command.counted(count)} that failed for good?",
+            f"{bulk_command.counted(count)} would be deleted",
         )
 
 
 def _counts(cleaner: Cleaner, chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
     """Count what a run would delete, each kind after those before it are gone."""
-    from gw_core import Litter
+    from gw_core import CleanupTarget
 
-    kinds = [Litter(each) for each in chosen]
+    kinds = [CleanupTarget(each) for each in chosen]
     return [
         {"what": each.value, "count": cleaner.count(each, keep, after=kinds[:place]), "dry_run": True}
         for place, each in enumerate(kinds)
@@ -106,16 +107,16 @@ def _counts(cleaner: Cleaner, chosen: Sequence[str], keep: Sequence[str]) -> lis
 
 
 def _clear(cleaner: Cleaner, what: str, keep: Sequence[str]) -> dict[str, object]:
-    from gw_core import Litter
+    from gw_core import CleanupTarget
 
     count = 0
-    with acting.interruptions() as interrupted:
+    with bulk_command.interruptions() as interrupted:
         try:
-            for deleted in cleaner.clear(Litter(what), keep):
+            for deleted in cleaner.clear(CleanupTarget(what), keep):
                 count += deleted
                 if interrupted():
                     raise KeyboardInterrupt
         except BaseException:
-            diagnostics.note(f"Deleted {count} of {what} before this ended; the others are as they were.")
+            stderr.note(f"Deleted {count} of {what} before this ended; the others are as they were.")
             raise
     return {"what": what, "count": count, "dry_run": False}

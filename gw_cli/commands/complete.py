@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gw_cli import acting
-from gw_cli.frame import new_app
+from gw_cli import bulk_command
+from gw_cli.command import new_app
 
 app = new_app()
 
 
-@acting.bulk_command(app, acting.Verb("complete", "Completed"))
-def complete() -> acting.Act:
+@bulk_command.bulk_command(app, bulk_command.Verb("complete", "Completed"))
+def complete() -> bulk_command.Act:
     """Delete jobs as if they had been completed.
 
     Running ones are skipped and named.

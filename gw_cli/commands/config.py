@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from gw_cli import configuration as c, diagnostics, options, output
-from gw_cli.frame import command, new_app
-from gw_cli.session import looked_up
+from gw_cli import configuration as c, options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.connect import looked_up
 
 KEYS = ("name", "value", "origin", "place")
 COLUMNS = (
@@ -38,7 +38,7 @@ def show(
     rows = [_record(configuration, setting) for setting in c.SETTINGS]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
     for variable in c.unknown_variables(os.environ):
-        diagnostics.note(f"note: {variable} is set but is no setting of gw")
+        stderr.note(f"note: {variable} is set but is no setting of gw")
 
 
 def _record(configuration: c.Configuration, setting: c.Setting[object]) -> dict[str, object]:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c, diagnostics, options, output
+from gw_cli import configuration as c, options, output, stderr
 from gw_cli.arguments import STDIN, positive_number
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_to_change, open_to_look
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change, open_to_look
-from gw_cli.text import quoted, visible
+from gw_cli.sanitize import quoted, visible
 from gw_core import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import CrontabFault, CrontabItem, KnownCrontab
+    from gw_core import CronItem, CrontabFault, KnownCronItem
 
 MOST_RUNS = 100_000
 USUAL_CRONTAB: Final = Path("crontab")
@@ -89,7 +89,7 @@ def parse(file: File, as_json: options.Json = False) -> None:
     rows = [_item_record(item) for item in _items(file)]
     output.records(rows, keys=ITEM_KEYS, columns=ITEM_COLUMNS, as_json=as_json)
     if not rows:
-        diagnostics.note("The crontab has no items.")
+        stderr.note("The crontab has no items.")
 
 
 @command(app, "validate")
@@ -115,9 +115,9 @@ def validate(
         faults += [(file, fault) for fault in found]
     _write_faults(faults, as_json=as_json)
     if faults:
-        diagnostics.note(f"{_counted(len(faults), 'fault')} in {_counted(len(files), 'file')}.")
+        stderr.note(f"{_counted(len(faults), 'fault')} in {_counted(len(files), 'file')}.")
         return ExitCode.UNHEALTHY
-    diagnostics.note(f"{_counted(count, 'item')} in {_counted(len(files), 'file')}, no faults.")
+    stderr.note(f"{_counted(count, 'item')} in {_counted(len(files), 'file')}, no faults.")
     return ExitCode.OK
 
 
@@ -146,7 +146,7 @@ def next_runs(
     rows: list[dict[str, object]] = [{"at": at, "id": each.identifier, "task": each.task} for at, each in runs]
     output.records(rows, keys=RUN_KEYS, columns=RUN_COLUMNS, as_json=as_json)
     if not rows:
-        diagnostics.note("Nothing in this crontab will ever run.")
+        stderr.note("Nothing in this crontab will ever run.")
 
 
 @command(app, "run")
@@ -202,7 +202,7 @@ def list_known(
     rows = [_known_record(each, items.get(each.identifier), now) for each in known]
     output.records(rows, keys=KNOWN_KEYS, columns=KNOWN_COLUMNS, as_json=as_json)
     if not rows:
-        diagnostics.note("The database knows no recurring tasks.")
+        stderr.note("The database knows no recurring tasks.")
 
 
 @command(app, "forget")
@@ -234,10 +234,10 @@ def forget(
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _items(file: str) -> Sequence[CrontabItem]:
+def _items(file: str) -> Sequence[CronItem]:
     from gw_core import parse_crontab
 
-    items: Sequence[CrontabItem] = parse_crontab(_text(file), source=_name(file))
+    items: Sequence[CronItem] = parse_crontab(_text(file), source=_name(file))
     return items
 
 
@@ -258,7 +258,7 @@ def _name(file: str) -> str:
     return "stdin" if file == STDIN else visible(file)
 
 
-def _known_record(known: KnownCrontab, item: CrontabItem | None, now: datetime) -> dict[str, object]:
+def _known_record(known: KnownCronItem, item: CronItem | None, now: datetime) -> dict[str, object]:
     if item is None:
         next_run, missed = None, None
     else:
@@ -275,7 +275,7 @@ def _known_record(known: KnownCrontab, item: CrontabItem | None, now: datetime) 
     }
 
 
-def _find(items: Sequence[CrontabItem], identifier: str) -> CrontabItem:
+def _find(items: Sequence[CronItem], identifier: str) -> CronItem:
     for item in items:
         if item.identifier == identifier:
             return item
@@ -290,8 +290,8 @@ def _task_names(folder: Path) -> frozenset[str]:
     return frozenset(load_folder(folder, strict=True).registry.identifiers)
 
 
-def _upcoming(items: Sequence[CrontabItem], after: datetime) -> Iterator[tuple[datetime, CrontabItem]]:
-    def runs_of(item: CrontabItem) -> Iterator[tuple[datetime, CrontabItem]]:
+def _upcoming(items: Sequence[CronItem], after: datetime) -> Iterator[tuple[datetime, CronItem]]:
+    def runs_of(item: CronItem) -> Iterator[tuple[datetime, CronItem]]:
         return ((moment, item) for moment in item.schedule.upcoming(after))
 
     return merge(*map(runs_of, items), key=lambda run: run[0])
@@ -300,7 +300,7 @@ def _upcoming(items: Sequence[CrontabItem], after: datetime) -> Iterator[tuple[d
 # -- showing ---------------------------------------------------------------------------------------------------------
 
 
-def _item_record(item: CrontabItem) -> dict[str, object]:
+def _item_record(item: CronItem) -> dict[str, object]:
     from gw_core import format_duration, in_words
 
     return {

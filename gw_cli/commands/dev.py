@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from gw_cli import configuration as c, diagnostics, options
+from gw_cli import configuration as c, options, stderr
+from gw_cli.command import command, new_app
 from gw_cli.commands import run as running
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured
+from gw_cli.connect import configured
 from gw_core import InvalidInputError
 
 EMBEDDED: Final = "embedded:"
@@ -43,7 +43,7 @@ def dev(
         )
     if configuration[c.CONNECTION] is None:
         connection = EMBEDDED
-        diagnostics.note(
+        stderr.note(
             "No database was named, so PostgreSQL runs in .gw/postgres; from other terminals use --connection embedded:"
         )
     return running.run(
@@ -69,5 +69,5 @@ def _can_watch() -> bool:
 
     if find_spec("watchfiles") is not None:
         return True
-    diagnostics.note("Changed files are not read again; for that: pip install 'graphile-worker[watch]'")
+    stderr.note("Changed files are not read again; for that: pip install 'graphile-worker[watch]'")
     return False

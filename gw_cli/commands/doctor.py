@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from gw_cli import diagnostics, options, output
+from gw_cli import options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
 from gw_cli.exit_codes import ExitCode
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
-from gw_cli.text import visible
+from gw_cli.sanitize import visible
 
 if TYPE_CHECKING:
     from gw_core import Finding
@@ -49,7 +49,7 @@ def doctor(
     if is_healthy(findings):
         return ExitCode.OK
     wrong = sum(each.verdict == "wrong" for each in findings)
-    diagnostics.note(f"{wrong} {'thing needs' if wrong == 1 else 'things need'} your hand.")
+    stderr.note(f"{wrong} {'thing needs' if wrong == 1 else 'things need'} your hand.")
     return ExitCode.UNHEALTHY
 
 

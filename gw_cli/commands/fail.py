@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from gw_cli import acting
-from gw_cli.frame import new_app
+from gw_cli import bulk_command
+from gw_cli.command import new_app
 
 app = new_app()
 
 
-@acting.bulk_command(app, acting.Verb("fail", "Failed"))
+@bulk_command.bulk_command(app, bulk_command.Verb("fail", "Failed"))
 def fail(
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="What their last error is to say.")
     ] = None,
-) -> acting.Act:
+) -> bulk_command.Act:
     """Fail jobs for good, so that they are not tried again.
 
     Running ones are skipped and named.

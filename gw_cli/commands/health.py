@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gw_cli import options, output
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
 
 app = new_app()
 

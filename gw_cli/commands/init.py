@@ -8,9 +8,9 @@ from typing import Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c, diagnostics, options, output
-from gw_cli.frame import command, new_app
-from gw_cli.text import visible
+from gw_cli import configuration as c, options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.sanitize import visible
 from gw_core import InvalidInputError
 
 TASK: Final = '''\
@@ -72,8 +72,8 @@ def init(
     rows = [{"path": str(root / name), "result": _make(root / name, text)} for name, text in files.items()]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
     if embedded and {"path": str(root / "gw.toml"), "result": "made"} in rows:
-        diagnostics.note("The database is embedded: — a PostgreSQL that gw runs for you; name another in gw.toml.")
-    diagnostics.note('Next: gw dev, and in another terminal: gw add hello --payload \'{"name": "world"}\'')
+        stderr.note("The database is embedded: — a PostgreSQL that gw runs for you; name another in gw.toml.")
+    stderr.note('Next: gw dev, and in another terminal: gw add hello --payload \'{"name": "world"}\'')
 
 
 def _make(path: Path, text: str) -> str:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import acting, diagnostics, options, output
+from gw_cli import bulk_command, options, output, stderr
 from gw_cli.arguments import one_of, positive_number, whole_number
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
-from gw_cli.shapes import COLUMNS, KEYS, for_table, job_record
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
+from gw_cli.records import COLUMNS, KEYS, for_table, job_record
 
 if TYPE_CHECKING:
     from gw_core import JobPage
@@ -23,14 +23,14 @@ app = new_app()
 
 @command(app, "list")
 def list_jobs(
-    ids: acting.Ids = None,
-    key: acting.Key = None,
-    state: acting.State = None,
-    task: acting.Task = None,
-    queue: acting.Queue = None,
-    worker: acting.Worker = None,
-    flag: acting.Flag = None,
-    error: acting.Error = None,
+    ids: bulk_command.Ids = None,
+    key: bulk_command.Key = None,
+    state: bulk_command.State = None,
+    task: bulk_command.Task = None,
+    queue: bulk_command.Queue = None,
+    worker: bulk_command.Worker = None,
+    flag: bulk_command.Flag = None,
+    error: bulk_command.Error = None,
     after: Annotated[
         str | None,
         typer.Option("--after", metavar="MARK", help="Go on after this id, or after the mark a list ended with."),
@@ -59,7 +59,7 @@ def list_jobs(
     wanted = JobFilter(
         ids=[number for number in (whole_number("ID", text) for text in ids) if number is not None] if ids else None,
         key=key,
-        state=JobState.of(one_of("--state", state, acting.STATES)),
+        state=JobState.of(one_of("--state", state, bulk_command.STATES)),
         task=task,
         queue=queue,
         worker=worker,
@@ -82,14 +82,14 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
     """Report what the list does not show; `rest` begins where a full page ended."""
     if page.after is None:
         if not page.jobs:
-            diagnostics.note("No jobs match.")
+            stderr.note("No jobs match.")
     elif rest is not None:
         if rest.jobs:
-            diagnostics.note(f"There are more jobs; go on with --after {page.after}")
+            stderr.note(f"There are more jobs; go on with --after {page.after}")
         elif rest.after is not None:
-            diagnostics.note(f"There may be more jobs; go on with --after {page.after}")
+            stderr.note(f"There may be more jobs; go on with --after {page.after}")
     else:
-        diagnostics.note(
+        stderr.note(
             f"The search looked at {page.looked_at:,} jobs and found {len(page.jobs)}; there are more to look at: "
             f"go on with --after {page.after} or search longer with --within 10s"
         )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import configuration as c, diagnostics, options, output
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
-from gw_cli.text import quoted
+from gw_cli import configuration as c, options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
+from gw_cli.sanitize import quoted
 
 if TYPE_CHECKING:
     from gw_core import MigrationPlan, MigrationReport, MigrationStep
@@ -61,7 +61,7 @@ def _show_plan(plan: MigrationPlan, *, as_json: bool) -> None:
     else:
         output.records(_records(plan.steps), keys=KEYS, columns=COLUMNS, as_json=False)
         if not plan.steps:
-            diagnostics.note("Nothing to do: the schema is up to date.")
+            stderr.note("Nothing to do: the schema is up to date.")
     _warn(plan.warnings)
 
 
@@ -81,4 +81,4 @@ def _records(steps: Sequence[MigrationStep]) -> list[dict[str, object]]:
 
 def _warn(warnings: Sequence[str]) -> None:
     for warning in warnings:
-        diagnostics.note(f"warning: {warning}")
+        stderr.note(f"warning: {warning}")

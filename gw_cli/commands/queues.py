@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import diagnostics, options, output
+from gw_cli import options, output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.frame import command, new_app
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
 from gw_cli.looking import count_text
-from gw_cli.session import configured, open_client
-from gw_cli.text import quoted
+from gw_cli.sanitize import quoted
 
 if TYPE_CHECKING:
     from gw_core import QueueReport
@@ -68,9 +68,9 @@ def queues(
     found = known[:most]
     output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:
-        diagnostics.note("No queues match.")
+        stderr.note("No queues match.")
     elif len(known) > most:
-        diagnostics.note(f"There are more queues; go on with --after {quoted(found[-1].name)}")
+        stderr.note(f"There are more queues; go on with --after {quoted(found[-1].name)}")
 
 
 def record_of(found: QueueReport) -> dict[str, object]:

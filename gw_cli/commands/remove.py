@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from gw_cli import options, output
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_to_change
 from gw_cli.exit_codes import NothingMatchedError
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change
-from gw_cli.text import quoted
+from gw_cli.sanitize import quoted
 
 app = new_app()
 

@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from gw_cli import acting, diagnostics
+from gw_cli import bulk_command, stderr
 from gw_cli.arguments import moment, whole_number
-from gw_cli.frame import new_app
-from gw_cli.text import quoted
+from gw_cli.command import new_app
+from gw_cli.sanitize import quoted
 from gw_core import InvalidInputError
 
 app = new_app()
 
 
-@acting.bulk_command(app, acting.Verb("reschedule", "Rescheduled"))
+@bulk_command.bulk_command(app, bulk_command.Verb("reschedule", "Rescheduled"))
 def reschedule(
     run_at: Annotated[
         str | None,
@@ -29,7 +29,7 @@ def reschedule(
     max_attempts: Annotated[
         str | None, typer.Option("--max-attempts", metavar="N", help="How often to try at most.")
     ] = None,
-) -> acting.Act:
+) -> bulk_command.Act:
     """Change when and how jobs will run.
 
     Running ones are skipped and named.
@@ -46,7 +46,7 @@ def _changes(
     if run_at is priority is attempts is max_attempts is None:
         raise InvalidInputError("nothing was to be changed; give --run-at, --priority, --attempts or --max-attempts")
     if _is_past(at):
-        diagnostics.note(f"note: {quoted(run_at or '')} is in the past, so the jobs may run at once")
+        stderr.note(f"note: {quoted(run_at or '')} is in the past, so the jobs may run at once")
     return {
         # Here `now` is a wish and not the default, so it counts as a span from the database's clock.
         "run_at": None if run_at is None else at or timedelta(),

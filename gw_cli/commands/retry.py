@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from gw_cli import acting
-from gw_cli.frame import new_app
+from gw_cli import bulk_command
+from gw_cli.command import new_app
 
 app = new_app()
 
 
-@acting.bulk_command(app, acting.Verb("retry", "Retried"), idle=lambda survey: survey.locked + survey.unfailed)
-def retry() -> acting.Act:
+@bulk_command.bulk_command(
+    app, bulk_command.Verb("retry", "Retried"), idle=lambda survey: survey.locked + survey.unfailed
+)
+def retry() -> bulk_command.Act:
     """Let failed jobs run again now.
 
     One that failed for good has all its attempts before it again; running ones are skipped and named.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c, diagnostics, options, output
+from gw_cli import configuration as c, options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
 from gw_cli.exit_codes import ExitCode
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
-from gw_cli.supervision import NUMBER, UNANNOUNCED, as_worker, bind, supervise
+from gw_cli.worker_processes import NUMBER, UNANNOUNCED, as_worker, bind, supervise
 
 if TYPE_CHECKING:
     from gw_core import ProbeSettings, Runner, RunResult, TaskRegistry, WorkerSettings
@@ -151,11 +151,11 @@ def _only_the_schema(configuration: c.Configuration) -> int:
 def _runner(configuration: c.Configuration, *, once: bool, process: int | None = None, announce: bool = True) -> Runner:
     from gw_core import Logger, Runner
 
-    factory = diagnostics.log_factory(
+    factory = stderr.log_factory(
         level=configuration[c.LOG_LEVEL], log_format=configuration[c.LOG_FORMAT], process=process
     )
     if configuration[c.LOG_FORMAT] == "json":
-        diagnostics.speak_through(factory({"label": "core"}))
+        stderr.speak_through(factory({"label": "core"}))
     return Runner(
         configuration[c.CONNECTION],
         schema=configuration[c.SCHEMA],

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import diagnostics, options, output
+from gw_cli import options, output, stderr
 from gw_cli.arguments import whole_number
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
 from gw_cli.exit_codes import NothingMatchedError
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_client
-from gw_cli.shapes import KEYS as JOB_KEYS, job_record
-from gw_cli.text import indented, quoted, visible
+from gw_cli.records import KEYS as JOB_KEYS, job_record
+from gw_cli.sanitize import indented, quoted, visible
 from gw_core import InvalidInputError, JobState
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def show(
         raise NothingMatchedError(f"{missing}; a job that was completed is gone")
     _write(report, as_json=as_json)
     if report.state is JobState.FAILED:
-        diagnostics.note(f"When its reason is mended, run it again with: gw retry {report.job.id}")
+        stderr.note(f"When its reason is mended, run it again with: gw retry {report.job.id}")
 
 
 def record_of(report: JobReport) -> dict[str, object]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from gw_cli import options, output
-from gw_cli.frame import command, new_app
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
 from gw_cli.looking import count_record, count_text
-from gw_cli.session import configured, open_client
 from gw_core import InvalidInputError
 
 if TYPE_CHECKING:

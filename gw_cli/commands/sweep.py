@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import diagnostics, options, output
+from gw_cli import options, output, stderr
+from gw_cli.command import command, new_app
 from gw_cli.commands.workers import COLUMNS, KEYS, recovery_settings, worker_record
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change
+from gw_cli.connect import configured, open_to_change
 
 if TYPE_CHECKING:
     from gw_core import SweepReport
@@ -66,7 +66,7 @@ def _show(report: SweepReport, *, as_json: bool) -> None:
         output.line(output.to_json(record))
     else:
         output.records(workers, keys=KEYS, columns=COLUMNS, as_json=False)
-    diagnostics.note(_sentence(report))
+    stderr.note(_sentence(report))
 
 
 def _sentence(report: SweepReport) -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import diagnostics, options, output
-from gw_cli.frame import command, new_app
+from gw_cli import options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_client
 from gw_cli.looking import count_text
-from gw_cli.session import configured, open_client
 
 if TYPE_CHECKING:
     from gw_core import TaskReport
@@ -44,7 +44,7 @@ def tasks(
         found = client.reports.tasks(exact=exact)
     output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:
-        diagnostics.note("The database knows no task yet.")
+        stderr.note("The database knows no task yet.")
 
 
 def record_of(found: TaskReport) -> dict[str, object]:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import config_file, configuration as c, diagnostics, options, output
+from gw_cli import config_file, configuration as c, options, output, stderr
 from gw_cli.arguments import one_of
+from gw_cli.command import command, new_app
 from gw_cli.commands.workers import recovery_settings
+from gw_cli.connect import sources
 from gw_cli.exit_codes import ExitCode
-from gw_cli.frame import command, new_app
-from gw_cli.session import sources
 from gw_core import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import CrontabItem
-    from gw_tui.options import Options
-    from gw_tui.source import Source
+    from gw_core import CronItem
+    from gw_tui.data.source import Source
+    from gw_tui.rules.options import Options
 
 SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events")
 PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
@@ -102,19 +102,19 @@ def tui(
         source = _recording(source, Path(record))
     reason = None if once or as_json else _without_screen()
     if reason is not None:
-        diagnostics.note(f"{reason}: this is what --once prints.")
+        stderr.note(f"{reason}: this is what --once prints.")
     if once or as_json or reason is not None:
         return _once(source, as_json=as_json)
-    from gw_tui.start import run  # late: it loads Textual, which takes longer than everything else
+    from gw_tui.main import run  # late: it loads Textual, which takes longer than everything else
 
     code = run(source, chosen if demo or replay is not None else _writing_down(chosen))
     if (failure := getattr(source, "failure", None)) is not None:
-        diagnostics.note(f"{record} ends before the console did: {failure}")
+        stderr.note(f"{record} ends before the console did: {failure}")
     return code
 
 
 def _once(source: Source, *, as_json: bool) -> int:
-    from gw_tui.once import lines_of, look, record_of
+    from gw_tui.print_once import lines_of, look, record_of
 
     try:
         facts = look(source)
@@ -133,7 +133,7 @@ def _in_reach_of(encoding: str, line: str) -> str:
     try:
         line.encode(encoding)
     except UnicodeEncodeError:
-        from gw_tui.glyphs import ASCII
+        from gw_tui.text.symbols import ASCII
 
         return line.translate(ASCII).encode("ascii", "replace").decode()
     return line
@@ -149,7 +149,7 @@ def _without_screen() -> str | None:
 
 
 def _options(configuration: c.Configuration, screen: str | None, wanted: str | None) -> Options:
-    from gw_tui.options import Options
+    from gw_tui.rules.options import Options
 
     ascii_only = configuration[c.TUI_ASCII]
     return Options(
@@ -172,7 +172,7 @@ def _options(configuration: c.Configuration, screen: str | None, wanted: str | N
 
 def _writing_down(options: Options) -> Options:
     """Return the options with acts written down; those on a made-up queue are not worth it."""
-    from gw_tui.action_log import usual_path
+    from gw_tui.actions.log import usual_path
 
     return replace(options, action_log=usual_path())
 
@@ -186,13 +186,13 @@ def _knows_ascii_alone() -> bool:
 
 
 def _demo(configuration: c.Configuration) -> Source:
-    from gw_tui.demo import DemoSource, real_clock
+    from gw_tui.data.demo import DemoSource, real_clock
 
     return DemoSource(real_clock, read_only=configuration[c.TUI_READ_ONLY])
 
 
 def _replay(path: Path) -> Source:
-    from gw_tui.recording import ReplaySource
+    from gw_tui.data.recording import ReplaySource
 
     try:
         return ReplaySource(path)
@@ -201,7 +201,7 @@ def _replay(path: Path) -> Source:
 
 
 def _recording(source: Source, path: Path) -> Source:
-    from gw_tui.recording import RecordingSource
+    from gw_tui.data.recording import RecordingSource
 
     try:
         return RecordingSource(source, path)
@@ -212,7 +212,7 @@ def _recording(source: Source, path: Path) -> Source:
 
 def _source(configuration: c.Configuration) -> Source:
     from gw_core import find_conninfo
-    from gw_tui.source import ClientSource, Place
+    from gw_tui.data.source import ClientSource, Place
 
     config_file.remember_use(configuration)
     return ClientSource(
@@ -228,7 +228,7 @@ def _source(configuration: c.Configuration) -> Source:
     )
 
 
-def _crontab(configuration: c.Configuration) -> Callable[[], Sequence[CrontabItem]] | None:
+def _crontab(configuration: c.Configuration) -> Callable[[], Sequence[CronItem]] | None:
     """Return what reads the crontab anew; a later fault in the file leaves what was read before."""
     from gw_core import parse_crontab
 
@@ -236,9 +236,9 @@ def _crontab(configuration: c.Configuration) -> Callable[[], Sequence[CrontabIte
     path = given if given is not None else usual if usual.is_file() else None
     if path is None:
         return None
-    latest: Sequence[CrontabItem] = parse_crontab(path.read_text("utf-8"), source=str(path))
+    latest: Sequence[CronItem] = parse_crontab(path.read_text("utf-8"), source=str(path))
 
-    def read() -> Sequence[CrontabItem]:
+    def read() -> Sequence[CronItem]:
         nonlocal latest
         try:
             latest = parse_crontab(path.read_text("utf-8"), source=str(path))

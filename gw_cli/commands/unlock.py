@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import acting, diagnostics, options, output
+from gw_cli import bulk_command, options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_change
-from gw_cli.text import quoted
+from gw_cli.sanitize import quoted
 from gw_core import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import Locks
+    from gw_core import WorkerLocks
 
 ALIVE_SECONDS: Final = 300.0
 """A heart that beat within this time may well beat again."""
@@ -37,7 +37,7 @@ def unlock(
         list[str], typer.Argument(metavar="WORKER...", help="Who holds the locks, as 'gw list' shows it.")
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be unlocked.")] = False,
-    yes: acting.Yes = False,
+    yes: bulk_command.Yes = False,
     as_json: options.Json = False,
     connection: options.Connection = None,
     schema: options.Schema = None,
@@ -61,26 +61,26 @@ def unlock(
                 f"{', '.join(map(quoted, names))} holds no job and no queue; nothing was unlocked"
             )
         _warn(held)
-        what = f"{acting.counted(jobs)} and {acting.counted(queues, 'queue')}"
+        what = f"{bulk_command.counted(jobs)} and {bulk_command.counted(queues, 'queue')}"
         if not (dry_run or yes):
-            acting.confirm(f"Unlock {what}?", f"{what} would be unlocked")
+            bulk_command.confirm(f"Unlock {what}?", f"{what} would be unlocked")
         freed = held if dry_run else client.care.unlock(names)
     rows = [_record(each, dry_run=dry_run) for each in freed]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
     return ExitCode.OK if all(each.jobs + each.queues for each in freed) else ExitCode.FAILED
 
 
-def _warn(held: Sequence[Locks]) -> None:
+def _warn(held: Sequence[WorkerLocks]) -> None:
     for each in held:
         if each.last_beat is not None and each.last_beat.total_seconds() < ALIVE_SECONDS:
             beat = f"its last beat was {each.last_beat.total_seconds():.0f} s ago"
-            diagnostics.note(
+            stderr.note(
                 f"warning: {quoted(each.worker_id)} may live: {beat}; "
                 "if it does, what it runs now will run a second time"
             )
 
 
-def _record(each: Locks, *, dry_run: bool) -> dict[str, object]:
+def _record(each: WorkerLocks, *, dry_run: bool) -> dict[str, object]:
     result = "holds nothing" if not each.jobs + each.queues else "would unlock" if dry_run else "unlocked"
     beat = None if each.last_beat is None else round(each.last_beat.total_seconds(), 1)
     return {

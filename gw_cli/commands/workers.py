@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from gw_cli import configuration as c, diagnostics, options, output
-from gw_cli.frame import command, new_app
-from gw_cli.session import configured, open_to_look
+from gw_cli import configuration as c, options, output, stderr
+from gw_cli.command import command, new_app
+from gw_cli.connect import configured, open_to_look
 from gw_core import format_duration
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def workers(
         found = client.workers(recovery_settings(configuration))
     output.records([worker_record(worker) for worker in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:
-        diagnostics.note("No workers are known.")
+        stderr.note("No workers are known.")
 
 
 def recovery_settings(configuration: c.Configuration) -> RecoverySettings:

@@ -30,7 +30,7 @@ class StopReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cancellation:
+class CancelRequest:
     """A request to cancel one attempt of a job; with `retry` the job keeps its further attempts."""
 
     job_id: int
@@ -75,7 +75,7 @@ class CancelledJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CancelStatus:
     """A job as it is found after the wish: who holds it, what it says, and whether the wish still waits."""
 
     locked_by: str | None
@@ -88,7 +88,7 @@ def message_of(by: str, reason: str | None) -> str:
     return f"cancelled by {by}" if not reason else f"cancelled by {by}: {reason}"
 
 
-def result_of(look: Look | None, *, worker: str, message: str) -> CancelResult:
+def result_of(look: CancelStatus | None, *, worker: str, message: str) -> CancelResult:
     """Say what became of a job that `worker` ran when it was asked; `look` is None when the job is gone."""
     if look is None or look.locked_by != worker:
         was_ours = look is not None and look.last_error == message

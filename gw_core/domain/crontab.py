@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote_plus
 
 import json5
 
-from gw_core.domain.crontab_item import MAX_PAYLOAD_DEPTH, CrontabItem, check_fill, check_identifier, plain_payload
+from gw_core.domain.cron_item import MAX_PAYLOAD_DEPTH, CronItem, check_fill, check_identifier, plain_payload
 from gw_core.domain.durations import UNITS, format_duration, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError
 from gw_core.domain.job import JobSpec
@@ -92,7 +92,7 @@ class _Refused(Exception):  # noqa: N818 - never leaves this module
 # -- the file ------------------------------------------------------------------------------------------------------
 
 
-def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CrontabItem, ...]:
+def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CronItem, ...]:
     """Return the items of a crontab, in the order of its lines.
 
     Raises `CrontabError` with every fault of the text, each a `CrontabFault`; nothing is ever left out silently.
@@ -106,12 +106,12 @@ def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CrontabItem, .
 
 def read_crontab(
     text: str, *, tasks: Collection[str] | None = None
-) -> tuple[tuple[CrontabItem, ...], tuple[CrontabFault, ...]]:
+) -> tuple[tuple[CronItem, ...], tuple[CrontabFault, ...]]:
     """Return the items of the lines that could be read, and the faults of all others, in the order of the lines.
 
     With `tasks`, an item whose task is not among them is a fault as well.
     """
-    items: list[CrontabItem] = []
+    items: list[CronItem] = []
     faults: list[CrontabFault] = []
     lines_by_identifier: dict[str, int] = {}
     for number, line in enumerate(_lines(text), 1):
@@ -131,7 +131,7 @@ def _lines(text: str) -> list[str]:
     return re.split("\r?\n", text.removeprefix("\ufeff"))
 
 
-def _duplicate(item: CrontabItem, line: str, number: int, first: int) -> CrontabFault:
+def _duplicate(item: CronItem, line: str, number: int, first: int) -> CrontabFault:
     return CrontabFault(
         number,
         _first_column(line),
@@ -153,7 +153,7 @@ def _report(faults: tuple[CrontabFault, ...], source: str) -> str:
 
 def _read_line(
     line: str, number: int, tasks: Collection[str] | None = None
-) -> tuple[CrontabItem | None, list[CrontabFault]]:
+) -> tuple[CronItem | None, list[CrontabFault]]:
     trimmed = line.strip(_SPACE)
     if not trimmed or trimmed.startswith("#"):
         return None, []
@@ -179,7 +179,7 @@ class _LineReader:
         self._position = 0
         self.faults: list[_Refused] = []
 
-    def read(self) -> CrontabItem | None:
+    def read(self) -> CronItem | None:
         """Return the item, or None when there is a fault."""
         try:
             self._check_length()
@@ -192,7 +192,7 @@ class _LineReader:
             return None
         if self.faults:
             return None
-        return CrontabItem(task=task, schedule=Schedule(*fields), payload=payload, **options)
+        return CronItem(task=task, schedule=Schedule(*fields), payload=payload, **options)
 
     def _check_length(self) -> None:
         if len(self._line) > MAX_LINE_LENGTH:
@@ -454,12 +454,12 @@ def _check_depth(text: str) -> None:
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def format_crontab(items: Iterable[CrontabItem]) -> str:
+def format_crontab(items: Iterable[CronItem]) -> str:
     """Return the items as a crontab, one line each, which `parse_crontab` reads as the same items."""
     return "".join(f"{format_item(item)}\n" for item in items)
 
 
-def format_item(item: CrontabItem) -> str:
+def format_item(item: CronItem) -> str:
     """Return the item as one line of a crontab; raises `CrontabError` when the grammar cannot say it.
 
     Items made in Python may be wider than the grammar shared with the ancestor: task names and queues of any text.
@@ -479,7 +479,7 @@ def format_item(item: CrontabItem) -> str:
     return line
 
 
-def _options_of(item: CrontabItem) -> Iterator[tuple[str, str]]:
+def _options_of(item: CronItem) -> Iterator[tuple[str, str]]:
     if item.identifier != item.task:
         yield "id", item.identifier
     if item.fill:

@@ -24,7 +24,7 @@ class InvalidSettingError(InvalidInputError):
     """A setting has a value outside what it may be."""
 
 
-class JobRefusedError(GraphileWorkerError):
+class JobRejectedError(GraphileWorkerError):
     """An interceptor refused to let the job be added; the message is its reason."""
 
 

@@ -11,7 +11,7 @@ import msgspec
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Outcome
 from gw_core.domain.recovery import RecoverySettings
-from gw_core.domain.settings import Pooling
+from gw_core.domain.settings import PoolerMode
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class PoolConnectionRestored(Event, frozen=True):
     attempts: int
 
 
-class PoolHearingLost(Event, frozen=True):
+class PoolListenLost(Event, frozen=True):
     """The pool does not hear of new jobs and finds them by polling, for `error`; told once until it hears again."""
 
     name: ClassVar[str] = "pool:hearing:lost"
@@ -66,18 +66,18 @@ class PoolHearingLost(Event, frozen=True):
     error: Exception
 
 
-class PoolHearingRestored(Event, frozen=True):
+class PoolListenRestored(Event, frozen=True):
     """The pool hears of new jobs again."""
 
     name: ClassVar[str] = "pool:hearing:restored"
     pool: str
 
 
-class PoolerNoticed(Event, frozen=True):
+class PoolerDetected(Event, frozen=True):
     """A pooler stands between this process and the database; with `listens` new jobs are heard of all the same."""
 
     name: ClassVar[str] = "pooler:noticed"
-    mode: Pooling
+    mode: PoolerMode
     listens: bool
     poll_interval: timedelta
 
@@ -140,7 +140,7 @@ class MaintenanceFailed(Event, frozen=True):
     error: Exception
 
 
-class RecoveryAnnounced(Event, frozen=True):
+class RecoveryConfigured(Event, frozen=True):
     """A lasting worker has begun to give signs of life; with `recovery` it sweeps as well."""
 
     name: ClassVar[str] = "worker:recovery:announced"
@@ -191,7 +191,7 @@ class RecoveryHookFailed(Event, frozen=True):
     error: Exception
 
 
-class BreakingMigrationSeen(Event, frozen=True):
+class BreakingMigrationDetected(Event, frozen=True):
     """Somebody installed a migration this version does not know; the pool stops with exit code 57."""
 
     name: ClassVar[str] = "worker:migrate"
@@ -300,7 +300,7 @@ class JobReturned(Event, frozen=True):
     reason: str
 
 
-class JobInterrupted(Event, frozen=True):
+class JobRecovered(Event, frozen=True):
     """A sweep took the job, here as it was held, from `worker`, which went silent."""
 
     name: ClassVar[str] = "job:interrupted"
@@ -309,7 +309,7 @@ class JobInterrupted(Event, frozen=True):
     reason: str
 
 
-class JobLost(Event, frozen=True):
+class JobLockLost(Event, frozen=True):
     """The run ended, but the job was no longer ours: swept, unlocked or ended by another; nothing was changed."""
 
     name: ClassVar[str] = "job:lost"
@@ -317,7 +317,7 @@ class JobLost(Event, frozen=True):
     job: Job
 
 
-class JobResultRefused(Event, frozen=True):
+class JobResultRejected(Event, frozen=True):
     """A trigger, constraint or policy of yours refuses how a run ended; it is tried again, and the job stays locked."""
 
     name: ClassVar[str] = "job:resultRefused"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gw_core.domain.errors import JobRefusedError
+from gw_core.domain.errors import JobRejectedError
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.recovery import Decision
@@ -20,14 +20,14 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
-    """Returned by `before_add`: raise `JobRefusedError` to the one who adds."""
+class Reject:
+    """Returned by `before_add`: raise `JobRejectedError` to the one who adds."""
 
     reason: str
 
 
 RunTask = Callable[[], object]
-BeforeAdd = Callable[[JobSpec], "JobSpec | Skip | Refuse | None"]
+BeforeAdd = Callable[[JobSpec], "JobSpec | Skip | Reject | None"]
 AroundRun = Callable[[Job, Any, RunTask], object]
 
 
@@ -41,11 +41,11 @@ class Plugin:
     def attach(self, events: Events) -> None:
         """Subscribe to events; called once when the client or runner is made."""
 
-    def before_add(self, spec: JobSpec) -> JobSpec | Skip | Refuse | None:
+    def before_add(self, spec: JobSpec) -> JobSpec | Skip | Reject | None:
         """Look at a job before it is added.
 
         Return the spec, changed with `dataclasses.replace` or as it is (`None` means as it is), to continue; `Skip` to
-        add nothing; `Refuse` to raise `JobRefusedError`.
+        add nothing; `Reject` to raise `JobRejectedError`.
         """
         return spec
 
@@ -74,13 +74,13 @@ class Interceptors:
         self.on_recovery: Final = tuple(p.on_recovery for p in plugins if _overrides(p, "on_recovery"))
 
     def admit(self, spec: JobSpec) -> JobSpec | None:
-        """Return the spec to add, or None when a plugin skips it; raises `JobRefusedError`."""
+        """Return the spec to add, or None when a plugin skips it; raises `JobRejectedError`."""
         for ask in self.before_add:
             answer = ask(spec)
             if isinstance(answer, Skip):
                 return None
-            if isinstance(answer, Refuse):
-                raise JobRefusedError(answer.reason)
+            if isinstance(answer, Reject):
+                raise JobRejectedError(answer.reason)
             spec = spec if answer is None else answer
         return spec
 

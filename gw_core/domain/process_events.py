@@ -39,7 +39,7 @@ class ProcessEnded(Event, frozen=True):
     ends_all: bool = False
 
 
-class ProcessesGivenUp(Event, frozen=True):
+class SupervisorGaveUp(Event, frozen=True):
     """Process `number` ended in a way that starting it again cannot mend, and so all are stopped."""
 
     name: ClassVar[str] = "process:give-up"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from gw_core.domain.crontab_item import CrontabItem
+from gw_core.domain.cron_item import CronItem
 from gw_core.domain.events import Event
 
 
@@ -15,7 +15,7 @@ class CronStarting(Event, frozen=True):
 
     name: ClassVar[str] = "cron:starting"
     start: datetime
-    items: Sequence[CrontabItem]
+    items: Sequence[CronItem]
 
 
 class CronStarted(Event, frozen=True):
@@ -30,7 +30,7 @@ class CronBackfill(Event, frozen=True):
 
     name: ClassVar[str] = "cron:backfill"
     moment: datetime
-    items: Sequence[CrontabItem]
+    items: Sequence[CronItem]
 
 
 class CronPrematureTimer(Event, frozen=True):
@@ -54,7 +54,7 @@ class CronSchedule(Event, frozen=True):
 
     name: ClassVar[str] = "cron:schedule"
     moment: datetime
-    items: Sequence[CrontabItem]
+    items: Sequence[CronItem]
     backfilled: bool
 
 
@@ -66,7 +66,7 @@ class CronScheduled(Event, frozen=True):
 
     name: ClassVar[str] = "cron:scheduled"
     moment: datetime
-    items: Sequence[CrontabItem]
+    items: Sequence[CronItem]
     jobs: Mapping[str, int | None]
     backfilled: bool
 
@@ -84,11 +84,11 @@ class CronItemFailed(Event, frozen=True):
 
     name: ClassVar[str] = "cron:item:error"
     moment: datetime
-    item: CrontabItem
+    item: CronItem
     error: Exception
 
 
-class CronItemsRefused(Event, frozen=True):
+class CronItemsRejected(Event, frozen=True):
     """The source of the items failed or gave items that cannot be used; the former items stay in force."""
 
     name: ClassVar[str] = "cron:items:error"

@@ -8,9 +8,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from gw_core.domain.bounds import Bounds
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
+from gw_core.domain.recycle_limits import RecycleLimits
 
 ANCESTORS_STALE_LOCK: Final = timedelta(hours=4)
 """The ancestor's pools free every lock older than this, ours included; it is not for us to choose."""
@@ -24,7 +24,7 @@ USUAL_DELAY: Final = timedelta(seconds=30)
 _SHORTEST: Final = timedelta(milliseconds=1)
 
 
-class Pooling(StrEnum):
+class PoolerMode(StrEnum):
     """What stands between a worker and the server, and for how long it lends us the server's side."""
 
     NONE = "none"
@@ -114,9 +114,9 @@ class WorkerSettings:
     """End in order when the process uses this many bytes of memory; None never."""
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> RecycleLimits:
         """When a lasting worker ends by itself."""
-        return Bounds(max_jobs=self.max_jobs, max_lifetime=self.max_lifetime, max_rss=self.max_rss)
+        return RecycleLimits(max_jobs=self.max_jobs, max_lifetime=self.max_lifetime, max_rss=self.max_rss)
 
     @property
     def heartbeat_every(self) -> timedelta:

@@ -24,7 +24,7 @@ SIGNALLED: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class ProcessExit:
     """How a process ended: `code` is negative for a signal, as `subprocess` has it."""
 
     code: int
@@ -35,7 +35,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class ProcessStates:
     """What is known of the processes together when one of them ends."""
 
     once: bool
@@ -51,39 +51,39 @@ class Fleet:
 
 
 @dataclass(frozen=True, slots=True)
-class StartAgain:
+class Restart:
     """Start the process again after this pause."""
 
     after: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveOut:
+class Abandon:
     """Go on without it."""
 
 
 @dataclass(frozen=True, slots=True)
-class EndAll:
+class StopAll:
     """End the others too, with this exit code."""
 
     reason: str
     exit_code: int
 
 
-def what_next(end: End, fleet: Fleet) -> StartAgain | LeaveOut | EndAll:
+def what_next(end: ProcessExit, fleet: ProcessStates) -> Restart | Abandon | StopAll:
     """Return what becomes of a process that nobody asked to end."""
     code = exit_code_of(end.code)
     if end.code in fleet.hopeless:
-        return EndAll(f"it {told(end.code)}, and would end the same way again", code)
+        return StopAll(f"it {told(end.code)}, and would end the same way again", code)
     if fleet.once:
-        return LeaveOut()
+        return Abandon()
     if end.code in fleet.passing and fleet.is_proven:
-        return StartAgain(min(LONGEST_PAUSE_IN_PASSING, pause_after(end.quick_ends)))
+        return Restart(min(LONGEST_PAUSE_IN_PASSING, pause_after(end.quick_ends)))
     if not end.was_ready and not fleet.others_work and fleet.vain_starts >= MOST_VAIN_STARTS:
-        return EndAll(f"{fleet.vain_starts} starts in a row were in vain; at last it {told(end.code)}", code or 1)
+        return StopAll(f"{fleet.vain_starts} starts in a row were in vain; at last it {told(end.code)}", code or 1)
     if end.code == 0 and end.was_ready:
-        return StartAgain(timedelta(0))
-    return StartAgain(pause_after(end.quick_ends))
+        return Restart(timedelta(0))
+    return Restart(pause_after(end.quick_ends))
 
 
 def pause_after(quick_ends: int) -> timedelta:

@@ -21,7 +21,7 @@ SHARED = "nobody"
 HANDED_ON = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
-class Switch(TypedDict, total=False):
+class AccountSwitch(TypedDict, total=False):
     """The arguments that make `subprocess` change the user before it runs a program."""
 
     user: int
@@ -38,8 +38,8 @@ class Account:
     borrowed: bool
 
     @property
-    def switch(self) -> Switch:
-        return Switch(user=self.uid, group=self.gid, extra_groups=[]) if self.borrowed else Switch()
+    def switch(self) -> AccountSwitch:
+        return AccountSwitch(user=self.uid, group=self.gid, extra_groups=[]) if self.borrowed else AccountSwitch()
 
     @property
     def name(self) -> str | None:

@@ -23,7 +23,7 @@ from gw_core.embedded import preparation, watchdog
 from gw_core.embedded.account import ROOT, Account, can_reach, give, keeper_of, minimal_environment, name_of
 from gw_core.embedded.address import PORT, ROLE, conninfo_for, folder_of
 from gw_core.embedded.binaries import LONGEST_PATH, Binaries, find_binaries, runnable
-from gw_core.embedded.home import PATIENCE, PAUSE, Home, Usage
+from gw_core.embedded.data_folder import PATIENCE, PAUSE, DataFolder, ServerUsage
 
 SETTINGS = """
 # Written when this folder was made; yours to change.
@@ -60,7 +60,7 @@ ORPHANS_AFTER = 3.0
 class EmbeddedServer:
     """One use of an embedded PostgreSQL; the last use that is closed stops the server."""
 
-    def __init__(self, home: Home, user: int, conninfo: str) -> None:
+    def __init__(self, home: DataFolder, user: int, conninfo: str) -> None:
         self._home = home
         self._user: int | None = user
         self.conninfo = conninfo
@@ -90,7 +90,7 @@ class EmbeddedServer:
 
 def start_or_attach(connection: str, *, pg_bin: Path | None = None) -> EmbeddedServer:
     """A running PostgreSQL for an `embedded:` connection string, started now unless somebody has started it already."""
-    home = Home(folder_of(connection))
+    home = DataFolder(folder_of(connection))
     try:
         home.prepare()
         with home.alone():
@@ -109,9 +109,9 @@ def start_or_attach(connection: str, *, pg_bin: Path | None = None) -> EmbeddedS
         ) from error
 
 
-def _see_it_out(home: Home) -> None:
+def _see_it_out(home: DataFolder) -> None:
     with home.alone():
-        if home.usage() is Usage.OTHERS:
+        if home.usage() is ServerUsage.OTHERS:
             _ensure_watchdog(home)
             return
         deadline = time.monotonic() + PATIENCE
@@ -120,7 +120,7 @@ def _see_it_out(home: Home) -> None:
         home.forget_link()
 
 
-def _has_ended(home: Home) -> bool:
+def _has_ended(home: DataFolder) -> bool:
     watched = home.is_held("watchdog.lock")
     if home.is_held("server.lock") and not watched:
         _ensure_watchdog(home)
@@ -131,7 +131,7 @@ def _has_ended(home: Home) -> bool:
 # -- attach --------------------------------------------------------------------------------------------------------
 
 
-def _ensure_server(home: Home, pg_bin: Path | None) -> None:
+def _ensure_server(home: DataFolder, pg_bin: Path | None) -> None:
     began = time.monotonic()
     while (server_lock := home.try_lock("server.lock")) is None:
         if _answers(home):
@@ -150,7 +150,7 @@ def _ensure_server(home: Home, pg_bin: Path | None) -> None:
         os.close(server_lock)
 
 
-def _answers(home: Home) -> bool:
+def _answers(home: DataFolder) -> bool:
     with home.data_path() as data:
         if not watchdog.is_ready(data):
             return False
@@ -165,7 +165,7 @@ def _answers(home: Home) -> bool:
             return False
 
 
-def _end_orphans(home: Home) -> None:
+def _end_orphans(home: DataFolder) -> None:
     """End the processes that are left of a server whose postmaster was killed."""
     with home.data_path() as data:
         processes = watchdog.processes_of(data)
@@ -173,7 +173,7 @@ def _end_orphans(home: Home) -> None:
             watchdog.end_orphans(data)
 
 
-def _ensure_watchdog(home: Home) -> None:
+def _ensure_watchdog(home: DataFolder) -> None:
     """Give a running server whose watchdog was killed a new one."""
     with home.data_path() as data:
         pid = watchdog.server_pid(data)
@@ -196,7 +196,7 @@ def _ensure_watchdog(home: Home) -> None:
 # -- start ---------------------------------------------------------------------------------------------------------
 
 
-def _start(home: Home, pg_bin: Path | None, server_lock: int) -> None:
+def _start(home: DataFolder, pg_bin: Path | None, server_lock: int) -> None:
     major = home.major()
     account = home.account
     binaries = runnable(find_binaries(pg_bin, major=major, folder=home.folder), account)
@@ -211,7 +211,7 @@ def _start(home: Home, pg_bin: Path | None, server_lock: int) -> None:
         os.close(watchdog_lock)
 
 
-def _create_data(home: Home, account: Account, binaries: Binaries) -> None:
+def _create_data(home: DataFolder, account: Account, binaries: Binaries) -> None:
     if not account.has_name:
         raise EmbeddedError(
             f"user {account.uid} has no name, and initdb needs one to create the embedded PostgreSQL in"
@@ -242,7 +242,7 @@ def _create_data(home: Home, account: Account, binaries: Binaries) -> None:
     home.perform(keeper, preparation.finish, home.directory)
 
 
-def _fill(home: Home, data: int, account: Account, binaries: Binaries) -> str | None:
+def _fill(home: DataFolder, data: int, account: Account, binaries: Binaries) -> str | None:
     # Whoever starts a server by hand on this folder gets safe rules as well.
     rules = ("--auth-local=peer", "--auth-host=reject")
     with _Folder(data, home.unfinished, account) as folder:
@@ -263,7 +263,7 @@ def _locales(major: int) -> list[list[str]]:
     return [["--locale=C", "--lc-ctype=C.UTF-8"], ["--locale=C"]]
 
 
-def _refuse_if_served_by_hand(home: Home) -> None:
+def _refuse_if_served_by_hand(home: DataFolder) -> None:
     # Nobody holds `server.lock`, so no process of a server we started is left.
     with home.data_path() as data:
         processes = watchdog.processes_of(data)
@@ -302,7 +302,7 @@ class _Folder:
 
 
 def _launch(
-    home: Home, account: Account, binaries: Binaries, server_lock: int, watchdog_lock: int, *, adopt: int | None
+    home: DataFolder, account: Account, binaries: Binaries, server_lock: int, watchdog_lock: int, *, adopt: int | None
 ) -> None:
     data = home.open_data()
     if data is None:
@@ -313,7 +313,7 @@ def _launch(
     try:
         with _Folder(data, home.data, account) as folder:
             rules = {name: os.path.join(folder.path, file) for name, file in ACCESS_FILES.items()}
-            orders = watchdog.Orders(
+            orders = watchdog.WatchdogArguments(
                 command=[
                     *(binaries.postgres, "-D", folder.path),
                     *(f"--{name}={value}" for name, value in {**INVARIANTS, **rules}.items()),
@@ -347,7 +347,7 @@ def _launch(
                 os.close(descriptor)
 
 
-def _system_users(home: Home) -> str:
+def _system_users(home: DataFolder) -> str:
     """Return the map of system users who may connect as the superuser: root, the folder's owner, and ourselves.
 
     The account that root only lends the server is not among them, for other services may run as it too.
@@ -371,7 +371,7 @@ def _reads_ready(report: int) -> bool:
     return bool(poll.poll(START_PATIENCE * 1000)) and os.read(report, 16).startswith(b"ready")
 
 
-def _trouble(home: Home, what: str, log_start: int) -> EmbeddedError:
+def _trouble(home: DataFolder, what: str, log_start: int) -> EmbeddedError:
     tail = home.log_tail(log_start)
     words = f"the last lines of {str(home.log)!r} say:\n{tail}" if tail else f"{str(home.log)!r} says nothing"
     return EmbeddedError(f"the embedded PostgreSQL in {str(home.folder)!r} {what}; {words}")

@@ -29,7 +29,7 @@ STOP_SIGNALS = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 
 
 
 @dataclass(slots=True)
-class Orders:
+class WatchdogArguments:
     """What the process that starts a watchdog tells it.
 
     `files` are written into the data folder before each start. `users`, `server`, `report` and `inherited` are file
@@ -125,7 +125,7 @@ def write_files(data: str, files: dict[str, str]) -> None:
 class Watchdog:
     """One server and the end of its use."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: WatchdogArguments) -> None:
         self._orders = orders
         self._postmaster: subprocess.Popen[bytes] | None = None
         self._reported = False
@@ -215,7 +215,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def main(orders: Orders) -> None:
+def main(orders: WatchdogArguments) -> None:
     """Leave the process that started us, give up root, and watch."""
     if os.fork():
         os._exit(0)
@@ -230,4 +230,4 @@ def main(orders: Orders) -> None:
 
 
 if __name__ == "__main__":
-    main(Orders(**json.loads(sys.argv[1])))
+    main(WatchdogArguments(**json.loads(sys.argv[1])))

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import (
-    BreakingMigrationSeen,
+    BreakingMigrationDetected,
     Events,
     HeartbeatFailed,
     HeartbeatLate,
     HeartbeatRestored,
 )
 from gw_core.domain.recovery import overdue_after
-from gw_core.postgres.connections import OneConnection
-from gw_core.postgres.workers import with_workers
+from gw_core.postgres.connections import SharedConnection
+from gw_core.postgres.worker_store import with_workers
 from gw_core.service import Service
 from gw_core.version import __version__
 
@@ -58,7 +58,7 @@ class Heartbeat(Service):
         self,
         *,
         pool: str,
-        connection: OneConnection,
+        connection: SharedConnection,
         events: Events,
         every: timedelta,
         tolerated: timedelta,
@@ -170,7 +170,7 @@ class Heartbeat(Service):
             self._on_wish()
         if beat.breaking_revision is not None and not self._has_seen_migration:
             self._has_seen_migration = True
-            self._events.emit(BreakingMigrationSeen(pool=self._pool, revision=beat.breaking_revision))
+            self._events.emit(BreakingMigrationDetected(pool=self._pool, revision=beat.breaking_revision))
             self._on_breaking_migration(beat.breaking_revision)
         self._has_rust_workers = beat.has_rust_workers
         self._tell_lateness(beat.silent_for)

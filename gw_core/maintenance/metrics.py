@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from gw_core.domain.counters import OutcomeCounters, TaskCounters
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
 from gw_core.domain.events import Events, JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
-from gw_core.domain.queue_report import QueueStatistics
-from gw_core.domain.tally import Tally, TaskTally
+from gw_core.domain.query_results import QueueStatistics
 from gw_core.maintenance.readiness import Readiness
-from gw_core.postgres.connections import Lender
-from gw_core.postgres.reports import Reports
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.job_queries import JobQueries
 from gw_core.service import Service
 from gw_core.version import __version__
 
@@ -27,7 +27,7 @@ UNTIL_WOKEN: Final = timedelta(hours=1)
 TASK: Final = ["task"]
 
 
-class Counting:
+class MetricsCollector:
     """Counts from the events of this process.
 
     Starts are noted by worker threads in a deque, whose ends are safe by themselves, and counted by whoever holds
@@ -36,14 +36,14 @@ class Counting:
 
     def __init__(self, events: Events) -> None:
         self._lock = threading.Lock()
-        self._tally = Tally()
+        self._tally = OutcomeCounters()
         self._starts: deque[tuple[str, float]] = deque()
         self.connection_losses = 0
         events.on(JobStarted, self._started)
         events.on(JobsSettled, self._settled)
         events.on(PoolConnectionLost, self._connection_lost)
 
-    def read(self) -> Iterator[tuple[str, TaskTally]]:
+    def read(self) -> Iterator[tuple[str, TaskCounters]]:
         """Yield each task with its tally, which stays as it is until the next is asked for."""
         with self._lock:
             self._count_starts()
@@ -67,7 +67,7 @@ class Counting:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class QueueSample:
     """What the queue was like, and when by our steady clock."""
 
     statistics: QueueStatistics
@@ -79,7 +79,7 @@ class QueueSampler(Service):
 
     def __init__(
         self,
-        lender: Lender,
+        lender: ConnectionSource,
         schema: str,
         *,
         events: Events,
@@ -87,8 +87,8 @@ class QueueSampler(Service):
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-sample", on_crash=on_crash)
-        self.latest: Sample | None = None
-        self._reports = Reports(lender, schema)
+        self.latest: QueueSample | None = None
+        self._reports = JobQueries(lender, schema)
         self._events = events
         self._every = every.total_seconds()
         self._looked_at = float("-inf")
@@ -115,7 +115,7 @@ class QueueSampler(Service):
 
     def _look(self) -> None:
         try:
-            self.latest = Sample(self._reports.statistics(), time.monotonic())
+            self.latest = QueueSample(self._reports.statistics(), time.monotonic())
             self._refusal = None
         except DatabaseUnavailableError:
             pass  # the pool says so
@@ -132,7 +132,7 @@ class QueueSampler(Service):
 class Metrics:
     """Everything as Prometheus reads it. Raises `InvalidSettingError` when its package is not installed."""
 
-    def __init__(self, counting: Counting, readiness: Readiness, sampler: QueueSampler) -> None:
+    def __init__(self, counting: MetricsCollector, readiness: Readiness, sampler: QueueSampler) -> None:
         self._client = _prometheus()
         self._counting = counting
         self._readiness = readiness

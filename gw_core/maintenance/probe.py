@@ -7,11 +7,11 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from gw_core.domain.events import Events, ProbeStarted
-from gw_core.domain.vitals import ProbeSettings, Vitals
-from gw_core.maintenance.metrics import Counting, Metrics, QueueSampler
+from gw_core.domain.health import PoolHealth, ProbeSettings
+from gw_core.maintenance.metrics import Metrics, MetricsCollector, QueueSampler
+from gw_core.maintenance.probe_server import HttpResponse, Page, WebServer, said
 from gw_core.maintenance.readiness import Readiness
-from gw_core.maintenance.web import Answer, Page, WebServer, said
-from gw_core.postgres.connections import Lender
+from gw_core.postgres.connections import ConnectionSource
 
 WAIT_FOR_SAMPLE: float = 0.5
 """Seconds a scrape waits for new numbers of the queue; then it gets those there are."""
@@ -29,9 +29,9 @@ class Probe:
         settings: ProbeSettings,
         *,
         events: Events,
-        vitals: Callable[[], Vitals | None],
+        vitals: Callable[[], PoolHealth | None],
         poll: timedelta,
-        lender: Lender,
+        lender: ConnectionSource,
         schema: str,
         on_crash: Callable[[str, BaseException], None],
     ) -> None:
@@ -41,7 +41,7 @@ class Probe:
         pages: dict[str, Page] = {"/live": self._live, "/ready": self._ready}
         if settings.metrics:
             self._sampler = QueueSampler(lender, schema, events=events, every=settings.sample_every, on_crash=on_crash)
-            self._metrics = Metrics(Counting(events), self._readiness, self._sampler)
+            self._metrics = Metrics(MetricsCollector(events), self._readiness, self._sampler)
             pages["/metrics"] = self._scrape
         self._server = WebServer(
             "gw-probe", settings.host, settings.port, pages, guarded=("/metrics",), on_crash=on_crash
@@ -68,18 +68,18 @@ class Probe:
             self._sampler.ask_to_stop()
         self._server.join(timedelta(seconds=1))
 
-    async def _live(self) -> Answer:
+    async def _live(self) -> HttpResponse:
         return said(200, "alive")
 
-    async def _ready(self) -> Answer:
+    async def _ready(self) -> HttpResponse:
         reason = self._readiness.why_not()
         return said(200, "ready") if reason is None else said(503, reason)
 
-    async def _scrape(self) -> Answer:
+    async def _scrape(self) -> HttpResponse:
         assert self._metrics is not None  # noqa: S101 - the page is there only with it
         if self._readiness.is_connected and not self._readiness.is_stopping:
             await self._sample()
-        return Answer(200, self._metrics.text(), self._metrics.content_type)
+        return HttpResponse(200, self._metrics.text(), self._metrics.content_type)
 
     async def _sample(self) -> None:
         self._sampler.ask()

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from gw_core.domain.events import (
-    BreakingMigrationSeen,
+    BreakingMigrationDetected,
     Events,
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolStopping,
     RunnerStopped,
 )
-from gw_core.domain.vitals import Vitals, trouble, why_not_ready
+from gw_core.domain.health import PoolHealth, trouble, why_not_ready
 
 
 class Readiness:
@@ -22,14 +22,14 @@ class Readiness:
     `_troubles` and `is_stopping` are written by the threads that tell and only ever replaced, so readers need no lock.
     """
 
-    def __init__(self, events: Events, *, vitals: Callable[[], Vitals | None], poll: timedelta) -> None:
+    def __init__(self, events: Events, *, vitals: Callable[[], PoolHealth | None], poll: timedelta) -> None:
         self.vitals = vitals
         self.is_stopping = False
         self._poll = poll
         self._troubles: dict[str, str] = {}
         events.on(PoolConnectionLost, self._lost)
         events.on(PoolConnectionRestored, self._restored)
-        for kind in (PoolStopping, BreakingMigrationSeen, RunnerStopped):
+        for kind in (PoolStopping, BreakingMigrationDetected, RunnerStopped):
             events.on(kind, self._stopping)
 
     @property

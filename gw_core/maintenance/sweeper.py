@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.events import Events, JobInterrupted, MaintenanceFailed, RecoveryHookFailed, WorkersRecovered
+from gw_core.domain.events import Events, JobRecovered, MaintenanceFailed, RecoveryHookFailed, WorkersRecovered
 from gw_core.domain.job import Job
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.recovery import (
@@ -24,8 +24,8 @@ from gw_core.domain.recovery import (
     decide,
     is_dead,
 )
-from gw_core.postgres.connections import Lender
-from gw_core.postgres.workers import Recovered, Silent, WorkerStore, with_workers
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.worker_store import RecoveredJobs, Silent, WorkerStore, with_workers
 from gw_core.service import Service
 
 ORPHANS_EVERY: Final = timedelta(minutes=10)
@@ -42,7 +42,7 @@ class Sweep:
 
     def __init__(
         self,
-        lender: Lender,
+        lender: ConnectionSource,
         settings: RecoverySettings,
         *,
         events: Events,
@@ -127,7 +127,7 @@ class Sweep:
         self._tell(report, recovered)
         return report
 
-    def _take(self, store: WorkerStore, silent: Silent, decisions: dict[int, Decision]) -> Recovered:
+    def _take(self, store: WorkerStore, silent: Silent, decisions: dict[int, Decision]) -> RecoveredJobs:
         recovered = store.recover(silent, delay=self._settings.delay, decisions=decisions)
         store.forget_swept(silent, has_rust_workers=store.look_before_sweep().has_rust_workers)
         return recovered
@@ -135,9 +135,9 @@ class Sweep:
     def _silent(self, workers: list[WorkerInfo]) -> Silent:
         return {worker.id: allowed_silence(worker, self._settings) for worker in workers}
 
-    def _tell(self, report: SweepReport, recovered: Recovered) -> None:
+    def _tell(self, report: SweepReport, recovered: RecoveredJobs) -> None:
         for job in recovered.jobs:
-            self._events.emit(JobInterrupted(job=job, worker=job.locked_by or "", reason=WORKER_CRASHED))
+            self._events.emit(JobRecovered(job=job, worker=job.locked_by or "", reason=WORKER_CRASHED))
         if report.workers:
             workers = tuple(worker.id for worker in report.workers)
             self._events.emit(

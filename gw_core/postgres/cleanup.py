@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gw_core.domain.errors import TransientDatabaseError
-from gw_core.postgres.care import BATCH, hearts, rows
-from gw_core.postgres.connections import Lender
+from gw_core.postgres.bulk_actions import BATCH, hearts, rows
+from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
+from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.schema_state import LOOKING_STEP, check
 from gw_core.postgres.statements import query
-from gw_core.postgres.translation import translated
 
 PATIENCE: Final = "250ms"
 """How long to wait for a table's lock: whoever comes after us waits behind us, so it must be short."""
@@ -28,7 +28,7 @@ LIVE: Final = timedelta(minutes=10)
 """A worker whose heart beat within this time may still use what it knows."""
 
 
-class Litter(StrEnum):
+class CleanupTarget(StrEnum):
     """What can be cleared away, in the order it is done: a deleted job may have been the last of its queue."""
 
     FAILED_JOBS = "failed-jobs"
@@ -40,34 +40,34 @@ class Litter(StrEnum):
 class Cleaner:
     """Clears away in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
 
-    lender: Lender
+    lender: ConnectionSource
     schema: str
     batch: int = BATCH
 
-    def count(self, litter: Litter, keep: Collection[str] = (), *, after: Collection[Litter] = ()) -> int:
+    def count(self, litter: CleanupTarget, keep: Collection[str] = (), *, after: Collection[CleanupTarget] = ()) -> int:
         """Return how many rows `clear` would delete now, and change nothing; task identifiers in `keep` do not count.
 
         `after` names what would be cleared first: a failed job may be the last one of its task or queue.
         """
-        without = {"without_failed_jobs": Litter.FAILED_JOBS in after}
+        without = {"without_failed_jobs": CleanupTarget.FAILED_JOBS in after}
         with self._connection() as connection:
-            if litter is Litter.FAILED_JOBS:
+            if litter is CleanupTarget.FAILED_JOBS:
                 return int(rows(connection, query("cleanup_count_failed_jobs", self.schema), {})[0][0])
-            if litter is Litter.UNUSED_QUEUES:
+            if litter is CleanupTarget.UNUSED_QUEUES:
                 return len(rows(connection, query("cleanup_find_queues", self.schema), without))
             values = {"keep": sorted(self._kept(connection, keep)), **without}
             return len(rows(connection, query("cleanup_find_tasks", self.schema), values))
 
-    def clear(self, litter: Litter, keep: Collection[str] = ()) -> Iterator[int]:
+    def clear(self, litter: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
         """Delete it, and yield after each batch how much that was.
 
         A task identifier stays when it is in `keep`, or when a worker whose heart beats knows it: workers remember the
         ids of their tasks, and would never again find jobs of one that was deleted. Workers without a heart, such as
         Node.js ones, cannot be asked: name their tasks in `keep`.
         """
-        if litter is Litter.FAILED_JOBS:
+        if litter is CleanupTarget.FAILED_JOBS:
             return self._clear_failed_jobs()
-        return self._clear_unused("queues" if litter is Litter.UNUSED_QUEUES else "tasks", keep)
+        return self._clear_unused("queues" if litter is CleanupTarget.UNUSED_QUEUES else "tasks", keep)
 
     def _clear_failed_jobs(self) -> Iterator[int]:
         with self._connection() as connection:
@@ -88,7 +88,7 @@ class Cleaner:
         while after is not None:
             values = {"after": after, "after_run_at": run_at, "limit": self.batch}
             with self._connection() as connection:
-                found = rows(connection, query("cleanup_failed_jobs_in_order", self.schema), values)
+                found = rows(connection, query("cleanup_failed_jobs_indexed", self.schema), values)
             after, run_at, count = found[0]
             if count:
                 yield count
@@ -96,7 +96,7 @@ class Cleaner:
     def _clear_unused(self, what: str, keep: Collection[str]) -> Iterator[int]:
         with self._connection() as connection:
             # The horizon comes first: a job added between the two statements is later than it, and found below.
-            highest, since = rows(connection, query("cleanup_horizon", self.schema), {})[0]
+            highest, since = rows(connection, query("cleanup_high_water_mark", self.schema), {})[0]
             values: dict[str, Any] = {"keep": sorted(self._kept(connection, keep)), "without_failed_jobs": False}
             ids = [row[0] for row in rows(connection, query(f"cleanup_find_{what}", self.schema), values)]
         for start in range(0, len(ids), self.batch):

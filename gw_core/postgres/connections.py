@@ -15,16 +15,16 @@ import psycopg
 from gw_core import forks
 from gw_core.domain.errors import DatabaseError
 from gw_core.postgres.database import Connection, Database
-from gw_core.postgres.translation import leads_nowhere, translated
+from gw_core.postgres.error_mapping import leads_nowhere, translated
 
 if TYPE_CHECKING:
-    from psycopg_pool import ConnectionPool
+    import psycopg_pool
 
 CANCEL_SECONDS: Final = 2.0
 """How long to wait until the server has taken note of a cancellation."""
 
 
-class Connections:
+class ConnectionPool:
     """A pool of autocommit connections, opened when first asked for one.
 
     Safe to use from any thread. At most `max_size` connections; a caller waits up to 30 s for one.
@@ -35,7 +35,7 @@ class Connections:
         self._max_size = max(1, max_size)
         self._role = role
         self._lock = threading.Lock()  # guards _pool: two threads must not both open it
-        self._pool: ConnectionPool[Connection] | None = None
+        self._pool: psycopg_pool.ConnectionPool[Connection] | None = None
         self._lent: set[Connection] = set()  # changed by one operation at a time, which the interpreter makes whole
         forks.abandon_in_children(self)
 
@@ -77,31 +77,31 @@ class Connections:
             _ABANDONED.append(self._pool)
             self._pool = None
 
-    def _opened(self) -> ConnectionPool[Connection]:
+    def _opened(self) -> psycopg_pool.ConnectionPool[Connection]:
         with self._lock:
             if self._pool is None:
-                from psycopg_pool import ConnectionPool  # a command that needs one connection does not load it
+                import psycopg_pool  # a command that needs one connection does not load it
 
                 # The first connection is made here and not by the pool, whose own errors say only that time ran out.
                 self.database.connect(self._role).close()
-                self._pool = ConnectionPool(
+                self._pool = psycopg_pool.ConnectionPool(
                     self.database.libpq_conninfo(self._role),
                     kwargs={"autocommit": True},
                     min_size=0,
                     max_size=self._max_size,
                     max_idle=60.0,
                     configure=lambda connection: self.database.prepare(connection, self._role),
-                    check=ConnectionPool.check_connection,
+                    check=psycopg_pool.ConnectionPool.check_connection,
                     open=True,
                     name=f"gw-{self._role or 'client'}",
                 )
             return self._pool
 
 
-_ABANDONED: Final[list[ConnectionPool[Connection]]] = []
+_ABANDONED: Final[list[psycopg_pool.ConnectionPool[Connection]]] = []
 
 
-class OneConnection:
+class SharedConnection:
     """One connection that threads take in turns; made when first used, and again after it broke.
 
     `patience` is how long a statement may go without its answer; None for ever. `settings` are set for the session.
@@ -188,7 +188,7 @@ def cancel(connection: Connection) -> bool:
     return True
 
 
-Lender = Connections | OneConnection
+ConnectionSource = ConnectionPool | SharedConnection
 """Whatever lends connections; the difference is how many at a time."""
 
 

@@ -17,10 +17,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gw_core import forks
 from gw_core.domain.errors import InvalidSettingError, NoConnectionError
-from gw_core.domain.manners import NO_MANNERS, SessionManners
 from gw_core.domain.schema_name import check_schema_name
-from gw_core.domain.settings import Pooling
-from gw_core.postgres.translation import translated
+from gw_core.domain.session_limits import NO_MANNERS, SessionLimits
+from gw_core.domain.settings import PoolerMode
+from gw_core.postgres.error_mapping import translated
 
 if TYPE_CHECKING:
     from gw_core.embedded import EmbeddedServer
@@ -79,7 +79,7 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
 
     patience: timedelta | None = None
     """How long a statement may take, whatever else arrives meanwhile; then the connection is closed."""
-    pooling: Pooling = Pooling.NONE
+    pooling: PoolerMode = PoolerMode.NONE
     local_settings: Mapping[str, str] = MappingProxyType({})
     """Settings that each transaction begins with, where the session is not ours to set; see `in_its_settings`."""
 
@@ -251,7 +251,7 @@ class Database:
         application_name: str = "gw",
         prepared_statements: bool = True,
         pg_bin: Path | None = None,
-        manners: SessionManners = NO_MANNERS,
+        manners: SessionLimits = NO_MANNERS,
         notice_pooler: bool = False,
     ) -> None:
         check_schema_name(schema)
@@ -259,7 +259,7 @@ class Database:
         self.schema = schema
         self.prepared_statements = prepared_statements
         self.manners = manners
-        self.pooling = Pooling.NONE
+        self.pooling = PoolerMode.NONE
         """What stands between us and the server, once looked for."""
         self._notice_pooler = notice_pooler or bool(manners.settings())
         self._application_name = application_name
@@ -310,7 +310,7 @@ class Database:
         # Told to prepare nothing, we have been told of a pooler, whether we notice it or not.
         if settings:
             settings = {**READS_NULLS, **settings}
-        if self.pooling is Pooling.TRANSACTION or not self.prepared_statements:
+        if self.pooling is PoolerMode.TRANSACTION or not self.prepared_statements:
             connection.local_settings = {"search_path": SEARCH_PATH, **settings} if settings else settings
         elif settings:
             _set(connection, settings, local=False)
@@ -318,20 +318,20 @@ class Database:
     def _look_for_pooler(self, connection: QueueConnection, role: str) -> None:
         """Notice a pooler by the number of the server's process, which it invents: it serves us from many."""
         if _server_process(connection) == connection.info.backend_pid:
-            self.pooling = Pooling.NONE
-        elif self.pooling is Pooling.NONE:
+            self.pooling = PoolerMode.NONE
+        elif self.pooling is PoolerMode.NONE:
             with _system_errors_as_the_drivers():
                 other = QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
             with closing(other):
                 mode = _mode(connection, other)
-                if mode is Pooling.TRANSACTION and not allows_transactions(other):
+                if mode is PoolerMode.TRANSACTION and not allows_transactions(other):
                     raise InvalidSettingError(
                         f"the pooler at {described(self.conninfo)} lends its connections for one statement at a time, "
                         "and a queue needs transactions; set its pool_mode to transaction, or connect to the server"
                     )
                 self.pooling = mode
         connection.pooling = self.pooling
-        if self.pooling is Pooling.TRANSACTION:
+        if self.pooling is PoolerMode.TRANSACTION:
             self.prepared_statements = False
 
     def prepare(self, connection: Connection, role: str = "") -> None:
@@ -342,11 +342,11 @@ class Database:
         forks.close_in_children(connection)
         if not self.prepared_statements:
             connection.prepare_threshold = None
-        if role != LENT_TO_TASKS and self.pooling is not Pooling.TRANSACTION:
+        if role != LENT_TO_TASKS and self.pooling is not PoolerMode.TRANSACTION:
             _pin_search_path(connection)
         settings = self.manners.settings()
         # Behind such a pooler they would stay behind for its other clients: workers that may no longer write.
-        if settings and self.pooling is not Pooling.TRANSACTION:
+        if settings and self.pooling is not PoolerMode.TRANSACTION:
             _set(connection, settings, local=False)
 
     def libpq_conninfo(self, role: str = "") -> str:
@@ -413,13 +413,13 @@ def _server_process(connection: Connection) -> int:
     return 0 if row is None else int(row[0])
 
 
-def _mode(one: Connection, other: QueueConnection) -> Pooling:
+def _mode(one: Connection, other: QueueConnection) -> PoolerMode:
     """Tell how a pooler lends the server's side: two sessions are never served by one process, two transactions are."""
     own = _server_process(one)
     other.patience = _A_TURN
     try:
         if any(_server_process(other) == own or _server_process(one) != own for _ in range(_LOOKS)):
-            return Pooling.TRANSACTION
+            return PoolerMode.TRANSACTION
     except psycopg.OperationalError:  # it lets the second one wait for as long as the first is there
-        return Pooling.SESSION
-    return Pooling.SESSION
+        return PoolerMode.SESSION
+    return PoolerMode.SESSION

@@ -9,38 +9,38 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from gw_core.domain.blockages import Blockages
 from gw_core.domain.diagnosis import (
     NEEDED_INDEXES,
     SILENT,
-    Facts,
+    DoctorFacts,
     Finding,
-    Holder,
-    TableCare,
+    LockHolder,
+    TableHealth,
     TableRights,
     diagnose,
 )
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
-from gw_core.domain.manners import milliseconds
-from gw_core.postgres.blocking import find_blockages
-from gw_core.postgres.care import Heart, hearts, rows
-from gw_core.postgres.connections import Lender
+from gw_core.domain.lock_waits import LockWaits
+from gw_core.domain.session_limits import milliseconds
+from gw_core.postgres.bulk_actions import WorkerHeartbeat, hearts, rows
+from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
+from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.lock_waits import find_blockages
 from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
-from gw_core.postgres.translation import translated
 
 LONGEST_LOOK: Final = timedelta(seconds=10)
 """How long one question may take; on a large table somebody may lack patience for more."""
 
-_Look = Callable[[Connection, Facts], Facts]
+_Look = Callable[[Connection, DoctorFacts], DoctorFacts]
 
 
 @dataclass(frozen=True, slots=True)
 class Doctor:
     """Looks at the whole queue and changes nothing; `client.doctor` is one. Safe from any thread."""
 
-    lender: Lender
+    lender: ConnectionSource
     schema: str
 
     def pulse(self) -> timedelta:
@@ -50,20 +50,20 @@ class Doctor:
         """
         with self._connection() as connection:
             began = time.perf_counter()
-            rows(connection, query("feel_pulse", self.schema), {})
+            rows(connection, query("health_check", self.schema), {})
             return timedelta(seconds=time.perf_counter() - began)
 
     def findings(self) -> list[Finding]:
         """Return a finding for everything looked at; raises only what keeps us from connecting."""
         return diagnose(self.examine())
 
-    def blockages(self) -> Blockages:
+    def blockages(self) -> LockWaits:
         """Return who waits for whom in this database, and whose transactions have been open for longest."""
         with self._connection() as connection, in_one_trip(connection):
             self._be_patient(connection)
             return find_blockages(connection, self.schema)
 
-    def examine(self) -> Facts:
+    def examine(self) -> DoctorFacts:
         """Gather the facts; what the role may not see, or what takes too long, is named as unseen."""
         with self._connection() as connection:
             state = check(connection, self.schema)
@@ -85,7 +85,7 @@ class Doctor:
                 facts = self._guarded(connection, facts, name, look)
         return facts
 
-    def _guarded(self, connection: Connection, facts: Facts, name: str, look: _Look) -> Facts:
+    def _guarded(self, connection: Connection, facts: DoctorFacts, name: str, look: _Look) -> DoctorFacts:
         try:
             with translated(self.schema), in_one_trip(connection):
                 self._be_patient(connection)
@@ -106,16 +106,16 @@ class Doctor:
             ),
         )
 
-    def _server(self, connection: Connection, state: SchemaState) -> Facts:
+    def _server(self, connection: Connection, state: SchemaState) -> DoctorFacts:
         before = time.time()
-        version, _, clock, pid, role, read_only, autovacuum = rows(
-            connection, query("examine_server", self.schema), {}
-        )[0]
+        version, _, clock, pid, role, read_only, autovacuum = rows(connection, query("doctor_server", self.schema), {})[
+            0
+        ]
         after = time.time()
         problem = state.problem()
         # A pooler invents the process number it tells its clients, for it serves them from many processes.
         through_pooler = connection.info.backend_pid != pid
-        return Facts(
+        return DoctorFacts(
             schema=self.schema,
             server=version,
             revision=state.revision,
@@ -133,54 +133,56 @@ class Doctor:
             has_heartbeats=WORKERS_STEP in state.own_present,
         )
 
-    def _rights(self, connection: Connection, facts: Facts) -> Facts:
-        found = self._ask(connection, "examine_rights")
+    def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        found = self._ask(connection, "doctor_permissions")
         rights = [TableRights(name=name, everything=may, rows_hidden=hidden) for name, may, hidden in found]
         return replace(facts, rights=rights)
 
-    def _indexes(self, connection: Connection, facts: Facts) -> Facts:
-        known = dict(self._ask(connection, "examine_indexes"))
+    def _indexes(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        known = dict(self._ask(connection, "doctor_indexes"))
         invalid = [name for name, is_valid in known.items() if not is_valid]
         return replace(
             facts, invalid_indexes=invalid, missing_indexes=[name for name in NEEDED_INDEXES if name not in known]
         )
 
-    def _workers(self, connection: Connection, facts: Facts) -> Facts:
+    def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = hearts(connection, self.schema)
         silent = [heart.worker_id for heart in known if heart.age > SILENT]
         return replace(facts, silent_workers=silent, live_workers=len(known) - len(silent))
 
-    def _citus(self, connection: Connection, facts: Facts) -> Facts:
+    def _citus(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         catalog = connection.execute("select to_regclass('pg_catalog.pg_dist_partition') is not null").fetchone()
         if catalog is None or not catalog[0]:
             return facts
-        return replace(facts, distributed_tables=[name for (name,) in self._ask(connection, "examine_distributed")])
+        return replace(
+            facts, distributed_tables=[name for (name,) in self._ask(connection, "doctor_distributed_tables")]
+        )
 
-    def _locks(self, connection: Connection, facts: Facts) -> Facts:
+    def _locks(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         beats = {heart.worker_id: heart.age for heart in self._hearts(connection, facts)}
         holders = [
-            Holder(
+            LockHolder(
                 worker_id=name or "",
                 jobs=jobs,
                 queues=queues,
                 oldest=timedelta(seconds=seconds),
                 last_beat=beats.get(name),
             )
-            for name, jobs, queues, seconds in self._ask(connection, "examine_locks")
+            for name, jobs, queues, seconds in self._ask(connection, "doctor_locks")
         ]
         return replace(facts, holders=holders)
 
-    def _hearts(self, connection: Connection, facts: Facts) -> Sequence[Heart]:
+    def _hearts(self, connection: Connection, facts: DoctorFacts) -> Sequence[WorkerHeartbeat]:
         """Return the hearts, unless looking at them was in vain before."""
         return () if any(name == "workers" for name, _ in facts.unseen) else hearts(connection, self.schema)
 
-    def _backlog(self, connection: Connection, facts: Facts) -> Facts:
-        found = self._ask(connection, "examine_backlog")
+    def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        found = self._ask(connection, "doctor_backlog")
         return replace(facts, backlog=timedelta(seconds=found[0][0]) if found else None)
 
-    def _tables(self, connection: Connection, facts: Facts) -> Facts:
+    def _tables(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         tables = [
-            TableCare(
+            TableHealth(
                 name=name,
                 live_rows=live,
                 dead_rows=dead,
@@ -188,17 +190,17 @@ class Doctor:
                 autovacuum=autovacuum,
                 vacuum_after=int(vacuum_after),
             )
-            for name, live, dead, seconds, autovacuum, vacuum_after in self._ask(connection, "examine_tables")
+            for name, live, dead, seconds, autovacuum, vacuum_after in self._ask(connection, "doctor_tables")
         ]
         return replace(facts, tables=tables)
 
-    def _transactions(self, connection: Connection, facts: Facts) -> Facts:
-        found = self._ask(connection, "examine_transactions")
+    def _transactions(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        found = self._ask(connection, "doctor_transactions")
         oldest = (found[0][0], timedelta(seconds=found[0][1])) if found else None
         return replace(facts, oldest_transaction=oldest)
 
-    def _sequences(self, connection: Connection, facts: Facts) -> Facts:
-        found = self._ask(connection, "examine_sequences")
+    def _sequences(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        found = self._ask(connection, "doctor_sequences")
         return replace(facts, fullest_sequence=max(found, key=lambda row: row[1], default=None))
 
     def _ask(self, connection: Connection, name: str) -> list[Any]:

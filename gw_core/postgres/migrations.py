@@ -24,9 +24,9 @@ from gw_core.domain.errors import (
     TransientDatabaseError,
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database
+from gw_core.postgres.error_mapping import sentence, translate
 from gw_core.postgres.schema_state import LEDGER_STEP, REVISION, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import MARKER, in_schema, sql_folder, sql_text
-from gw_core.postgres.translation import sentence, translate
 
 __all__ = [
     "MigrationPlan",

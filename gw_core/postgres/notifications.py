@@ -11,7 +11,7 @@ import psycopg
 
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.postgres.database import Connection
-from gw_core.postgres.translation import translate
+from gw_core.postgres.error_mapping import translate
 
 Notification = psycopg.Notify
 """What arrived: `channel`, `payload`, `pid`."""
@@ -31,7 +31,7 @@ def own_channel(pool: str) -> str:
     return f"gw:{hashlib.md5(pool.encode(), usedforsecurity=False).hexdigest()}"
 
 
-class Listener:
+class Subscription:
     """Subscribes a connection; `hear` is called in the connection's own thread, also while a statement runs.
 
     Has `fileno()`, so it can be given to a selector; when that is readable call `receive()`.

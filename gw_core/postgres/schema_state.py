@@ -21,8 +21,8 @@ from gw_core.domain.errors import (
     ServerTooOldError,
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA
+from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.statements import query
-from gw_core.postgres.translation import translated
 
 REVISION: Final = 20
 """The revision of the shared line that we install and upgrade to."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from gw_core.processes.lifeline import FORCE, READY, STOP
+from gw_core.processes.control_channel import FORCE, READY, STOP
 
 PassOn = Callable[[str, bytes], None]
 """Takes whole lines of "stdout" or "stderr"."""

@@ -14,9 +14,9 @@ from typing import Final, Protocol
 from gw_core.domain.events import Events, MaintenanceFailed, SignalReceived
 from gw_core.domain.process_events import (
     ProcessEnded,
-    ProcessesGivenUp,
     ProcessesKilled,
     ProcessReady,
+    SupervisorGaveUp,
     SupervisorStarted,
     SupervisorStopped,
 )
@@ -24,10 +24,10 @@ from gw_core.domain.supervision import (
     LONGEST_PAUSE,
     SETTLED_AFTER,
     SIGNALLED,
-    End,
-    EndAll,
-    Fleet,
-    StartAgain,
+    ProcessExit,
+    ProcessStates,
+    Restart,
+    StopAll,
     exit_code_of,
     told,
     what_next,
@@ -240,33 +240,33 @@ class Supervisor:
             return
         self._vain_starts += not process.is_ready
         next_step = what_next(self._end_of(place, process), self._fleet())
-        if isinstance(next_step, StartAgain):
+        if isinstance(next_step, Restart):
             place.quick_ends = 0 if process.lived > SETTLED_AFTER else place.quick_ends + (code != 0)
             place.start_at = time.monotonic() + next_step.after.total_seconds()
             self._tell_end(process, in_order=code == 0, again_in=next_step.after)
             return
-        if self._once or isinstance(next_step, EndAll):
+        if self._once or isinstance(next_step, StopAll):
             self._codes.append(code)
-        self._tell_end(process, in_order=code == 0, again_in=None, ends_all=isinstance(next_step, EndAll))
-        if isinstance(next_step, EndAll):
+        self._tell_end(process, in_order=code == 0, again_in=None, ends_all=isinstance(next_step, StopAll))
+        if isinstance(next_step, StopAll):
             # What keeps the first of all from running it has said itself.
             if self._is_proven or code not in self._hopeless:
                 self.events.emit(
-                    ProcessesGivenUp(number=place.number, reason=next_step.reason, exit_code=next_step.exit_code)
+                    SupervisorGaveUp(number=place.number, reason=next_step.reason, exit_code=next_step.exit_code)
                 )
             self._stop_all(f"process {place.number} cannot run", next_step.exit_code)
 
-    def _end_of(self, place: _Place, process: WorkerProcess) -> End:
+    def _end_of(self, place: _Place, process: WorkerProcess) -> ProcessExit:
         lived = process.lived
-        return End(
+        return ProcessExit(
             code=process.code or 0,
             was_ready=process.is_ready,
             lived=lived,
             quick_ends=0 if lived > SETTLED_AFTER else place.quick_ends,
         )
 
-    def _fleet(self) -> Fleet:
-        return Fleet(
+    def _fleet(self) -> ProcessStates:
+        return ProcessStates(
             once=self._once,
             hopeless=self._hopeless,
             passing=self._passing,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from gw_core.domain.cancellation import Cancellation, JobCancelledError
+from gw_core.domain.cancellation import CancelRequest, JobCancelledError
 from gw_core.domain.claim import is_same_claim
 from gw_core.domain.events import Events, JobCancelling
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Failed
 from gw_core.worker.ledger import Ledger
+from gw_core.worker.thread import WorkerThread
 from gw_core.worker.timeouts import Timeouts
-from gw_core.worker.worker import Worker
 
 
 class Cancellations:
@@ -23,14 +23,14 @@ class Cancellations:
     """
 
     def __init__(self, pool: str, ledger: Ledger, timeouts: Timeouts, events: Events) -> None:
-        self.pending: dict[int, Cancellation] = {}
+        self.pending: dict[int, CancelRequest] = {}
         """Wishes not yet fulfilled; a worker asks whether there are any before and after each run."""
         self._pool = pool
         self._ledger = ledger
         self._timeouts = timeouts
         self._events = events
 
-    def take(self, wishes: Sequence[Cancellation], workers: Sequence[Worker]) -> None:
+    def take(self, wishes: Sequence[CancelRequest], workers: Sequence[WorkerThread]) -> None:
         """Tell the tasks of these jobs to stop; jobs that have not begun will not."""
         held = {job.id: job for job in self._ledger.open_jobs()}
         for job_id in list(self.pending):
@@ -54,5 +54,5 @@ class Cancellations:
         return _failure(job, wish, seconds)
 
 
-def _failure(job: Job, wish: Cancellation, seconds: float) -> Failed:
+def _failure(job: Job, wish: CancelRequest, seconds: float) -> Failed:
     return Failed(job, seconds, JobCancelledError(wish.message), wish.message, permanent=not wish.retry)

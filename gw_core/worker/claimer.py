@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from gw_core.domain.cancellation import Cancellation
+from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import (
     Events,
@@ -21,18 +21,18 @@ from gw_core.domain.events import (
 )
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
-from gw_core.domain.settings import Pooling, WorkerSettings
+from gw_core.domain.settings import PoolerMode, WorkerSettings
 from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
-from gw_core.postgres.notifications import Listener
-from gw_core.postgres.store import CLAIM_PLAN, JobStore
-from gw_core.postgres.translation import needs_connection
+from gw_core.postgres.error_mapping import needs_connection
+from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
+from gw_core.postgres.notifications import Subscription
 from gw_core.service import Service
 from gw_core.worker.handoff import Handoff, Item, Strand
-from gw_core.worker.hearing import Hearing
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
+from gw_core.worker.listener import NotificationHealth
 from gw_core.worker.settler import AT_ONCE, Settler, patience
-from gw_core.worker.worker import Worker
+from gw_core.worker.thread import WorkerThread
 
 MOST_UNSETTLED: Final = 20_000
 """Outcomes that may wait for the database before no more jobs are claimed: they fill memory and hold their jobs."""
@@ -83,10 +83,10 @@ class Claimer(Service):
         ledger: Ledger,
         lease: Lease,
         settler: Settler,
-        workers: Sequence[Worker],
+        workers: Sequence[WorkerThread],
         events: Events,
-        on_wishes: Callable[[Sequence[Cancellation]], None],
-        hearing: Hearing | None,
+        on_wishes: Callable[[Sequence[CancelRequest]], None],
+        hearing: NotificationHealth | None,
         on_drained: Callable[[], None] | None,
         on_crash: Callable[[str, BaseException], None],
         on_refused: Callable[[GraphileWorkerError], None] | None = None,
@@ -114,7 +114,7 @@ class Claimer(Service):
         self._overdue_after = 2 * self._stuck_after
         self._poll_every = settings.poll_interval.total_seconds()
         self._store: JobStore | None = None
-        self._listener: Listener | None = None
+        self._listener: Subscription | None = None
         self._tasks: dict[int, str] = {}
         self._tasks_read: tuple[Sequence[str], float] = ((), 0.0)
         self.looked_at: float | None = None
@@ -393,14 +393,14 @@ class Claimer(Service):
         connection = self._database.connect("claim", CLAIM_PLAN, patience=ANSWER_WITHIN)
         store = JobStore(connection, self._database.schema)
         self._tasks_read = ((), 0.0)
-        if self._hearing is not None and connection.pooling is not Pooling.TRANSACTION:
+        if self._hearing is not None and connection.pooling is not PoolerMode.TRANSACTION:
             self._listen(connection, self._hearing)
         self._may_find = True  # whatever was added while nobody listened
         return store
 
-    def _listen(self, connection: QueueConnection, hearing: Hearing) -> None:
+    def _listen(self, connection: QueueConnection, hearing: NotificationHealth) -> None:
         try:
-            self._listener = Listener(connection, hearing.hear, pool=self._pool)
+            self._listener = Subscription(connection, hearing.hear, pool=self._pool)
         except GraphileWorkerError:
             connection.close()
             raise

@@ -15,25 +15,26 @@ from datetime import timedelta
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import Events, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
+from gw_core.domain.health import PoolHealth
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.plugins import Interceptors, Skip
 from gw_core.domain.recovery import overdue_after
 from gw_core.domain.settings import WorkerSettings
-from gw_core.domain.vitals import Vitals
+from gw_core.execution.context import JobContext, TaskResources
+from gw_core.execution.kill import end_idle_processes, interrupt_given_back, kill_given_back
+from gw_core.execution.task import Task
 from gw_core.postgres.database import Database
+from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
-from gw_core.worker.context import JobContext, TaskResources
 from gw_core.worker.handoff import Handoff
-from gw_core.worker.hearing import DirectListener, Hearing
-from gw_core.worker.interruption import end_idle_processes, interrupt_given_back, kill_given_back
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
+from gw_core.worker.listener import ListenThread, NotificationHealth
 from gw_core.worker.settler import Settler
-from gw_core.worker.tasks import Task, TaskRegistry
+from gw_core.worker.thread import LEASE_IS_OVER, WorkerThread
 from gw_core.worker.timeouts import Timeouts
-from gw_core.worker.worker import LEASE_IS_OVER, Worker
 
 CLEAN_UP = timedelta(seconds=0.3)
 """How long tasks that are interrupted may take for what they do at their end."""
@@ -51,7 +52,7 @@ def new_pool_id() -> str:
     return f"gw-{host}-{os.getpid()}-{secrets.token_hex(5)}"
 
 
-class Pool:
+class WorkerPool:
     """Runs jobs of the registry's tasks until told to stop, or with `once` until none is left that it can run.
 
     `stop` is called by the thread that owns the pool; `force` may be called from any thread, also a signal's.
@@ -101,7 +102,7 @@ class Pool:
         self._cancellations = Cancellations(self.id, self.ledger, self._timeouts, events)
         self._lease = Lease()
         self._workers = [
-            Worker(
+            WorkerThread(
                 f"gw-worker-{number}",
                 pool=self.id,
                 handoff=self._handoff,
@@ -116,7 +117,7 @@ class Pool:
             )
             for number in range(1, settings.concurrency + 1)
         ]
-        self._hearing = Hearing(
+        self._hearing = NotificationHealth(
             pool=self.id,
             events=events,
             on_jobs=self._nudge_claimer,
@@ -142,7 +143,7 @@ class Pool:
             on_refused=on_refused if once else None,
         )
         self._listener = (
-            DirectListener(listen_database, self._hearing, on_crash=on_crash)
+            ListenThread(listen_database, self._hearing, on_crash=on_crash)
             if settings.listen and listen_database is not None
             else None
         )
@@ -163,12 +164,12 @@ class Pool:
         return self._settler.unsettled
 
     @property
-    def vitals(self) -> Vitals:
+    def vitals(self) -> PoolHealth:
         """What the pool does now."""
         looked_at = self._claimer.looked_at
         # A thread whose run was ended early is still busy with it.
         running = sum(1 for worker in self._workers if worker.context is not None or worker.is_overrun)
-        return Vitals(
+        return PoolHealth(
             threads=self._settings.concurrency,
             running=running,
             held_ahead=max(0, len(self.ledger) - self._settler.reported - running),

@@ -19,8 +19,8 @@ from gw_core.domain.errors import (
 from gw_core.domain.events import (
     Events,
     JobCompleted,
-    JobLost,
-    JobResultRefused,
+    JobLockLost,
+    JobResultRejected,
     JobReturned,
     JobsSettled,
     PoolConnectionLost,
@@ -28,8 +28,8 @@ from gw_core.domain.events import (
 )
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.postgres.database import ANSWER_WITHIN, Connection, Database
-from gw_core.postgres.store import SETTLE_PLAN, JobStore
-from gw_core.postgres.translation import needs_connection, refuses_a_row
+from gw_core.postgres.error_mapping import needs_connection, refuses_a_row
+from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 from gw_core.service import Service
 from gw_core.worker.ledger import Ledger
 
@@ -216,7 +216,7 @@ class Settler(Service):
         if not batch.is_reported:
             batch.is_reported = True
             for each in batch.outcomes:
-                self._events.emit(JobResultRefused(pool=self._pool, job=each.job, error=error))
+                self._events.emit(JobResultRejected(pool=self._pool, job=each.job, error=error))
         # When everything is refused, it is not about rows: no hurry, then.
         return AT_ONCE if self._refusals < MOST_REFUSALS else patience(self._refusals)
 
@@ -300,7 +300,7 @@ class Settler(Service):
             if type(each) is Returned:
                 events.emit(JobReturned(pool=pool, job=each.job, reason=each.reason))
         for each in lost:
-            events.emit(JobLost(pool=pool, job=each.job))
+            events.emit(JobLockLost(pool=pool, job=each.job))
 
     def _store(self) -> JobStore:
         if self._connection is None or self._connection.closed:

@@ -13,12 +13,12 @@ from gw_core.domain.cancellation import StopReason
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Failed, Outcome, error_message
+from gw_core.execution.context import JobContext
+from gw_core.execution.kill import interrupt_given_back
 from gw_core.service import Service
-from gw_core.worker.context import JobContext
-from gw_core.worker.interruption import interrupt_given_back
 
 if TYPE_CHECKING:
-    from gw_core.worker.worker import Worker
+    from gw_core.worker.thread import WorkerThread
 
 UNTIL_WOKEN: Final = timedelta(hours=1)
 INSIST_AFTER: Final = 5.0
@@ -33,7 +33,7 @@ class TaskTimeoutError(GraphileWorkerError):
 class TimedRun:
     """A run underway whose time is limited."""
 
-    worker: Worker
+    worker: WorkerThread
     context: JobContext
     timeout: timedelta
     began: float
@@ -60,7 +60,7 @@ class Timeouts(Service):
 
     # -- the workers' side -----------------------------------------------------------------------------------------
 
-    def begin(self, worker: Worker, context: JobContext, timeout: timedelta) -> TimedRun:
+    def begin(self, worker: WorkerThread, context: JobContext, timeout: timedelta) -> TimedRun:
         """Note a run that begins now."""
         _ = context.should_stop  # made now: of two threads that ask first at once, one would wait for another's signal
         now = time.perf_counter()
@@ -68,7 +68,7 @@ class Timeouts(Service):
         self._add(run)
         return run
 
-    def cancel(self, worker: Worker, context: JobContext, verdict: Callable[[float], Failed | None]) -> None:
+    def cancel(self, worker: WorkerThread, context: JobContext, verdict: Callable[[float], Failed | None]) -> None:
         """Tell a task that its job was cancelled, and end the attempt soon if the task takes no notice."""
         stop_task(context, StopReason.CANCELLED)
         now = time.perf_counter()

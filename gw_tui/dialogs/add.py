@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import Input, Label, TextArea
 
 from gw_core import InvalidInputError, InvalidJobError, JobSpec, parse_moment
-from gw_tui import clean
-from gw_tui.acts import Add
+from gw_tui.actions.actions import Add
 from gw_tui.dialogs.base import Dialog
 from gw_tui.dialogs.payload import check_payload, edited
+from gw_tui.text import sanitize
 
 
 class AddDialog(Dialog[tuple[JobSpec, str]]):
@@ -56,10 +56,10 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         for name, label, example in self._FIELDS:
             with Horizontal(classes="field"):
                 yield Label(Content(label))
-                value = clean.line(self._offered, 128) if name == "task" else ""
+                value = sanitize.line(self._offered, 128) if name == "task" else ""
                 yield Input(value, placeholder=example, id=name, select_on_focus=False, compact=True)
         yield Label(Content("Payload (JSON; ^e opens your editor)"), markup=False)
-        yield TextArea(clean.block(self._payload), id="payload", tab_behavior="focus", compact=True)
+        yield TextArea(sanitize.block(self._payload), id="payload", tab_behavior="focus", compact=True)
 
     def action_edit(self) -> None:
         """Let the payload be written in the operator's own editor."""
@@ -113,4 +113,4 @@ def _number(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{name.replace('_', ' ')} must be a whole number, not {clean.line(text, 20)!r}.") from None
+        raise ValueError(f"{name.replace('_', ' ')} must be a whole number, not {sanitize.line(text, 20)!r}.") from None

@@ -11,11 +11,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from gw_tui import clean
-from gw_tui.connection_state import Phase
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
-    from gw_tui.acts import Act
+    from gw_tui.actions.actions import Act
     from gw_tui.app import ConsoleApp
 
 T = TypeVar("T")
@@ -62,11 +62,11 @@ class Dialog(ModalScreen[T | None], Generic[T]):
     def compose(self) -> ComposeResult:
         """Lay out the question."""
         with Vertical(id="dialog") as panel:
-            panel.border_title = Content(clean.line(self._title, 60))
+            panel.border_title = Content(sanitize.line(self._title, 60))
             copies = ", ^y copies the command" if self.writes_down else ""
             panel.border_subtitle = f"tab moves, enter chooses, esc cancels{copies}"
             with VerticalScroll(id="words", can_focus=False):
-                yield Static(Content(clean.block(self._words)), markup=False)
+                yield Static(Content(sanitize.block(self._words)), markup=False)
             yield from self.fields()
             yield Static("", id="trouble", markup=False)
             with Horizontal(id="buttons"):
@@ -115,12 +115,12 @@ class Dialog(ModalScreen[T | None], Generic[T]):
     def say(self, words: str) -> None:
         """Say what is wrong, or nothing."""
         trouble = self.query_one("#trouble", Static)
-        trouble.update(Content(clean.line(words, 300)))
+        trouble.update(Content(sanitize.line(words, 300)))
         trouble.set_class(bool(words), "-said")
 
     def _follow(self) -> None:
         """Let OK wait while nothing can be done."""
-        is_live = self.console.phase is Phase.LIVE
+        is_live = self.console.phase is ConnectionPhase.LIVE
         ok = self.query_one("#ok", Button)
         if ok.disabled is is_live:
             ok.disabled = not is_live

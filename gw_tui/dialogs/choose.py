@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from gw_tui import clean
+from gw_tui.text import sanitize
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Choose(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Lay out the choices."""
         with Vertical(id="choose") as panel:
-            panel.border_title = Content(clean.line(self.title_words, 60))
+            panel.border_title = Content(sanitize.line(self.title_words, 60))
             panel.border_subtitle = "enter chooses, esc leaves"
             yield OptionList(*(Option(_line(each), id=each.id) for each in self._choices))
 

@@ -10,11 +10,11 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from gw_core import FoundJob
-from gw_tui import clean, figures, glyphs
 from gw_tui.dialogs.base import Dialog
+from gw_tui.text import formatting, sanitize, symbols
 
 if TYPE_CHECKING:
-    from gw_tui.acts import Act
+    from gw_tui.actions.actions import Act
 
 NAMED: Final = 6
 """Jobs named one by one; of more the tasks are counted."""
@@ -52,7 +52,7 @@ class Confirm(Dialog[str]):
     def fields(self) -> ComposeResult:
         """Lay out the field, if there is one."""
         if self._to_type:
-            yield Static(Content(f"Type {clean.line(self._to_type, 64)} to go on:"), markup=False)
+            yield Static(Content(f"Type {sanitize.line(self._to_type, 64)} to go on:"), markup=False)
             yield Input(id="typed", select_on_focus=False, compact=True)
         elif self._asks_for:
             yield Static(Content(f"{self._asks_for}:"), markup=False)
@@ -61,7 +61,7 @@ class Confirm(Dialog[str]):
     def answer(self) -> str:
         """Return what was typed."""
         typed = self.query_one("#typed", Input).value.strip() if self.query("#typed") else ""
-        if self._to_type and typed != clean.line(self._to_type, 64):
+        if self._to_type and typed != sanitize.line(self._to_type, 64):
             raise ValueError(f"That is not {self._to_type}.")
         return typed
 
@@ -75,7 +75,7 @@ def named(jobs: Sequence[FoundJob]) -> str:
     """Return jobs in words: one by one when they are few, else how many of which task."""
     if len(jobs) <= NAMED:
         return "\n".join(
-            f"  {each.job.id}  {glyphs.state(each.state)}  {clean.line(each.job.task_identifier, 40)}"
+            f"  {each.job.id}  {symbols.state(each.state)}  {sanitize.line(each.job.task_identifier, 40)}"
             f"  attempt {each.job.attempts} of {each.job.max_attempts}"
             for each in jobs
         )
@@ -83,7 +83,7 @@ def named(jobs: Sequence[FoundJob]) -> str:
     for each in jobs:
         by_task[each.job.task_identifier] = by_task.get(each.job.task_identifier, 0) + 1
     most = sorted(by_task.items(), key=lambda item: -item[1])
-    lines = [f"  {count:>6,}  {clean.line(task, 50)}" for task, count in most[:NAMED]]
+    lines = [f"  {count:>6,}  {sanitize.line(task, 50)}" for task, count in most[:NAMED]]
     if len(most) > NAMED:
         lines.append(f"  {sum(count for _, count in most[NAMED:]):>6,}  of {len(most) - NAMED} other tasks")
-    return "\n".join([f"{figures.counted(len(jobs), 'job')}:", *lines])
+    return "\n".join([f"{formatting.counted(len(jobs), 'job')}:", *lines])

@@ -6,8 +6,8 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Label
 
-from gw_tui import clean
 from gw_tui.dialogs.base import Dialog
+from gw_tui.text import sanitize
 
 WORDS = "Which job has it is looked up first, and you are asked again."
 
@@ -24,11 +24,11 @@ class KeyDialog(Dialog[str]):
     def fields(self) -> ComposeResult:
         """Lay out the field."""
         yield Label(Content("The key it was added with:"))
-        yield Input(clean.line(self._key), id="key", select_on_focus=False, compact=True)
+        yield Input(sanitize.line(self._key), id="key", select_on_focus=False, compact=True)
 
     def answer(self) -> str:
         """Return the key; one that was offered comes back as it is, whatever of it can be shown."""
         shown = self.query_one("#key", Input).value
         if not shown:
             raise ValueError("Type the key of the job.")
-        return self._key if shown == clean.line(self._key) else shown
+        return self._key if shown == sanitize.line(self._key) else shown

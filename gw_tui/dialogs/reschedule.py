@@ -11,11 +11,11 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Label
 
-from gw_core import FoundJob, InvalidInputError, Seen, parse_moment
-from gw_tui import figures
-from gw_tui.acts import Reschedule
+from gw_core import FoundJob, InvalidInputError, JobVersion, parse_moment
+from gw_tui.actions.actions import Reschedule
 from gw_tui.dialogs.base import Dialog
 from gw_tui.dialogs.confirm import named
+from gw_tui.text import formatting
 
 
 class RescheduleDialog(Dialog[Reschedule]):
@@ -79,7 +79,7 @@ class RescheduleDialog(Dialog[Reschedule]):
 
     def meant(self) -> Reschedule:
         """Return the change, for the jobs themselves."""
-        return replace(self.answer(), jobs=[Seen.of(each.job) for each in self._jobs])
+        return replace(self.answer(), jobs=[JobVersion.of(each.job) for each in self._jobs])
 
     def _moment(self, text: str) -> datetime:
         try:
@@ -101,4 +101,4 @@ class RescheduleDialog(Dialog[Reschedule]):
 
 
 def _away(span: timedelta) -> str:
-    return f"in {figures.span(span)}" if span > timedelta() else f"{figures.span(-span)} ago"
+    return f"in {formatting.span(span)}" if span > timedelta() else f"{formatting.span(-span)} ago"

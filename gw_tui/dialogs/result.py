@@ -12,12 +12,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import ProgressBar, Static
 
-from gw_tui import clean
-from gw_tui.acts import Omitted
+from gw_tui.actions.actions import SkippedItem
+from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
+    from gw_tui.actions.batch import ActionBatch
     from gw_tui.app import ConsoleApp
-    from gw_tui.deed import Deed
 
 MOST_SHOWN: Final = 200
 
@@ -39,7 +39,9 @@ class ResultDialog(ModalScreen[None]):
     }
     """
 
-    def __init__(self, headline: str, omitted: Sequence[Omitted] = (), *, words: str = "", failure: str = "") -> None:
+    def __init__(
+        self, headline: str, omitted: Sequence[SkippedItem] = (), *, words: str = "", failure: str = ""
+    ) -> None:
         super().__init__()
         self._headline = headline
         self._omitted = omitted
@@ -47,7 +49,7 @@ class ResultDialog(ModalScreen[None]):
         self._failure = failure
 
     @classmethod
-    def of(cls, deed: Deed) -> ResultDialog:
+    def of(cls, deed: ActionBatch) -> ResultDialog:
         """Say what became of a deed."""
         return cls(deed.headline, deed.result.omitted, failure=deed.failure)
 
@@ -65,16 +67,16 @@ class ResultDialog(ModalScreen[None]):
     def _content(self) -> Content:
         lines = [Content.styled(self._headline, "bold")]
         if self._failure:
-            lines.append(Content.styled(f"✖ {clean.line(self._failure, 400)}", "$error"))
+            lines.append(Content.styled(f"✖ {sanitize.line(self._failure, 400)}", "$error"))
         if self._words:
-            lines.append(Content(clean.block(self._words)))
-        lines += [Content(f"  {clean.line(each.what, 64)}  {clean.line(each.why, 200)}") for each in self._shown]
+            lines.append(Content(sanitize.block(self._words)))
+        lines += [Content(f"  {sanitize.line(each.what, 64)}  {sanitize.line(each.why, 200)}") for each in self._shown]
         if len(self._omitted) > MOST_SHOWN:
             lines.append(Content.styled(f"… {len(self._omitted) - MOST_SHOWN:,} more left alone", "$quiet"))
         return Content("\n").join(lines)
 
     @property
-    def _shown(self) -> Sequence[Omitted]:
+    def _shown(self) -> Sequence[SkippedItem]:
         return self._omitted[:MOST_SHOWN]
 
 
@@ -92,7 +94,7 @@ class ProgressDialog(ModalScreen[None]):
     ProgressDialog Bar { width: 1fr; }
     """
 
-    def __init__(self, deed: Deed) -> None:
+    def __init__(self, deed: ActionBatch) -> None:
         super().__init__()
         self._deed = deed
 
@@ -107,7 +109,7 @@ class ProgressDialog(ModalScreen[None]):
         """Show what is known at the beginning."""
         self.follow(self._deed)
 
-    def follow(self, deed: Deed) -> None:
+    def follow(self, deed: ActionBatch) -> None:
         """Show how far the deed has come."""
         self._deed = deed
         if self.is_mounted and self.query("#so-far"):

@@ -12,19 +12,19 @@ from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import Static
 
-from gw_tui.connection_state import Trouble
 from gw_tui.dialogs.choose import Choice, Choose
-from gw_tui.registry import BY_ID, Command, Situation, known_on
+from gw_tui.rules.commands import BY_ID, Command, CommandContext, known_on
+from gw_tui.rules.connection_state import FailureKind
 from gw_tui.widgets.connection_line import Banner, ConnectionLine, Standing, TabBar
 from gw_tui.widgets.key_bar import KeyBar
 from gw_tui.widgets.keyed_table import KeyedTable
 
 if TYPE_CHECKING:
-    from gw_core import Glance
-    from gw_tui.acts import Act
+    from gw_core import QueueSnapshot
+    from gw_tui.actions.actions import Act
     from gw_tui.app import ConsoleApp
-    from gw_tui.messages import Acted
-    from gw_tui.source import Question
+    from gw_tui.data.messages import ActionFinished
+    from gw_tui.data.source import Question
 
 LEAST_WIDTH, LEAST_HEIGHT = 60, 20
 
@@ -77,16 +77,16 @@ class ConsoleScreen(Screen[None]):
         """Return what to ask beside the glance, now and at each tick; None asks nothing."""
         return None
 
-    def show_glance(self, glance: Glance) -> None:
+    def show_glance(self, glance: QueueSnapshot) -> None:
         """Draw what the hot look brought."""
 
     def show_answer(self, question: Question, answer: object) -> None:
         """Draw the answer to this screen's question."""
 
-    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
         """Say that this screen's question could not be answered; the connection lives."""
 
-    def show_acted(self, acted: Acted) -> None:
+    def show_acted(self, acted: ActionFinished) -> None:
         """Take note of what became of an act, given on this screen or another."""
 
     def show_time(self) -> None:
@@ -124,7 +124,7 @@ class ConsoleScreen(Screen[None]):
             self.query_one(Banner).show(banner)
             self.query_one("#body").set_class(dimmed, "-dimmed")
 
-    def situation(self) -> Situation:
+    def situation(self) -> CommandContext:
         """Return what decides which commands are possible here."""
         tables = self.query(KeyedTable) if self.stands else ()
         return self.console.situation(has_row=self.has_row, has_changes=any(table.waiting for table in tables))

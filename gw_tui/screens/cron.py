@@ -13,19 +13,19 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import CrontabItem, Glance, JobSpec, in_words
-from gw_tui import clean, figures, glyphs
-from gw_tui.acts import Act, Add, Forget
-from gw_tui.connection_state import Trouble
-from gw_tui.deed import Deed
+from gw_core import CronItem, JobSpec, QueueSnapshot, in_words
+from gw_tui.actions.actions import Act, Add, Forget
+from gw_tui.actions.batch import ActionBatch
+from gw_tui.data.source import Crontabs, Question, Source
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import Confirm
-from gw_tui.filter_language import quoted
-from gw_tui.json_view import json_view
-from gw_tui.recurring import Course, Recurring, recurring
-from gw_tui.screens.acting import AddsJobs
+from gw_tui.rules.connection_state import FailureKind
+from gw_tui.rules.filter_language import quoted
+from gw_tui.rules.recurring import CronStatus, Recurring, recurring
+from gw_tui.screens.job_actions import AddJobMixin
 from gw_tui.screens.jobs import show_jobs
-from gw_tui.source import Crontabs, Question, Source
+from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.text.json_view import json_view
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 from gw_tui.widgets.text_panel import TextPanel
 
@@ -45,35 +45,35 @@ _WIDE_COLUMNS: Final = (
     Column("words", "when", least=16, rank=3),
 )
 _ROLES: Final = {
-    Course.ON_TIME: (glyphs.DONE, "ready"),
-    Course.MISSED: (glyphs.WARNING, "error"),
-    Course.NEW: (glyphs.STATE_GLYPHS["scheduled"], "warning"),
-    Course.FOREIGN: ("?", "quiet"),
-    Course.UNKNOWN: (" ", "quiet"),
+    CronStatus.ON_TIME: (symbols.DONE, "ready"),
+    CronStatus.MISSED: (symbols.WARNING, "error"),
+    CronStatus.NEW: (symbols.STATE_GLYPHS["scheduled"], "warning"),
+    CronStatus.FOREIGN: ("?", "quiet"),
+    CronStatus.UNKNOWN: (" ", "quiet"),
 }
 _MEANINGS: Final = {
-    Course.ON_TIME: "Every run that was due has been added.",
-    Course.MISSED: "Runs that were due have not been added: no worker runs this crontab, or none did at the time.",
-    Course.NEW: "The database has not heard of it yet: no worker has started with this crontab.",
-    Course.FOREIGN: "It is not in the crontab given; another worker may run it, or it may be a leftover.",
-    Course.UNKNOWN: "Without its crontab nobody can say when it is due; give one with --crontab.",
+    CronStatus.ON_TIME: "Every run that was due has been added.",
+    CronStatus.MISSED: "Runs that were due have not been added: no worker runs this crontab, or none did at the time.",
+    CronStatus.NEW: "The database has not heard of it yet: no worker has started with this crontab.",
+    CronStatus.FOREIGN: "It is not in the crontab given; another worker may run it, or it may be a leftover.",
+    CronStatus.UNKNOWN: "Without its crontab nobody can say when it is due; give one with --crontab.",
 }
 
 _MADE_ANEW: Final = (
     "The crontab has it still: its worker makes it known again at its next start, and makes up for nothing."
 )
 _FORGOTTEN: Final = {
-    Course.ON_TIME: _MADE_ANEW,
-    Course.MISSED: _MADE_ANEW,
-    Course.FOREIGN: (
+    CronStatus.ON_TIME: _MADE_ANEW,
+    CronStatus.MISSED: _MADE_ANEW,
+    CronStatus.FOREIGN: (
         "It is not in the crontab given. A worker that has it in another makes it known again at its next start, and "
         "makes up for nothing."
     ),
-    Course.UNKNOWN: (
+    CronStatus.UNKNOWN: (
         "Nobody can say here whether a crontab has it still; a worker that has it makes it known again at its next "
         "start, and makes up for nothing."
     ),
-    Course.NEW: "",
+    CronStatus.NEW: "",
 }
 
 
@@ -88,7 +88,7 @@ class CrontabsQuestion(Question):
         return source.crontabs()
 
 
-class CronScreen(AddsJobs):
+class CronScreen(AddJobMixin):
     """The recurring tasks above, and below everything about the one under the cursor."""
 
     PLACE = "cron"
@@ -122,7 +122,7 @@ class CronScreen(AddsJobs):
             self._crontabs, self._trouble = answer, ""
             self._draw()
 
-    def show_glance(self, glance: Glance) -> None:
+    def show_glance(self, glance: QueueSnapshot) -> None:
         """Take note of runs that were added meanwhile."""
         if self._crontabs is not None:
             self._crontabs = Crontabs(known=glance.crontabs, items=self._crontabs.items)
@@ -132,9 +132,9 @@ class CronScreen(AddsJobs):
         """Let the next runs come nearer."""
         self._draw()
 
-    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
         """Say why there is no answer; a crontab that cannot be read is one."""
-        self._trouble = clean.line(f"{trouble}: {sentence}", 200)
+        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
         self._draw()
 
     @on(KeyedTable.Highlighted)
@@ -165,8 +165,8 @@ class CronScreen(AddsJobs):
         if self._trouble or self._crontabs is None:
             return self._trouble or "looking…"
         found = [row.course for row in self._rows]
-        counts = [f"{found.count(each)} {each}" for each in Course if each in found]
-        words = [figures.counted(len(found), "recurring task"), *counts]
+        counts = [f"{found.count(each)} {each}" for each in CronStatus if each in found]
+        words = [formatting.counted(len(found), "recurring task"), *counts]
         if self._crontabs.items is None:
             words.append("start with --crontab FILE to see when they are due")
         return " · ".join(words)
@@ -177,7 +177,7 @@ class CronScreen(AddsJobs):
         if row is None:
             panel.show(Content(""))
             return
-        panel.border_title = Content(clean.line(row.identifier, 60))
+        panel.border_title = Content(sanitize.line(row.identifier, 60))
         panel.show(_about(row, self.console.now))
 
     def on_resize(self, event: events.Resize) -> None:
@@ -206,7 +206,7 @@ class CronScreen(AddsJobs):
         question = Confirm(f"Forget {row.identifier}?", words, ok="Forget", act=act)
         if await self.app.push_screen_wait(question) is not None:
             self.console.deeds.begin(
-                Deed(done_words="forgotten", parts=(act,), thing="recurring task"), lambda _: self.ask()
+                ActionBatch(done_words="forgotten", parts=(act,), thing="recurring task"), lambda _: self.ask()
             )
 
     def offered(self) -> Sequence[tuple[Choice, Act]]:
@@ -220,7 +220,7 @@ class CronScreen(AddsJobs):
             found.append((choice, Forget(identifier=row.identifier)))
         return found
 
-    def _run_of(self, item: CrontabItem) -> JobSpec:
+    def _run_of(self, item: CronItem) -> JobSpec:
         return replace(item.job_spec(self.console.now, backfilled=False), run_at=None)
 
     def task_to_add(self) -> str:
@@ -237,10 +237,10 @@ class CronScreen(AddsJobs):
             self.notify("Its options stand in the crontab; start with --crontab FILE.", severity="warning")
             return
         act = Add(spec=self._run_of(row.item))
-        words = f"A job of {clean.line(act.spec.task, 60)} is added, as its crontab would at this moment."
+        words = f"A job of {sanitize.line(act.spec.task, 60)} is added, as its crontab would at this moment."
         question = Confirm(f"Run {row.identifier} now?", words, ok="Run", destroys=False, act=act)
         if await self.app.push_screen_wait(question) is not None:
-            self.console.deeds.begin(Deed(done_words="added", parts=(act,)))
+            self.console.deeds.begin(ActionBatch(done_words="added", parts=(act,)))
 
     def action_copy(self) -> None:
         """Copy the identifier."""
@@ -256,10 +256,10 @@ def _row(row: Recurring, now: datetime) -> Row:
         {
             "id": Cell(row.identifier, "strong"),
             "course": Cell(f"{sign} {row.course}", role),
-            "last": Cell("never" if row.last_run is None else figures.day(row.last_run, now), "quiet"),
-            "next": "" if row.next_run is None else f"in {figures.span(row.next_run - now)}",
+            "last": Cell("never" if row.last_run is None else formatting.day(row.last_run, now), "quiet"),
+            "next": "" if row.next_run is None else f"in {formatting.span(row.next_run - now)}",
             "missed": Cell(_missed(row), "error" if row.missed else "quiet"),
-            "fill": "none" if fill == timedelta() else "" if fill is None else figures.span(fill),
+            "fill": "none" if fill == timedelta() else "" if fill is None else formatting.span(fill),
             "task": row.task,
             "words": "" if row.item is None else in_words(row.item.schedule),
         },
@@ -275,19 +275,19 @@ def _about(row: Recurring, now: datetime) -> Content:
     lines: list[tuple[str, str]] = [("", _MEANINGS[row.course])]
     if (item := row.item) is not None:
         lines.append(("when", f"{in_words(item.schedule)}   ({item.schedule})"))
-        lines.append(("task", clean.line(item.task)))
+        lines.append(("task", sanitize.line(item.task)))
         options = (
             ("queue", item.queue_name),
             ("key", item.job_key),
             ("prio", item.priority),
             ("max attempts", item.max_attempts),
-            ("backfill", figures.span(item.fill) if item.fill else "none"),
+            ("backfill", formatting.span(item.fill) if item.fill else "none"),
         )
-        given = ", ".join(f"{name} {clean.line(value)}" for name, value in options if value is not None)
+        given = ", ".join(f"{name} {sanitize.line(value)}" for name, value in options if value is not None)
         lines.append(("options", given))
         if item.payload:
             compact = " ".join(str(json_view(json.dumps(item.payload, ensure_ascii=False))).split())
-            lines.append(("payload", clean.line(compact)))
+            lines.append(("payload", sanitize.line(compact)))
     if row.known_since is not None:
-        lines.append(("known", f"since {figures.day(row.known_since, now)}"))
+        lines.append(("known", f"since {formatting.day(row.known_since, now)}"))
     return Content("\n").join(Content.assemble((f"{name:<9}" if name else "", "$quiet"), text) for name, text in lines)

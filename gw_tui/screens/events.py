@@ -11,13 +11,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from gw_tui import figures
-from gw_tui.journal import Entry, Kind
+from gw_tui.rules.journal import Entry, Kind
 from gw_tui.screens.base import ConsoleScreen
+from gw_tui.text import formatting
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
 if TYPE_CHECKING:
-    from gw_core import Glance
+    from gw_core import QueueSnapshot
 
 COLUMNS: Final = (Column("at", "time", 9), Column("kind", "about", 10), Column("words", "what"))
 MOST_SHOWN: Final = 500
@@ -34,7 +34,7 @@ class EventsScreen(ConsoleScreen):
         yield Input(placeholder="words to look for", id="filter", classes="-hidden", compact=True)
         yield KeyedTable(COLUMNS, empty="Nothing happened.", id="entries")
 
-    def show_glance(self, glance: Glance) -> None:
+    def show_glance(self, glance: QueueSnapshot) -> None:
         """Show what has happened since."""
         self.show_time()
 
@@ -101,11 +101,15 @@ class EventsScreen(ConsoleScreen):
             words = f"The events could not be written: {error.strerror}"
             self.app.call_from_thread(self.notify, words, severity="error", markup=False)
             return
-        words = f"Wrote {figures.counted(len(lines), 'event')} to {path.name}"
+        words = f"Wrote {formatting.counted(len(lines), 'event')} to {path.name}"
         self.app.call_from_thread(self.notify, words, markup=False)
 
 
 def _row(entry: Entry) -> Row:
     role = "error" if entry.is_bad else "strong" if entry.kind is Kind.ACT else ""
-    cells = {"at": Cell(figures.clock(entry.at), "quiet"), "kind": entry.kind.value, "words": Cell(entry.words, role)}
+    cells = {
+        "at": Cell(formatting.clock(entry.at), "quiet"),
+        "kind": entry.kind.value,
+        "words": Cell(entry.words, role),
+    }
     return Row(str(entry.number), cells)

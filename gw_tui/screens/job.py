@@ -12,18 +12,18 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import FoundJob, Glance, JobReport, JobState
-from gw_tui import clean, figures, glyphs
-from gw_tui.attempts import AttemptRow, Certainty, attempt_rows
+from gw_core import FoundJob, JobReport, JobState, QueueSnapshot
 from gw_tui.clipboard import is_too_long
-from gw_tui.connection_state import Trouble
-from gw_tui.job_rows import Around, state_cell, when
-from gw_tui.json_view import JsonView, Role, json_view
-from gw_tui.masking import masked
-from gw_tui.registry import JOB
-from gw_tui.screens.acting import ActsOnJobs
-from gw_tui.screens.tending import ActsOnWorkers
-from gw_tui.source import Question, Source
+from gw_tui.data.source import Question, Source
+from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows
+from gw_tui.rules.commands import JOB
+from gw_tui.rules.connection_state import FailureKind
+from gw_tui.screens.job_actions import JobActionsMixin
+from gw_tui.screens.worker_actions import WorkerActionsMixin
+from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.text.json_view import JsonView, Role, json_view
+from gw_tui.text.redact import masked
+from gw_tui.widgets.job_rows import RowContext, state_cell, when
 from gw_tui.widgets.text_panel import TextPanel
 
 Neighbour = Callable[[int, int], int | None]
@@ -51,7 +51,7 @@ class JobQuestion(Question):
         return source.job(self.job_id, with_payload=self.with_payload)
 
 
-class JobScreen(ActsOnJobs, ActsOnWorkers):
+class JobScreen(JobActionsMixin, WorkerActionsMixin):
     """One job, pushed over a list; `neighbour` finds the one so many rows further in it."""
 
     PLACE = JOB
@@ -135,7 +135,7 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
         if had_row != self.has_row:
             self.refresh_bindings()
 
-    def show_glance(self, glance: Glance) -> None:
+    def show_glance(self, glance: QueueSnapshot) -> None:
         """Judge anew whether its worker is dead."""
         self._draw_lines()
 
@@ -143,9 +143,9 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
         """Let ages go on."""
         self._draw_lines()
 
-    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
         """Say why there is no answer."""
-        self._trouble = clean.line(f"{trouble}: {sentence}", 200)
+        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
         self._draw_lines()
 
     def on_resize(self, event: object) -> None:
@@ -181,19 +181,19 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
 
     def _which(self, report: JobReport, now: datetime) -> Content:
         job = report.job
-        cell = state_cell(FoundJob(job, report.state), now, Around.of(self.console.glance))
+        cell = state_cell(FoundJob(job, report.state), now, RowContext.of(self.console.glance))
         parts = [
             Content.styled(f"job {job.id}", "bold"),
-            Content.styled(clean.line(job.task_identifier, 128), "bold"),
+            Content.styled(sanitize.line(job.task_identifier, 128), "bold"),
             Content.styled(cell.text, "$error" if cell.role == "error" else f"$state-{report.state}"),
             Content(f"attempt {job.attempts} of {job.max_attempts}"),
         ]
         named = (("queue", job.queue_name), ("prio", job.priority or None), ("key", job.key), ("rev", job.revision))
         parts += [
-            Content.styled(f"{name} {clean.line(value, 80)}", "$quiet") for name, value in named if value is not None
+            Content.styled(f"{name} {sanitize.line(value, 80)}", "$quiet") for name, value in named if value is not None
         ]
         if job.flags:
-            parts.append(Content.styled(f"flags {clean.line(', '.join(job.flag_names), 80)}", "$quiet"))
+            parts.append(Content.styled(f"flags {sanitize.line(', '.join(job.flag_names), 80)}", "$quiet"))
         return Content("  ").join(parts)
 
     def _why(self, report: JobReport) -> Content:
@@ -201,10 +201,10 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
             return Content.styled(self._trouble, "$warning")
         if self._gone_at is not None:
             words = (
-                f"gone at {figures.clock(self._gone_at)} or before: completed or removed. It was last seen as below."
+                f"gone at {formatting.clock(self._gone_at)} or before: completed or removed. It was last seen as below."
             )
-            return Content.styled(f"{glyphs.WARNING} {words}", "bold $warning")
-        lines = [f"{clean.line(each.sentence)}{' (inferred)' if each.inferred else ''}" for each in report.reasons]
+            return Content.styled(f"{symbols.WARNING} {words}", "bold $warning")
+        lines = [f"{sanitize.line(each.sentence)}{' (inferred)' if each.inferred else ''}" for each in report.reasons]
         return Content("\n").join(Content(line) for line in lines)
 
     def _draw_payload(self, report: JobReport) -> None:
@@ -229,9 +229,9 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
         panel = self.query_one("#error", TextPanel)
         error = report.job.last_error
         panel.display = bool(error)
-        at = "" if report.failed_at is None else f" (failed ≈ {figures.day(report.failed_at, report.at)})"
+        at = "" if report.failed_at is None else f" (failed ≈ {formatting.day(report.failed_at, report.at)})"
         panel.border_title = Content(f"Last error{at}")
-        panel.show(Content(clean.block(error if self._is_unmasked else masked(error)) if error else ""))
+        panel.show(Content(sanitize.block(error if self._is_unmasked else masked(error)) if error else ""))
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -277,8 +277,8 @@ class JobScreen(ActsOnJobs, ActsOnWorkers):
 
 
 def _payload_title(view: JsonView, payload: str) -> str:
-    kind = "batch of " + figures.counted(view.items, "item") if view.items is not None else "json"
-    return f"Payload ({kind if view.is_json else 'as it stands'}, {figures.size(len(payload.encode()))})"
+    kind = "batch of " + formatting.counted(view.items, "item") if view.items is not None else "json"
+    return f"Payload ({kind if view.is_json else 'as it stands'}, {formatting.size(len(payload.encode()))})"
 
 
 def _coloured(view: JsonView) -> Content:
@@ -290,7 +290,7 @@ def _coloured(view: JsonView) -> Content:
 
 def _timeline(report: JobReport, now: datetime) -> Content:
     """Return where the job came from and where it goes, from the left to the right."""
-    steps = [f"{name} {figures.day(moment, now)} ({when(moment, now)})" for name, moment in _steps(report)]
+    steps = [f"{name} {formatting.day(moment, now)} ({when(moment, now)})" for name, moment in _steps(report)]
     return Content.styled(" → ".join(steps), "$quiet")
 
 
@@ -325,7 +325,7 @@ def _attempts(rows: list[AttemptRow], now: datetime) -> Content:
 def _attempt(row: AttemptRow, now: datetime) -> Content:
     sign = "▶" if row.is_next else " "
     about = "≈" if row.certainty is Certainty.INFERRED and row.at is not None else " "
-    wait = "" if row.wait is None else figures.span(row.wait)
+    wait = "" if row.wait is None else formatting.span(row.wait)
     note = f"{_NOTES[row.certainty]}{', last' if row.is_last else ''}"
-    text = f"{sign}{row.number:>3} {about}{figures.day(row.at, now):<12} {wait:>6} {note}"
+    text = f"{sign}{row.number:>3} {about}{formatting.day(row.at, now):<12} {wait:>6} {note}"
     return Content.styled(text, "bold" if row.is_next else "$quiet" if row.certainty is Certainty.INFERRED else "")

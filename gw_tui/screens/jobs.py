@@ -17,22 +17,23 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
-from gw_core import FoundJob, Glance, JobFilter, JobPage, JobState, NameKind, PageMark
-from gw_tui import clean, export, figures
-from gw_tui.connection_state import Trouble
+from gw_core import FoundJob, JobFilter, JobPage, JobState, NameKind, PageCursor, QueueSnapshot
+from gw_tui.data.source import Question, Source
+from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
-from gw_tui.filter_language import EVERYTHING, Filter, FilterError, parse
-from gw_tui.job_rows import ORDERS, Around, columns_for, row_of
-from gw_tui.screens.acting import ActsOnJobs, AddsJobs
-from gw_tui.screens.tending import ActsOnWorkers
-from gw_tui.search import Ask, Pages, Search, Stage
-from gw_tui.source import Question, Source
+from gw_tui.rules.connection_state import FailureKind
+from gw_tui.rules.filter_language import EVERYTHING, Filter, FilterError, parse
+from gw_tui.rules.search import Ask, Pages, Search, Stage
+from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
+from gw_tui.screens.worker_actions import WorkerActionsMixin
+from gw_tui.text import formatting, sanitize
 from gw_tui.widgets.filter_bar import FilterBar
+from gw_tui.widgets.job_rows import ORDERS, RowContext, columns_for, row_of
 from gw_tui.widgets.keyed_table import KeyedTable, Row
 
 if TYPE_CHECKING:
+    from gw_tui.actions.batch import ActionBatch
     from gw_tui.app import ConsoleApp
-    from gw_tui.deed import Deed
 
 PATIENCE: Final = timedelta(milliseconds=200)
 AGAIN: Final = 5.0
@@ -86,7 +87,7 @@ class NamesQuestion(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering:
+class BulkMark:
     """All jobs that match, being gathered to be marked."""
 
     search: Search
@@ -94,15 +95,15 @@ class Gathering:
     found: tuple[FoundJob, ...] = ()
     is_over: bool = False
 
-    def answered(self, search: Search) -> Gathering:
+    def answered(self, search: Search) -> BulkMark:
         """Take over what a step of the search brought."""
         if search.is_searching:
-            return Gathering(search, self.most, self.found)
+            return BulkMark(search, self.most, self.found)
         found = (*self.found, *search.jobs)
         if search.follows is None or len(found) >= self.most:
-            return Gathering(search, self.most, found[: self.most], is_over=True)
+            return BulkMark(search, self.most, found[: self.most], is_over=True)
         following = Search(wanted=search.wanted, begin=search.follows, limit=search.limit)
-        return Gathering(following, self.most, found)
+        return BulkMark(following, self.most, found)
 
 
 # -- the screen ------------------------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class JobsTable(KeyedTable):
         super()._set_highlighted(None if self.is_followed else key)
 
 
-class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
+class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
     PLACE = "jobs"
@@ -165,7 +166,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         self._order = 0
         self._seen: dict[str, FoundJob] = {}
         self._last_mark: str | None = None
-        self._gathering: Gathering | None = None
+        self._gathering: BulkMark | None = None
         self._is_unmasked = False
         self._trouble = ""
         self._again: Timer | None = None
@@ -182,7 +183,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
             try:
                 self.look_for(parse(self.console.options.filter))
             except FilterError as error:
-                self.notify(clean.line(error), title="This filter is not understood", severity="error", markup=False)
+                self.notify(sanitize.line(error), title="This filter is not understood", severity="error", markup=False)
         self.query_one(FilterBar).show(self._search.wanted)
 
     # -- for others ------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         found = self._seen.get(self._table.highlighted or "")
         return None if found is None else found.job.locked_by
 
-    def done_with(self, done: Deed) -> None:
+    def done_with(self, done: ActionBatch) -> None:
         """Take the marks from the jobs that were changed; those left alone keep theirs."""
         self._table.marks -= set(done.result.done)
         self._draw()
@@ -267,7 +268,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         if not self._search.is_midway and not self._search.is_live and self._gathering is None:
             self.ask()
 
-    def show_glance(self, glance: Glance) -> None:
+    def show_glance(self, glance: QueueSnapshot) -> None:
         """Judge anew which jobs wait for a queue, and whose worker is dead."""
         self._draw()
 
@@ -275,9 +276,9 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         """Let ages go on."""
         self._draw()
 
-    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
         """Say why there is no answer."""
-        self._trouble = clean.line(f"{trouble}: {sentence}", 200)
+        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
         self._draw()
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -295,7 +296,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         self._draw_page_line()
 
     def _rows(self) -> list[Row]:
-        now, around = self.console.now, Around.of(self.console.glance)
+        now, around = self.console.now, RowContext.of(self.console.glance)
         key = ORDERS[self._order].key
         jobs = self._search.jobs if key is None else sorted(self._search.jobs, key=key)
         self._remember(jobs)
@@ -341,7 +342,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         if table.marks:
             yield f"{len(table.marks):,} marked"
         if table.waiting:
-            yield f"{figures.counted(table.waiting, 'change')} (.)"
+            yield f"{formatting.counted(table.waiting, 'change')} (.)"
         yield self._order_words()
         if search.stage is Stage.STOPPED:
             yield f"stopped after {search.looked_at:,}; n goes on"
@@ -351,7 +352,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     def _extent(self) -> str:
         jobs = len(self._search.jobs)
         if self._pages.number == 1 and self._search.stage is Stage.OVER:
-            return figures.counted(jobs, "job")
+            return formatting.counted(jobs, "job")
         more = "" if self._search.stage is Stage.OVER else self._of_how_many()
         return f"page {self._pages.number} · {jobs} rows{more}"
 
@@ -367,7 +368,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
             JobFilter(state=JobState.READY): glance.ready,
         }
         count = counts.get(wanted.job_filter)
-        return "" if count is None else f" of {figures.count(count)}"
+        return "" if count is None else f" of {formatting.count(count)}"
 
     def _order_words(self) -> str:
         return ORDERS[self._order].words if self._order else FOUND_ORDERS.get(self._search.order, "as found")
@@ -451,7 +452,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         """Show the page in the next order."""
         before, self._order = ORDERS[self._order], self._next_order()
         if before.is_newest or ORDERS[self._order].is_newest:
-            self._turn_to(Pages((PageMark.newest(),)) if ORDERS[self._order].is_newest else Pages())
+            self._turn_to(Pages((PageCursor.newest(),)) if ORDERS[self._order].is_newest else Pages())
         else:
             self._draw()
             self._table.release()
@@ -476,7 +477,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         else:
             newest = next(number for number, order in enumerate(ORDERS) if order.is_newest)
             self._order = newest if self._can_be_newest else 0
-            self._turn_to(Pages((PageMark.newest(),)) if self._can_be_newest else Pages())
+            self._turn_to(Pages((PageCursor.newest(),)) if self._can_be_newest else Pages())
             table.follow()
             self._draw()
 
@@ -524,7 +525,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         self._end_following()
         most = self.console.options.bulk_cap
         search = Search(wanted=self._search.wanted, limit=GATHERED_AT_ONCE, page=GATHERED_AT_ONCE, most=most)
-        self._gathering = Gathering(search, most)
+        self._gathering = BulkMark(search, most)
         self.ask()
         self._draw()
 
@@ -532,7 +533,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         if self._table.is_followed:
             self._table.action_move(0)
 
-    def _gathered(self, gathering: Gathering, question: PageQuestion, page: JobPage) -> None:
+    def _gathered(self, gathering: BulkMark, question: PageQuestion, page: JobPage) -> None:
         if question.what != gathering.search.ask:
             return
         self._gathering = gathering = gathering.answered(gathering.search.answered(page, self.console.now))
@@ -542,11 +543,11 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         self.ask()
         self._draw()
 
-    def _mark_gathered(self, gathering: Gathering) -> None:
+    def _mark_gathered(self, gathering: BulkMark) -> None:
         self._seen.update({str(each.job.id): each for each in gathering.found})
         self._table.marks |= {str(each.job.id) for each in gathering.found}
         more = "; more match, but no more are marked at once" if len(gathering.found) == gathering.most else ""
-        self.notify(f"{figures.counted(len(gathering.found), 'job')} marked{more}.")
+        self.notify(f"{formatting.counted(len(gathering.found), 'job')} marked{more}.")
 
     # -- other commands --------------------------------------------------------------------------------------------
 
@@ -571,7 +572,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
     async def action_export(self) -> None:
         """Write what is marked, or else the page, to a file."""
         jobs = self.targets() if self._table.marks else self._search.jobs
-        title = f"Write {figures.counted(len(jobs), 'job')} to a file"
+        title = f"Write {formatting.counted(len(jobs), 'job')} to a file"
         if (kind := await self.app.push_screen_wait(Choose(title, export.KINDS))) is None:
             return
         path = Path(f"gw-jobs-{self.console.now:%Y%m%dT%H%M%SZ}.{kind}")
@@ -580,7 +581,7 @@ class JobsScreen(ActsOnJobs, ActsOnWorkers, AddsJobs):
         except OSError as error:
             self.notify(f"{path} cannot be written: {error.strerror}", severity="error", markup=False)
         else:
-            self.notify(f"{figures.counted(len(jobs), 'job')} written to {path}", markup=False)
+            self.notify(f"{formatting.counted(len(jobs), 'job')} written to {path}", markup=False)
 
 
 async def show_jobs(console: ConsoleApp, text: str) -> None:

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from gw_tui.registry import PLACES
+from gw_tui.rules.commands import PLACES
 
 if TYPE_CHECKING:
     from gw_tui.screens.base import ConsoleScreen

@@ -13,15 +13,15 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import Blockages, Finding, Litter, Session, Verdict
-from gw_tui import clean, figures, glyphs
-from gw_tui.acts import Act, Clean, Sweep
-from gw_tui.connection_state import Trouble
+from gw_core import BackendSession, CheckStatus, CleanupTarget, Finding, LockWaits
+from gw_tui.actions.actions import Act, Clean, Sweep
+from gw_tui.data.source import Question, Source
 from gw_tui.dialogs.choose import Choice
-from gw_tui.masking import masked
-from gw_tui.screens.tending import Cleans, Sweeps
-from gw_tui.source import Question, Source
-from gw_tui.upkeep import CHOICES
+from gw_tui.maintenance import CHOICES
+from gw_tui.rules.connection_state import FailureKind
+from gw_tui.screens.worker_actions import CleanupMixin, SweepMixin
+from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 from gw_tui.widgets.text_panel import TextPanel
 
@@ -38,9 +38,9 @@ _SESSION_COLUMNS: Final = (
     Column("detail", "waits for / statement", least=16, rank=5),
 )
 _VERDICTS: Final = {
-    Verdict.OK: (glyphs.DONE, "ready", 2),
-    Verdict.NOTE: ("i", "quiet", 1),
-    Verdict.WRONG: (glyphs.STATE_GLYPHS["failed"], "error", 0),
+    CheckStatus.OK: (symbols.DONE, "ready", 2),
+    CheckStatus.NOTE: ("i", "quiet", 1),
+    CheckStatus.WRONG: (symbols.STATE_GLYPHS["failed"], "error", 0),
 }
 
 
@@ -49,7 +49,7 @@ class Health:
     """What the doctor and the lock tables say."""
 
     findings: tuple[Finding, ...]
-    blockages: Blockages
+    blockages: LockWaits
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class HealthQuestion(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Standstill:
+class BlockedSession:
     """One row about sessions: what about it, and its details for the pane."""
 
     key: str
@@ -77,7 +77,7 @@ class Standstill:
     lines: tuple[tuple[str, str], ...] = field(default=())
 
 
-class LocksScreen(Sweeps, Cleans):
+class LocksScreen(SweepMixin, CleanupMixin):
     """Findings above, sessions that wait, block or last below, and everything about the one under the cursor."""
 
     PLACE = "locks"
@@ -93,7 +93,7 @@ class LocksScreen(Sweeps, Cleans):
     def __init__(self) -> None:
         super().__init__()
         self._health: Health | None = None
-        self._standstills: Mapping[str, Standstill] = {}
+        self._standstills: Mapping[str, BlockedSession] = {}
         self._trouble = ""
 
     def body(self) -> ComposeResult:
@@ -118,9 +118,9 @@ class LocksScreen(Sweeps, Cleans):
             self._standstills = {each.key: each for each in _standstills(answer.blockages)}
             self._draw()
 
-    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
         """Say why there is no answer."""
-        self._trouble = clean.line(f"{trouble}: {sentence}", 200)
+        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
         self._draw()
 
     @on(KeyedTable.Highlighted)
@@ -136,7 +136,7 @@ class LocksScreen(Sweeps, Cleans):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     @property
-    def highlighted(self) -> Finding | Standstill | None:
+    def highlighted(self) -> Finding | BlockedSession | None:
         """What the cursor is on."""
         sessions = self.query_one("#sessions", KeyedTable)
         if self.focused is sessions:
@@ -167,11 +167,11 @@ class LocksScreen(Sweeps, Cleans):
         if self._trouble or self._health is None:
             return self._trouble or "looking…"
         verdicts = [each.verdict for each in self._health.findings]
-        wrong, blocked = verdicts.count(Verdict.WRONG), len(self._health.blockages.blocked)
+        wrong, blocked = verdicts.count(CheckStatus.WRONG), len(self._health.blockages.blocked)
         words = [
             f"{wrong} wrong" if wrong else "nothing wrong",
-            figures.counted(verdicts.count(Verdict.NOTE), "note"),
-            f"{verdicts.count(Verdict.OK)} ok",
+            formatting.counted(verdicts.count(CheckStatus.NOTE), "note"),
+            f"{verdicts.count(CheckStatus.OK)} ok",
             f"{blocked} blocked" if blocked else "nobody is blocked",
         ]
         return " · ".join(words)
@@ -184,10 +184,10 @@ class LocksScreen(Sweeps, Cleans):
         if found is None:
             panel.show(Content(""))
         elif isinstance(found, Finding):
-            panel.border_title = Content(clean.line(found.check, 60))
+            panel.border_title = Content(sanitize.line(found.check, 60))
             panel.show(_about_finding(found))
         else:
-            panel.border_title = Content(clean.line(f"{found.what} {found.pid}", 60))
+            panel.border_title = Content(sanitize.line(f"{found.what} {found.pid}", 60))
             panel.show(_listed(found.lines))
 
     def on_resize(self, event: events.Resize) -> None:
@@ -213,7 +213,7 @@ class LocksScreen(Sweeps, Cleans):
             found.append((Choice("sweep", "sweep", "give back the jobs of all dead workers"), Sweep()))
         for choice in CHOICES:
             named = Choice(choice.id, f"clear away {choice.label}", choice.words)
-            found.append((named, Clean(litter=Litter(choice.id))))
+            found.append((named, Clean(litter=CleanupTarget(choice.id))))
         return found
 
     def action_copy(self) -> None:
@@ -221,7 +221,7 @@ class LocksScreen(Sweeps, Cleans):
         match self.highlighted:
             case Finding(remedy=str() as remedy):
                 self.console.copy(remedy)
-            case Standstill(pid=pid) if pid:
+            case BlockedSession(pid=pid) if pid:
                 self.console.copy(pid)
             case _:
                 self.notify("There is nothing to mend.")
@@ -232,7 +232,7 @@ class LocksScreen(Sweeps, Cleans):
 
 def _finding_row(key: str, finding: Finding) -> Row:
     sign, role, _ = _VERDICTS[finding.verdict]
-    quiet = "quiet" if finding.verdict is Verdict.OK else ""
+    quiet = "quiet" if finding.verdict is CheckStatus.OK else ""
     return Row(
         key,
         {
@@ -244,55 +244,55 @@ def _finding_row(key: str, finding: Finding) -> Row:
 
 
 def _about_finding(finding: Finding) -> Content:
-    words = Content(clean.line(masked(finding.words), 2_000))
+    words = Content(sanitize.line(masked(finding.words), 2_000))
     if finding.remedy is None:
         return words
-    remedy = (clean.line(finding.remedy, 2_000), "bold")
+    remedy = (sanitize.line(finding.remedy, 2_000), "bold")
     return Content.assemble(words, "\n", ("to mend it (y copies):", "$quiet"), "\n", remedy)
 
 
-def _standstills(blockages: Blockages) -> Iterator[Standstill]:
+def _standstills(blockages: LockWaits) -> Iterator[BlockedSession]:
     """Yield a row for each session that waits, blocks, holds a lock of ours, or has lasted long."""
     for blocked in blockages.blocked:
         by = ", ".join(map(str, blocked.blocked_by))
         detail = f"{blocked.waits_for}, by {by}"
-        yield _of_session("blocked", f"{glyphs.WARNING} blocked", "error", blocked.session, detail)
+        yield _of_session("blocked", f"{symbols.WARNING} blocked", "error", blocked.session, detail)
     for session in blockages.blockers:
-        yield _of_session("blocker", f"{glyphs.STATE_GLYPHS['failed']} blocks others", "error", session)
+        yield _of_session("blocker", f"{symbols.STATE_GLYPHS['failed']} blocks others", "error", session)
     for lock in blockages.advisory:
-        words = f"{glyphs.STATE_GLYPHS['running']} holds" if lock.granted else f"{glyphs.WARNING} waits for"
+        words = f"{symbols.STATE_GLYPHS['running']} holds" if lock.granted else f"{symbols.WARNING} waits for"
         role = "running" if lock.granted else "warning"
         yield _of_session(f"advisory {lock.name}", f"{words} lock", role, lock.session, f"lock of {lock.name}")
     shown = {session.pid for session in blockages.blockers}
     for session in blockages.oldest_transactions:
         if session.pid not in shown:
-            yield _of_session("oldest", f"{glyphs.STATE_GLYPHS['scheduled']} old transaction", "", session)
+            yield _of_session("oldest", f"{symbols.STATE_GLYPHS['scheduled']} old transaction", "", session)
     for name, age in blockages.prepared_transactions:
-        lines = (("name", clean.line(name)), ("to end it", "commit prepared or rollback prepared, with its name"))
-        yield Standstill(f"prepared {name}", f"{glyphs.WARNING} prepared", "warning", "", age, "", name, lines)
+        lines = (("name", sanitize.line(name)), ("to end it", "commit prepared or rollback prepared, with its name"))
+        yield BlockedSession(f"prepared {name}", f"{symbols.WARNING} prepared", "warning", "", age, "", name, lines)
 
 
-def _of_session(kind: str, what: str, role: str, session: Session, detail: str | None = None) -> Standstill:
+def _of_session(kind: str, what: str, role: str, session: BackendSession, detail: str | None = None) -> BlockedSession:
     who = " ".join(each for each in (session.user, session.application) if each)
     statement = "not ours to see" if session.statement is None else masked(session.statement)
     lines = (
-        ("who", clean.line(who)),
-        ("state", f"{clean.line(session.state or 'unknown')} for {figures.span(session.in_state_for)}"),
-        *((("waits for", clean.line(detail)),) if detail else ()),
-        ("statement", clean.line(statement, 2_000)),
+        ("who", sanitize.line(who)),
+        ("state", f"{sanitize.line(session.state or 'unknown')} for {formatting.span(session.in_state_for)}"),
+        *((("waits for", sanitize.line(detail)),) if detail else ()),
+        ("statement", sanitize.line(statement, 2_000)),
         ("to end it", f"select pg_terminate_backend({session.pid})"),
     )
     age = session.transaction_age if session.transaction_age is not None else session.in_state_for
-    return Standstill(f"{kind} {session.pid}", what, role, str(session.pid), age, who, detail or statement, lines)
+    return BlockedSession(f"{kind} {session.pid}", what, role, str(session.pid), age, who, detail or statement, lines)
 
 
-def _standstill_row(each: Standstill) -> Row:
+def _standstill_row(each: BlockedSession) -> Row:
     return Row(
         each.key,
         {
             "what": Cell(each.what, each.role),
             "pid": each.pid,
-            "age": figures.span(each.age),
+            "age": formatting.span(each.age),
             "who": each.who,
             "detail": Cell(each.detail, "quiet"),
         },

@@ -11,20 +11,20 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
 from gw_core import Count, JobState
-from gw_tui import figures, glyphs
-from gw_tui.acts import CountExactly
-from gw_tui.attention import Grade, Known, Worry, drain_time, worries
-from gw_tui.connection_state import Phase, Trouble
-from gw_tui.rings import REACHES
+from gw_tui.actions.actions import CountExactly
+from gw_tui.data.source import FRESH, Crontabs, Question, Source
+from gw_tui.rules.alerts import Alert, AlertInput, Severity, drain_time, worries
+from gw_tui.rules.connection_state import ConnectionPhase, FailureKind
+from gw_tui.rules.history import REACHES
 from gw_tui.screens.base import ConsoleScreen
-from gw_tui.source import FRESH, Crontabs, Question, Source
+from gw_tui.text import formatting, symbols
 from gw_tui.widgets.bars import Bars
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
-    from gw_core import Finding, Glance, QueueStatistics
-    from gw_tui.messages import Acted
+    from gw_core import Finding, QueueSnapshot, QueueStatistics
+    from gw_tui.data.messages import ActionFinished
 
 HEADS: Final = (
     Column("priority", "prio", 6, right=True),
@@ -67,7 +67,7 @@ class OverviewScreen(ConsoleScreen):
         super().__init__()
         self._sample: Sample | None = None
         self._exact: QueueStatistics | None = None
-        self._worries: dict[str, Worry] = {}
+        self._worries: dict[str, Alert] = {}
         self._reach = 0
 
     def body(self) -> ComposeResult:
@@ -78,8 +78,8 @@ class OverviewScreen(ConsoleScreen):
             yield Tile("◷ SCHEDULED ↻ BACKOFF", "state-scheduled", short="◷ SCHED ↻ BACKOFF", id="waiting")
             yield Tile("✖ FAILED", "state-failed", id="failed")
         with Horizontal(id="charts"):
-            yield Bars("done", figures.rate, id="done")
-            yield Bars("added", figures.rate, id="added")
+            yield Bars("done", formatting.rate, id="done")
+            yield Bars("added", formatting.rate, id="added")
             yield Bars("backlog age", _seconds, id="age")
         with Container(id="lists"):
             attention = KeyedTable(ATTENTION, empty="Nothing: all is well.", id="attention", classes="panel")
@@ -95,7 +95,7 @@ class OverviewScreen(ConsoleScreen):
         """Ask for a sample now and then."""
         return SampleQuestion()
 
-    def show_glance(self, glance: Glance) -> None:
+    def show_glance(self, glance: QueueSnapshot) -> None:
         """Draw everything anew."""
         if self.is_mounted:
             self._draw(glance)
@@ -103,7 +103,7 @@ class OverviewScreen(ConsoleScreen):
     def show_time(self) -> None:
         """Let ages go on while nothing new is heard."""
         glance = self.console.glance
-        if glance is not None and self.is_mounted and self.console.phase is not Phase.LIVE:
+        if glance is not None and self.is_mounted and self.console.phase is not ConnectionPhase.LIVE:
             self._draw(_aged(glance, self.console.now))
 
     def show_answer(self, question: Question, answer: object) -> None:
@@ -113,11 +113,11 @@ class OverviewScreen(ConsoleScreen):
             if self.console.glance is not None:
                 self.show_glance(self.console.glance)
 
-    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
         """Say that the sample is not to be had."""
         self.query_one("#attention").border_subtitle = f"sample: {trouble}"
 
-    def show_acted(self, acted: Acted) -> None:
+    def show_acted(self, acted: ActionFinished) -> None:
         """Take in an exact count."""
         if acted.result is not None and acted.result.statistics is not None:
             self._exact = acted.result.statistics
@@ -129,20 +129,20 @@ class OverviewScreen(ConsoleScreen):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    def _draw(self, glance: Glance) -> None:
+    def _draw(self, glance: QueueSnapshot) -> None:
         self._draw_tiles(glance)
         self._draw_charts(glance)
         self.query_one("#heads", KeyedTable).apply(_heads(glance))
         self._draw_worries(glance)
 
-    def _draw_tiles(self, glance: Glance) -> None:
+    def _draw_tiles(self, glance: QueueSnapshot) -> None:
         ready = self._count(JobState.READY, glance)
         self._tile("ready", ready, self._about_ready(glance, ready))
         stale = sum(worker.is_stale for worker in glance.workers)
-        alive = figures.counted(len(glance.workers) - stale, "worker")
+        alive = formatting.counted(len(glance.workers) - stale, "worker")
         alive = f"{len(glance.workers) - stale} alive · {stale} stale" if stale else alive
         if glance.locks_age is not None and glance.locks_age > FRESH:
-            alive = f"{figures.span(glance.locks_age)} ago · {alive}"
+            alive = f"{formatting.span(glance.locks_age)} ago · {alive}"
         self._tile(
             "running",
             glance.running or self._count(JobState.RUNNING, glance),
@@ -152,23 +152,23 @@ class OverviewScreen(ConsoleScreen):
         due = glance.next_due_at
         self.query_one("#waiting", Tile).show(
             "  ".join(_shown(count) for count in later),
-            "none is due later" if due is None else f"next due {figures.until(due, glance.at)}",
+            "none is due later" if due is None else f"next due {formatting.until(due, glance.at)}",
         )
-        total = "" if glance.total is None else f"of {figures.count(glance.total)} jobs"
+        total = "" if glance.total is None else f"of {formatting.count(glance.total)} jobs"
         self._tile("failed", glance.failed or self._count(JobState.FAILED, glance), total)
 
-    def _about_ready(self, glance: Glance, ready: Count | None) -> str:
+    def _about_ready(self, glance: QueueSnapshot, ready: Count | None) -> str:
         if (age := glance.backlog_age) is None:
             return "none waits"
         second = glance.at.timestamp()
         done = next((value for value in reversed(self.console.rings.done.values(REACHES[0], second)) if value), None)
         left = None if ready is None else drain_time(ready, done)
-        return f"oldest {figures.span(age)}" + ("" if left is None else f", ~{figures.span(left)} left")
+        return f"oldest {formatting.span(age)}" + ("" if left is None else f", ~{formatting.span(left)} left")
 
     def _tile(self, name: str, count: Count | None, about: str) -> None:
         self.query_one(f"#{name}", Tile).show(_shown(count), about)
 
-    def _count(self, state: JobState, glance: Glance) -> Count | None:
+    def _count(self, state: JobState, glance: QueueSnapshot) -> Count | None:
         """Return the best number known: exact ones first, then the sample's."""
         if state is JobState.READY and glance.ready.quality.value == "exact":
             return glance.ready
@@ -178,15 +178,15 @@ class OverviewScreen(ConsoleScreen):
             return self._sample.statistics.states[state]
         return glance.ready if state is JobState.READY else None
 
-    def _draw_charts(self, glance: Glance) -> None:
+    def _draw_charts(self, glance: QueueSnapshot) -> None:
         rings, reach, second = self.console.rings, REACHES[self._reach], glance.at.timestamp()
         for name, ring in (("done", rings.done), ("added", rings.added), ("age", rings.age)):
             self.query_one(f"#{name}", Bars).draw(ring.values(reach, second), reach.name)
 
-    def _draw_worries(self, glance: Glance) -> None:
+    def _draw_worries(self, glance: QueueSnapshot) -> None:
         sample, rings = self._sample, self.console.rings
         second = glance.at.timestamp()
-        known = Known(
+        known = AlertInput(
             glance=glance,
             statistics=None if sample is None else sample.statistics,
             crontabs=() if sample is None else sample.crontabs.known,
@@ -197,7 +197,7 @@ class OverviewScreen(ConsoleScreen):
         )
         self._worries = {f"{worry.place}/{worry.what}": worry for worry in worries(known)}
         self.query_one("#attention", KeyedTable).apply(
-            Row(key, {"what": _words(worry), "age": figures.span(worry.age), "go": GO[worry.place]})
+            Row(key, {"what": _words(worry), "age": formatting.span(worry.age), "go": GO[worry.place]})
             for key, worry in self._worries.items()
         )
 
@@ -244,7 +244,7 @@ class OverviewScreen(ConsoleScreen):
             self._draw_charts(self.console.glance)
 
 
-def _aged(glance: Glance, now: datetime) -> Glance:
+def _aged(glance: QueueSnapshot, now: datetime) -> QueueSnapshot:
     """Return what was known then as it looks by now: ages have gone on."""
     older = now - glance.at
     workers = [
@@ -258,30 +258,32 @@ def _aged(glance: Glance, now: datetime) -> Glance:
     return replace(glance, at=now, workers=workers)
 
 
-def _heads(glance: Glance) -> Iterator[Row]:
+def _heads(glance: QueueSnapshot) -> Iterator[Row]:
     for head in glance.heads:
         age = None if head.oldest_due_at is None else glance.at - head.oldest_due_at
         yield Row(
             str(head.priority),
             {
                 "priority": str(head.priority),
-                "ready": Cell(figures.count(head.ready), "ready" if head.ready.value else "quiet"),
-                "age": figures.span(age),
+                "ready": Cell(formatting.count(head.ready), "ready" if head.ready.value else "quiet"),
+                "age": formatting.span(age),
                 "task": head.oldest_task or "",
-                "next": Cell("" if head.next_due_at is None else figures.until(head.next_due_at, glance.at), "quiet"),
+                "next": Cell(
+                    "" if head.next_due_at is None else formatting.until(head.next_due_at, glance.at), "quiet"
+                ),
             },
         )
 
 
-def _words(worry: Worry) -> Cell:
-    if worry.grade is Grade.BAD:
-        return Cell(f"{glyphs.STATE_GLYPHS['failed']} {worry.what}", "error")
-    return Cell(f"{glyphs.WARNING} {worry.what}", "warning")
+def _words(worry: Alert) -> Cell:
+    if worry.grade is Severity.BAD:
+        return Cell(f"{symbols.STATE_GLYPHS['failed']} {worry.what}", "error")
+    return Cell(f"{symbols.WARNING} {worry.what}", "warning")
 
 
 def _shown(count: Count | None) -> str:
-    return figures.NOTHING if count is None else figures.count(count)
+    return formatting.NOTHING if count is None else formatting.count(count)
 
 
 def _seconds(value: float) -> str:
-    return figures.span(timedelta(seconds=value))
+    return formatting.span(timedelta(seconds=value))

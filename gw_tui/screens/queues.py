@@ -14,20 +14,20 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from gw_core import Count, Glance, QueueReport
-from gw_tui import clean, figures, glyphs
-from gw_tui.acts import Act, CountExactly, Unlock
-from gw_tui.connection_state import Trouble
+from gw_core import Count, QueueReport, QueueSnapshot
+from gw_tui.actions.actions import Act, CountExactly, Unlock
+from gw_tui.data.source import QUEUES_AGAIN, Question, Source
 from gw_tui.dialogs.choose import Choice
-from gw_tui.filter_language import quoted
-from gw_tui.job_rows import when
+from gw_tui.rules.connection_state import FailureKind
+from gw_tui.rules.filter_language import quoted
 from gw_tui.screens.jobs import show_jobs
-from gw_tui.screens.tending import ActsOnWorkers
-from gw_tui.source import QUEUES_AGAIN, Question, Source
+from gw_tui.screens.worker_actions import WorkerActionsMixin
+from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.widgets.job_rows import when
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
 if TYPE_CHECKING:
-    from gw_tui.messages import Acted
+    from gw_tui.data.messages import ActionFinished
 
 PAGE: Final = 100
 PATIENCE: Final = 0.25
@@ -55,7 +55,7 @@ _WIDE_COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class QueuePage:
     """Queues whose names hold a text, and the name after which to go on; None when nothing follows."""
 
     queues: tuple[QueueReport, ...] = ()
@@ -64,7 +64,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ExactCount:
     """What an exact count of one queue brought."""
 
     name: str
@@ -75,7 +75,7 @@ class Counted:
     def words(self, now: datetime) -> str:
         """Return it in words, with its age."""
         numbers = f"{self.waiting.value:,} waiting, {self.due.value:,} due"
-        return f"{clean.line(self.name, 30)}: {numbers}, counted {figures.span(now - self.at)} ago"
+        return f"{sanitize.line(self.name, 30)}: {numbers}, counted {formatting.span(now - self.at)} ago"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class QueuesQuestion(Question):
     text: str = ""
     only_held: bool = False
 
-    def ask(self, source: Source) -> Found:
+    def ask(self, source: Source) -> QueuePage:
         """Return those that match, looking no longer than a fraction of a second."""
         until, after, looked_at = monotonic() + PATIENCE, self.after, 0
         found: list[QueueReport] = []
@@ -97,13 +97,13 @@ class QueuesQuestion(Question):
             looked_at += len(page)
             found += [each for each in page if self.text.lower() in each.name.lower()]
             if len(page) < PAGE:
-                return Found(tuple(found), None, looked_at)
+                return QueuePage(tuple(found), None, looked_at)
             after = page[-1].name
             if len(found) >= PAGE or monotonic() >= until:
-                return Found(tuple(found), after, looked_at)
+                return QueuePage(tuple(found), after, looked_at)
 
 
-class QueuesScreen(ActsOnWorkers):
+class QueuesScreen(WorkerActionsMixin):
     """A page of named queues."""
 
     PLACE = "queues"
@@ -123,8 +123,8 @@ class QueuesScreen(ActsOnWorkers):
         self._begins: tuple[str, ...] = ("",)
         self._text = ""
         self._only_held = False
-        self._found: Found | None = None
-        self._counted: Counted | None = None
+        self._found: QueuePage | None = None
+        self._counted: ExactCount | None = None
         self._trouble = ""
 
     def body(self) -> ComposeResult:
@@ -144,11 +144,11 @@ class QueuesScreen(ActsOnWorkers):
 
     def show_answer(self, question: Question, answer: object) -> None:
         """Show the page."""
-        if question == self.question() and isinstance(answer, Found):
+        if question == self.question() and isinstance(answer, QueuePage):
             self._found, self._trouble = answer, ""
             self._draw()
 
-    def show_glance(self, glance: Glance) -> None:
+    def show_glance(self, glance: QueueSnapshot) -> None:
         """Judge anew whose worker is dead."""
         self._draw()
 
@@ -156,9 +156,9 @@ class QueuesScreen(ActsOnWorkers):
         """Let ages go on."""
         self._draw()
 
-    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
         """Say why there is no answer."""
-        self._trouble = clean.line(f"{trouble}: {sentence}", 200)
+        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
         self._draw()
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -198,19 +198,19 @@ class QueuesScreen(ActsOnWorkers):
         found = self._found
         if found is None:
             return "looking…"
-        words = [f"page {len(self._begins)}", figures.counted(len(found.queues), "queue"), "by name"]
+        words = [f"page {len(self._begins)}", formatting.counted(len(found.queues), "queue"), "by name"]
         if (glance := self.console.glance) is not None:
             more = "" if glance.held_queues_are_all else "+"
             words.insert(2, f"{len(glance.held_queues)}{more} held in all")
         if self._is_narrowed:
             narrowed = f"{'held, ' * self._only_held}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
-            words.insert(0, clean.line(narrowed))
+            words.insert(0, sanitize.line(narrowed))
         if (beat := self._beat_of_holder()) is not None:
-            words.append(f"holder's last beat {figures.span(beat)} ago")
+            words.append(f"holder's last beat {formatting.span(beat)} ago")
         if self._counted is not None:
             words.append(self._counted.words(self.console.now))
         if found.after is not None:
-            words.append(f"n goes on after {clean.line(found.after, 30)!r}")
+            words.append(f"n goes on after {sanitize.line(found.after, 30)!r}")
         return " · ".join(words)
 
     def _beat_of_holder(self) -> timedelta | None:
@@ -241,22 +241,22 @@ class QueuesScreen(ActsOnWorkers):
         """Return what can be done about the queue under the cursor."""
         if (worker_id := self.holder()) is None:
             return ()
-        return ((Choice("unlock", "unlock", clean.line(worker_id, 50)), Unlock(workers=(worker_id,))),)
+        return ((Choice("unlock", "unlock", sanitize.line(worker_id, 50)), Unlock(workers=(worker_id,))),)
 
     def action_exact(self) -> None:
         """Count every job that waits in the queue under the cursor."""
         if (name := self._table.highlighted) is not None:
-            self.notify(f"Counting {clean.line(name, 60)} …", markup=False)
+            self.notify(f"Counting {sanitize.line(name, 60)} …", markup=False)
             self.console.act(CountExactly(queue=name))
 
-    def show_acted(self, acted: Acted) -> None:
+    def show_acted(self, acted: ActionFinished) -> None:
         """Take in an exact count."""
         if not (isinstance(acted.act, CountExactly) and acted.act.queue is not None):
             return
         if acted.result is None or acted.result.queue is None:
-            self.notify(clean.line(acted.sentence, 200), severity="warning", markup=False)
+            self.notify(sanitize.line(acted.sentence, 200), severity="warning", markup=False)
             return
-        self._counted = Counted(acted.act.queue, *acted.result.queue, self.console.now)
+        self._counted = ExactCount(acted.act.queue, *acted.result.queue, self.console.now)
         self._draw()
 
     async def action_open(self) -> None:
@@ -302,7 +302,7 @@ class QueuesScreen(ActsOnWorkers):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Show the queues that match."""
         event.stop()
-        text = clean.UNSAFE.sub(" ", event.value).strip()
+        text = sanitize.UNSAFE.sub(" ", event.value).strip()
         self._only_held = text.startswith("held:")
         self._text = text.removeprefix("held:").strip()
         self._close_entry()
@@ -339,10 +339,10 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> Row:
         {
             "queue": Cell(queue.name, "strong" if queue.held_at is not None else ""),
             "state": _state(queue, is_stuck=is_stuck),
-            "held_for": "" if queue.held_at is None else figures.span(now - queue.held_at),
+            "held_for": "" if queue.held_at is None else formatting.span(now - queue.held_at),
             "held_by": Cell(queue.held_by or "", "error" if is_stuck else ""),
-            "waiting": figures.count(queue.waiting),
-            "due": figures.count(queue.due),
+            "waiting": formatting.count(queue.waiting),
+            "due": formatting.count(queue.due),
             "head": "" if queue.head_id is None else str(queue.head_id),
             "task": queue.head_task or "",
             "run_at": "" if queue.head_run_at is None else Cell(when(queue.head_run_at, now), "quiet"),
@@ -353,11 +353,11 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> Row:
 def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
     """Return in a word how a queue stands."""
     if is_stuck:
-        return Cell(f"{glyphs.WARNING} stuck", "error")
+        return Cell(f"{symbols.WARNING} stuck", "error")
     if queue.held_at is not None:
-        return Cell(f"{glyphs.STATE_GLYPHS['running']} held", "running")
+        return Cell(f"{symbols.STATE_GLYPHS['running']} held", "running")
     if queue.due.value:
-        return Cell(f"{glyphs.STATE_GLYPHS['ready']} ready", "ready")
+        return Cell(f"{symbols.STATE_GLYPHS['ready']} ready", "ready")
     if queue.waiting.value:
-        return Cell(f"{glyphs.STATE_GLYPHS['scheduled']} later", "scheduled")
+        return Cell(f"{symbols.STATE_GLYPHS['scheduled']} later", "scheduled")
     return Cell("  empty", "quiet")

@@ -13,17 +13,17 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import Glance, JobFilter, JobPage, JobState, RecoverySettings, WorkerInfo
-from gw_tui import clean, figures, glyphs
-from gw_tui.acts import Act, Sweep, Unlock
-from gw_tui.connection_state import Trouble
+from gw_core import JobFilter, JobPage, JobState, QueueSnapshot, RecoverySettings, WorkerInfo
+from gw_tui.actions.actions import Act, Sweep, Unlock
+from gw_tui.data.source import FRESH, LOCKS_AGAIN, Question, Source
 from gw_tui.dialogs.choose import Choice
-from gw_tui.filter_language import quoted
-from gw_tui.health import Health, health, silence
-from gw_tui.job_rows import Around, row_of
+from gw_tui.rules.connection_state import FailureKind
+from gw_tui.rules.filter_language import quoted
+from gw_tui.rules.worker_health import Health, health, silence
 from gw_tui.screens.jobs import PATIENCE, show_jobs
-from gw_tui.screens.tending import ActsOnWorkers, Sweeps
-from gw_tui.source import FRESH, LOCKS_AGAIN, Question, Source
+from gw_tui.screens.worker_actions import SweepMixin, WorkerActionsMixin
+from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.widgets.job_rows import RowContext, row_of
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
 MOST_JOBS: Final = 50
@@ -55,9 +55,9 @@ _JOB_COLUMNS: Final = (
     Column("locked", "held for", 8, right=True, rank=6),
 )
 _ROLES: Final = {
-    Health.HEALTHY: (glyphs.DONE, "ready"),
-    Health.LATE: (glyphs.STATE_GLYPHS["scheduled"], "warning"),
-    Health.STALE: (glyphs.STATE_GLYPHS["failed"], "error"),
+    Health.HEALTHY: (symbols.DONE, "ready"),
+    Health.LATE: (symbols.STATE_GLYPHS["scheduled"], "warning"),
+    Health.STALE: (symbols.STATE_GLYPHS["failed"], "error"),
     Health.UNKNOWN: ("?", "quiet"),
 }
 _WEIGHT: Final = (Health.STALE, Health.LATE, Health.UNKNOWN, Health.HEALTHY)
@@ -78,7 +78,7 @@ class HeldJobsQuestion(Question):
         return source.page(wanted, limit=MOST_JOBS, patience=PATIENCE)
 
 
-class WorkersScreen(ActsOnWorkers, Sweeps):
+class WorkersScreen(WorkerActionsMixin, SweepMixin):
     """The workers above, and below the jobs of the one under the cursor."""
 
     PLACE = "workers"
@@ -133,7 +133,7 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
                 self.query_one("#held", KeyedTable).replace([])
             self._draw_held()
 
-    def show_glance(self, glance: Glance) -> None:
+    def show_glance(self, glance: QueueSnapshot) -> None:
         """Show the workers."""
         self._workers = {each.id: each for each in glance.workers}
         self._at = glance.at
@@ -145,9 +145,9 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         self._draw()
         self._draw_held()
 
-    def show_trouble(self, trouble: Trouble, sentence: str) -> None:
+    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
         """Say why there is no answer."""
-        self._trouble = clean.line(f"{trouble}: {sentence}", 200)
+        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
         self._draw()
 
     @on(KeyedTable.Highlighted, "#workers")
@@ -175,16 +175,16 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
 
     def _words(self, workers: list[WorkerInfo]) -> str:
         if self._trouble or self._unseen:
-            return self._trouble or clean.line(self._unseen, 200)
+            return self._trouble or sanitize.line(self._unseen, 200)
         found = [health(each, self._recovery) for each in workers]
         counts = [f"{found.count(each)} {each}" for each in Health if each in found]
         jobs = sum(each.jobs for each in workers)
-        dead_after = f"dead after {figures.span(self._recovery.threshold)} of silence"
+        dead_after = f"dead after {formatting.span(self._recovery.threshold)} of silence"
         return " · ".join(
             [
-                figures.counted(len(workers), "worker"),
+                formatting.counted(len(workers), "worker"),
                 *counts,
-                f"{figures.counted(jobs, 'job')} held",
+                f"{formatting.counted(jobs, 'job')} held",
                 *self._age(),
                 dead_after,
             ]
@@ -193,21 +193,21 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
     def _age(self) -> Sequence[str]:
         """Say how old the numbers of held jobs are, where that matters."""
         age = None if self.console.glance is None else self.console.glance.locks_age
-        return () if age is None or age <= FRESH else (f"counted {figures.span(age)} ago",)
+        return () if age is None or age <= FRESH else (f"counted {formatting.span(age)} ago",)
 
     def _draw_held(self) -> None:
         if not self.stands or self._held is None:
             return
-        now, around = self.console.now, Around.of(self.console.glance)
+        now, around = self.console.now, RowContext.of(self.console.glance)
         rows = []
         for each in self._held.jobs:
             row = row_of(each, now, around)
-            since = "" if each.job.started_at is None else figures.span(now - each.job.started_at)
+            since = "" if each.job.started_at is None else formatting.span(now - each.job.started_at)
             rows.append(Row(row.key, {**row.cells, "locked": since}))
         self.query_one("#held", KeyedTable).apply(rows)
         pane = self.query_one("#pane", Vertical)
         more = "+" if self._held.after is not None else ""
-        pane.border_title = Content(f"Jobs of {clean.line(self._held_by, 60)}")
+        pane.border_title = Content(f"Jobs of {sanitize.line(self._held_by, 60)}")
         pane.border_subtitle = Content(f"{len(rows)}{more}")
 
     def on_resize(self, event: events.Resize) -> None:
@@ -233,7 +233,7 @@ class WorkersScreen(ActsOnWorkers, Sweeps):
         """Return what can be done to the worker under the cursor, and to the dead ones."""
         found: list[tuple[Choice, Act]] = []
         if (worker_id := self.holder()) is not None:
-            choice = Choice("unlock", "unlock", clean.line(worker_id, 50))
+            choice = Choice("unlock", "unlock", sanitize.line(worker_id, 50))
             found.append((choice, Unlock(workers=(worker_id,))))
         if any(each.is_stale for each in self._workers.values()):
             found.append((Choice("sweep", "sweep", "give back the jobs of all dead workers"), Sweep()))
@@ -267,14 +267,14 @@ def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime) -> Row:
         {
             "id": Cell(worker.id, "strong" if found is Health.STALE else ""),
             "health": Cell(f"{sign} {found}", role),
-            "beat": "none" if worker.heartbeat_age is None else figures.span(worker.heartbeat_age),
+            "beat": "none" if worker.heartbeat_age is None else formatting.span(worker.heartbeat_age),
             "bar": Cell(_bar(silence(worker, recovery)), role),
             "jobs": f"{worker.jobs:,}",
             "queues": f"{worker.queues:,}",
-            "lock": "" if worker.lock_age is None else Cell(figures.span(worker.lock_age), "quiet"),
+            "lock": "" if worker.lock_age is None else Cell(formatting.span(worker.lock_age), "quiet"),
             "host": worker.host or "",
             "pid": "" if worker.pid is None else str(worker.pid),
-            "started": "" if worker.started_at is None else Cell(figures.day(worker.started_at, now), "quiet"),
+            "started": "" if worker.started_at is None else Cell(formatting.day(worker.started_at, now), "quiet"),
             "version": Cell(worker.version or "", "quiet"),
         },
     )

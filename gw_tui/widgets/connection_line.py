@@ -10,19 +10,19 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Static
 
-from gw_tui import clean, figures, glyphs
-from gw_tui.connection_state import Phase
-from gw_tui.registry import PLACES
+from gw_tui.rules.commands import PLACES
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.text import formatting, sanitize, symbols
 
 NAME: Final = " gw "
 SIGNS: Final = {
-    Phase.CONNECTING: ("↻ CONNECTING", "quiet"),
-    Phase.LIVE: ("● LIVE", "state-ready"),
-    Phase.STALE: ("! STALE", "warning"),
-    Phase.DOWN: ("✖ DOWN", "error"),
-    Phase.RETRYING: ("↻ RETRYING", "error"),
-    Phase.REFUSED: ("✖ REFUSED", "error"),
-    Phase.NO_SCHEMA: ("✖ NO SCHEMA", "error"),
+    ConnectionPhase.CONNECTING: ("↻ CONNECTING", "quiet"),
+    ConnectionPhase.LIVE: ("● LIVE", "state-ready"),
+    ConnectionPhase.STALE: ("! STALE", "warning"),
+    ConnectionPhase.DOWN: ("✖ DOWN", "error"),
+    ConnectionPhase.RETRYING: ("↻ RETRYING", "error"),
+    ConnectionPhase.REFUSED: ("✖ REFUSED", "error"),
+    ConnectionPhase.NO_SCHEMA: ("✖ NO SCHEMA", "error"),
 }
 
 
@@ -30,7 +30,7 @@ SIGNS: Final = {
 class Standing:
     """What the connection line says."""
 
-    phase: Phase
+    phase: ConnectionPhase
     target: str
     schema: str
     mode: str = ""
@@ -100,15 +100,15 @@ def _line(standing: Standing, width: int) -> Content:
     word, role = SIGNS[standing.phase]
     parts: list[tuple[int, str, str]] = [(0, word, f"bold ${role}")]
     if standing.environment:
-        parts.append((1, f" {clean.line(standing.environment, 20).upper()} ", "bold reverse"))
+        parts.append((1, f" {sanitize.line(standing.environment, 20).upper()} ", "bold reverse"))
     if standing.paused_for is not None:
         parts.append((2, f"PAUSED {_minutes(standing.paused_for)}", "bold $warning"))
-    parts.append((3, clean.line(standing.target, 60), "bold"))
+    parts.append((3, sanitize.line(standing.target, 60), "bold"))
     if standing.mode:
         parts.append((4, standing.mode, "bold" if standing.mode == "READ-WRITE" else "bold $warning"))
     if standing.waiting:
-        parts.append((5, f"{figures.counted(standing.waiting, 'change')} held (.)", "$warning"))
-    parts.append((8, f"schema {clean.line(standing.schema, 40)}", "$quiet"))
+        parts.append((5, f"{formatting.counted(standing.waiting, 'change')} held (.)", "$warning"))
+    parts.append((8, f"schema {sanitize.line(standing.schema, 40)}", "$quiet"))
     cost = "" if standing.cost is None else f" · {max(1, round(standing.cost * 1_000))} ms"
     parts.append((7, f"{standing.period:g}s{cost}", "$quiet"))
     if not standing.hears:
@@ -147,5 +147,5 @@ class Banner(Static):
             return
         self._words = words
         self.set_class(bool(words), "-shown")
-        self.set_class(words.startswith(glyphs.WARNING), "-warns")
+        self.set_class(words.startswith(symbols.WARNING), "-warns")
         self.update(Content(words))

@@ -13,8 +13,8 @@ from textual.events import Blur
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from gw_tui.clean import UNSAFE, line
-from gw_tui.filter_language import EVERYTHING, LONGEST, Cost, Filter, FilterError, Suggestion, parse, suggest
+from gw_tui.rules.filter_language import EVERYTHING, LONGEST, Cost, Filter, FilterError, Suggestion, parse, suggest
+from gw_tui.text.sanitize import UNSAFE, line
 
 MOST_SHOWN: Final = 6
 MARGINS: Final = 2

@@ -17,9 +17,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from gw_tui import clean
-from gw_tui.arrangement import Arrangement, arranged, held
-from gw_tui.glyphs import DONE, GONE
+from gw_tui.rules.stable_order import RowOrder, arranged, held
+from gw_tui.text import sanitize
+from gw_tui.text.symbols import DONE, GONE
 
 SETTLING: Final = 3.0
 """Rows keep their place for so many seconds after the cursor moved."""
@@ -149,7 +149,7 @@ class KeyedTable(ScrollView, can_focus=True):
         self._columns = tuple(columns)
         self._widths: dict[str, int] = {}
         self._rows: dict[str, Row] = {}
-        self._shown = Arrangement(())
+        self._shown = RowOrder(())
         self._latest: tuple[str, ...] = ()
         self._empty = empty
         self._clock = clock
@@ -197,7 +197,7 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def replace(self, rows: Iterable[Row]) -> None:
         """Show another list, with the cursor on its first row: the operator asked for it."""
-        self._shown, self._moved_at = Arrangement(()), None
+        self._shown, self._moved_at = RowOrder(()), None
         self._set_highlighted(None)
         self._has_rows = True
         self.apply(rows)
@@ -224,7 +224,7 @@ class KeyedTable(ScrollView, can_focus=True):
         if key in self._shown.order:
             self._move_to_index(self._shown.order.index(key))
 
-    def _arrange(self, new: Arrangement) -> None:
+    def _arrange(self, new: RowOrder) -> None:
         before = self._index
         offset = None if before is None else before - self.scroll_offset.y
         was_waiting, self._shown = self._shown.waiting, new
@@ -368,7 +368,7 @@ class KeyedTable(ScrollView, can_focus=True):
             cell = row.cells.get(column.key, "")
             text, role = (cell.text, cell.role) if isinstance(cell, Cell) else (cell, "")
             style = ground if is_gone or not role else ground + self._style(role)
-            cells.append(Segment(_fitted(clean.line(text), size, right=column.right), _over(style, over)))
+            cells.append(Segment(_fitted(sanitize.line(text), size, right=column.right), _over(style, over)))
             cells.append(Segment(" " * GAP, _over(ground, over)))
         if is_gone:
             cells = _stamped(cells, width, _over(ground, over))

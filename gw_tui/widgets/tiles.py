@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_tui import clean, figures
+from gw_tui.text import formatting, sanitize
 
 
 class Tile(Static):
@@ -24,7 +24,7 @@ class Tile(Static):
 
     def on_mount(self) -> None:
         """Show that nothing is known yet."""
-        self.show(figures.NOTHING, "")
+        self.show(formatting.NOTHING, "")
 
     def show(self, number: str, about: str) -> None:
         """Show a number and what there is to say about it."""
@@ -44,9 +44,9 @@ class Tile(Static):
             Content.assemble(
                 (head, f"${self._role}"),
                 "\n",
-                (clean.line(number), "bold"),
+                (sanitize.line(number), "bold"),
                 "\n",
-                (clean.line(about), "$quiet"),
+                (sanitize.line(about), "$quiet"),
             ),
             layout=False,
         )

@@ -22,11 +22,11 @@ with recursive
 \set LEVELS unqueued_levels
 \set SINCE unqueued_since
 \set QUEUE 'is null'
-\ir parts/levels_since.sql
+\ir parts/priorities_since.sql
 \set LEVELS queued_levels
 \set SINCE queued_since
 \set QUEUE 'is not null'
-\ir parts/levels_since.sql
+\ir parts/priorities_since.sql
 near as materialized (
   select due.*
     from queued_levels

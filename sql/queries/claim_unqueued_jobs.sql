@@ -7,6 +7,6 @@
 with recursive
 \set LEVELS unqueued_levels
 \set QUEUE 'is null'
-\ir parts/levels.sql
+\ir parts/priorities.sql
 \set FROM ''
 \ir parts/claim_unqueued.sql

@@ -6,10 +6,10 @@
 with recursive
 \set LEVELS unqueued_levels
 \set QUEUE 'is null'
-\ir parts/levels.sql
+\ir parts/priorities.sql
 \set LEVELS queued_levels
 \set QUEUE 'is not null'
-\ir parts/levels.sql
+\ir parts/priorities.sql
 near as materialized (
   select due.job_queue_id
     from queued_levels

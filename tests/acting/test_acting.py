@@ -16,7 +16,7 @@ from acting_support import Program, Queue
 from psycopg.conninfo import make_conninfo
 
 from gw_core import Client, JobFilter, run_once
-from gw_core.worker.tasks import TaskRegistry
+from gw_core.tasks.registry import TaskRegistry
 
 VERBS = ("complete", "fail", "retry", ("reschedule", "--run-at", "now"))
 

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from acting_support import Queue
 
-from gw_core import ActionResult, Client, InvalidInputError, JobFilter, Jobs, Seen, SkipReason
+from gw_core import ActionResult, Client, InvalidInputError, JobFilter, Jobs, JobVersion, SkipReason
 
-Act = Callable[[Jobs, Sequence[Seen]], ActionResult]
+Act = Callable[[Jobs, Sequence[JobVersion]], ActionResult]
 
 ACTS: dict[str, Act] = {
     "complete": lambda jobs, seen: jobs.complete(seen=seen),
@@ -30,14 +30,14 @@ def client(queue: Queue) -> Iterator[Client]:
 
 
 @pytest.fixture(params=ACTS.values(), ids=ACTS)
-def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[Seen]], ActionResult]:
+def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[JobVersion]], ActionResult]:
     """One of the actions."""
     return partial(request.param, client.jobs)
 
 
-def look(client: Client, *ids: int) -> list[Seen]:
+def look(client: Client, *ids: int) -> list[JobVersion]:
     """See jobs as a list shows them."""
-    return [Seen.of(each.job) for each in client.list_jobs(JobFilter(ids=ids)).jobs]
+    return [JobVersion.of(each.job) for each in client.list_jobs(JobFilter(ids=ids)).jobs]
 
 
 def reasons(batch: ActionResult) -> list[tuple[int, SkipReason, str | None]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from acting_support import Program, Queue
 
-from gw_cli import importing
+from gw_cli import import_jobs
 from gw_core import JobKeyMode, JobSpec
 
 EVERYTHING = (
@@ -25,7 +25,7 @@ EVERYTHING = (
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "BATCH", 2)
+    monkeypatch.setattr(import_jobs, "BATCH", 2)
 
 
 def numbers(queue: Queue) -> list[int]:
@@ -143,7 +143,7 @@ def test_lines_that_differ_in_their_payload_alone_are_each_their_own_job(gw: Pro
 
 
 def test_long_lines_make_small_batches(gw: Program, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "BATCH_BYTES", 1000)
+    monkeypatch.setattr(import_jobs, "BATCH_BYTES", 1000)
     ended = gw(
         "add",
         "t",
@@ -212,12 +212,12 @@ def test_wrong_words_are_refused(gw: Program, queue: Queue, arguments: tuple[str
 
 INTERRUPTED = """
 import os, signal
-from gw_cli import importing
+from gw_cli import import_jobs
 from gw_core import JobKeyMode, JobSpec
 from gw_cli.app import main
 from gw_core import Client
 
-importing.BATCH = 2
+import_jobs.BATCH = 2
 add_many = Client.add_many
 def add_and_press_ctrl_c(self, specs):
     Client.add_many = add_many

@@ -11,17 +11,17 @@ import pytest
 from acting_support import Queue
 from support import wait_until
 
-from gw_core import Blockages, Client, SessionManners
+from gw_core import Client, LockWaits, SessionLimits
 
 
 @pytest.fixture
 def client(queue: Queue) -> Iterator[Client]:
-    with Client(queue.url, max_connections=1, manners=SessionManners(read_only=True)) as client:
+    with Client(queue.url, max_connections=1, manners=SessionLimits(read_only=True)) as client:
         yield client
 
 
 def test_nothing_stands_still_in_a_quiet_database(client: Client) -> None:
-    assert client.doctor.blockages() == Blockages()
+    assert client.doctor.blockages() == LockWaits()
 
 
 def test_a_session_that_waits_is_shown_with_the_one_it_waits_for(client: Client, queue: Queue) -> None:

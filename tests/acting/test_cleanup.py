@@ -10,7 +10,7 @@ import pytest
 from acting_support import Program, Queue
 from support import wait_until
 
-from gw_core import Client, Litter, TransientDatabaseError
+from gw_core import CleanupTarget, Client, TransientDatabaseError
 from gw_core.postgres import cleanup
 
 
@@ -52,7 +52,7 @@ def test_failed_jobs_go_in_batches(queue: Queue, schema: str) -> None:
     queue.rows("select graphile_worker.add_job('mail', max_attempts => 1) from generate_series(1, 2500)")
     queue.rows("update graphile_worker._private_jobs set attempts = 1")
     with Client(queue.url) as client:
-        assert list(client.cleaner.clear(Litter.FAILED_JOBS)) == [1000, 1000, 500]
+        assert list(client.cleaner.clear(CleanupTarget.FAILED_JOBS)) == [1000, 1000, 500]
 
 
 def test_failed_jobs_go_whenever_they_failed_and_one_that_somebody_holds_is_passed_by(queue: Queue) -> None:
@@ -63,7 +63,7 @@ def test_failed_jobs_go_whenever_they_failed_and_one_that_somebody_holds_is_pass
     with psycopg.connect(queue.url) as theirs, Client(queue.url) as client:
         theirs.execute("select from graphile_worker._private_jobs where id = %s for update", (held,))
         cleaner = cleanup.Cleaner(client.cleaner.lender, client.schema, batch=2)
-        assert sum(cleaner.clear(Litter.FAILED_JOBS)) == 6
+        assert sum(cleaner.clear(CleanupTarget.FAILED_JOBS)) == 6
 
     assert queue.ids() == [held]
 
@@ -179,9 +179,9 @@ def test_what_somebody_is_adding_to_in_an_open_transaction_stays(
     with psycopg.connect(queue.url) as adder, Client(queue.url) as client:
         adder.execute("select graphile_worker.add_job('t', queue_name => 'q')")
         with pytest.raises(TransientDatabaseError, match=f"the {what} were in use"):
-            list(client.cleaner.clear(Litter(f"unused-{what}")))
+            list(client.cleaner.clear(CleanupTarget(f"unused-{what}")))
         adder.commit()
-        list(client.cleaner.clear(Litter(f"unused-{what}")))
+        list(client.cleaner.clear(CleanupTarget(f"unused-{what}")))
 
     assert (tasks(queue), queues(queue)) == ({"t"}, {"q"})
 
@@ -192,7 +192,7 @@ def test_what_a_job_took_between_looking_and_deleting_stays(queue: Queue, litter
     keyed = queue.ready("other", queue_name="other", job_key="k")
     with psycopg.connect(queue.url) as blocker, Client(queue.url) as client:
         blocker.execute(f"lock table graphile_worker._private_{table} in share mode")
-        thread = threading.Thread(target=lambda: list(client.cleaner.clear(Litter(litter))))
+        thread = threading.Thread(target=lambda: list(client.cleaner.clear(CleanupTarget(litter))))
         thread.start()
         waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
         wait_until(lambda: queue.rows(waiting), what="the cleaner to wait for the table")

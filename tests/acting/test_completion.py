@@ -12,7 +12,7 @@ from acting_support import Queue
 from cli_support import Shell
 from support import wait_until
 
-from gw_cli import completion, suggestions
+from gw_cli import completion, name_completion
 from gw_cli.commands import ENTRIES
 
 COMPLETIONS = Path(__file__).parents[2] / "completions"
@@ -137,7 +137,7 @@ def test_what_is_kept_is_for_its_owner_alone(shell: Shell, queue: Queue) -> None
 
 def test_names_are_judged_by_what_a_shell_would_do_with_them() -> None:
     assert [
-        bool(re.fullmatch(suggestions.HARMLESS, each)) for each in ("a/b-c.d:1", "a b", "a;b", "`a`", "$a", "a'b")
+        bool(re.fullmatch(name_completion.HARMLESS, each)) for each in ("a/b-c.d:1", "a b", "a;b", "`a`", "$a", "a'b")
     ] == [
         True,
         *[False] * 5,

@@ -8,11 +8,20 @@ from typing import Any
 
 import pytest
 
-from gw_core.domain.diagnosis import Facts, Finding, Holder, TableCare, TableRights, Verdict, diagnose, is_healthy
+from gw_core.domain.diagnosis import (
+    CheckStatus,
+    DoctorFacts,
+    Finding,
+    LockHolder,
+    TableHealth,
+    TableRights,
+    diagnose,
+    is_healthy,
+)
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
-SOUND = Facts(
+SOUND = DoctorFacts(
     schema="graphile_worker",
     server="15.1",
     revision=20,
@@ -30,13 +39,13 @@ SOUND = Facts(
 )
 
 
-def holder(**options: Any) -> Holder:
-    return Holder(**{"worker_id": "w", "jobs": 1, "queues": 0, "oldest": MINUTE, "last_beat": None, **options})
+def holder(**options: Any) -> LockHolder:
+    return LockHolder(**{"worker_id": "w", "jobs": 1, "queues": 0, "oldest": MINUTE, "last_beat": None, **options})
 
 
-def table(**options: Any) -> TableCare:
+def table(**options: Any) -> TableHealth:
     common = {"name": "_private_jobs", "live_rows": 10, "dead_rows": 0, "last_vacuum": HOUR, "autovacuum": True}
-    return TableCare(**{**common, **options})
+    return TableHealth(**{**common, **options})
 
 
 def of(check: str, **facts: Any) -> Finding:
@@ -47,7 +56,7 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
     findings = diagnose(SOUND)
 
     assert is_healthy(findings)
-    assert {each.verdict for each in findings} == {Verdict.OK}
+    assert {each.verdict for each in findings} == {CheckStatus.OK}
     assert len({each.check for each in findings}) == len(findings) == 13
 
 
@@ -130,7 +139,7 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
 def test_what_is_wrong_is_said_with_what_mends_it(check: str, facts: dict[str, Any], words: str, remedy: str) -> None:
     finding = of(check, **facts)
 
-    assert finding.verdict is Verdict.WRONG
+    assert finding.verdict is CheckStatus.WRONG
     assert words in finding.words
     assert remedy in str(finding.remedy)
 
@@ -150,7 +159,7 @@ def test_what_is_wrong_is_said_with_what_mends_it(check: str, facts: dict[str, A
 def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, Any], words: str) -> None:
     finding = of(check, **facts)
 
-    assert finding.verdict is Verdict.NOTE
+    assert finding.verdict is CheckStatus.NOTE
     assert words in finding.words
     assert is_healthy(diagnose(replace(SOUND, **facts)))
 
@@ -166,7 +175,7 @@ def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, 
     ],
 )
 def test_what_is_usual_is_sound(check: str, facts: dict[str, Any]) -> None:
-    assert of(check, **facts).verdict is Verdict.OK
+    assert of(check, **facts).verdict is CheckStatus.OK
 
 
 def test_without_a_schema_nothing_more_is_said() -> None:

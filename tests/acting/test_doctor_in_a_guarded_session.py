@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from acting_support import Queue
 
-from gw_core import Client, SessionManners, Verdict
+from gw_core import CheckStatus, Client, SessionLimits
 
 
 def test_a_session_opened_to_read_alone_does_not_make_the_server_read_only(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1, manners=SessionManners(read_only=True)) as client:
+    with Client(queue.url, max_connections=1, manners=SessionLimits(read_only=True)) as client:
         (server,) = (each for each in client.doctor.findings() if each.check == "server")
 
-    assert server.verdict is Verdict.OK
+    assert server.verdict is CheckStatus.OK
 
 
 def test_a_server_that_was_set_to_read_only_is_found_all_the_same(queue: Queue) -> None:
@@ -21,4 +21,4 @@ def test_a_server_that_was_set_to_read_only_is_found_all_the_same(queue: Queue) 
     with Client(queue.url, max_connections=1) as client:
         (server,) = (each for each in client.doctor.findings() if each.check == "server")
 
-    assert server.verdict is Verdict.WRONG
+    assert server.verdict is CheckStatus.WRONG

@@ -18,7 +18,7 @@ from gw_core import (
     JobFilter,
     LockTimeoutError,
     ReadOnlyError,
-    SessionManners,
+    SessionLimits,
     StatementTimeoutError,
 )
 
@@ -40,7 +40,7 @@ def slow(queue: Queue, *, seconds: float = 600) -> None:
 
 def test_a_read_only_session_can_look_and_not_act(queue: Queue) -> None:
     job = queue.ready()
-    with Client(queue.url, max_connections=1, manners=SessionManners(read_only=True)) as client:
+    with Client(queue.url, max_connections=1, manners=SessionLimits(read_only=True)) as client:
         assert client.get(job) is not None
         with pytest.raises(ReadOnlyError):
             client.add("mail")
@@ -52,7 +52,7 @@ def test_a_read_only_session_can_look_and_not_act(queue: Queue) -> None:
 
 @pytest.mark.parametrize("connections", [1, 2])
 def test_the_server_holds_every_session_to_its_manners(queue: Queue, connections: int) -> None:
-    manners = SessionManners(
+    manners = SessionLimits(
         statement_timeout=timedelta(milliseconds=90_700),
         lock_timeout=timedelta(milliseconds=90_080),
         idle_in_transaction_session_timeout=timedelta(seconds=94),
@@ -76,14 +76,14 @@ def test_the_server_holds_every_session_to_its_manners(queue: Queue, connections
 
 def test_a_look_that_takes_too_long_ends(queue: Queue) -> None:
     slow(queue)
-    manners = SessionManners(statement_timeout=timedelta(milliseconds=200))
+    manners = SessionLimits(statement_timeout=timedelta(milliseconds=200))
     with Client(queue.url, max_connections=1, manners=manners) as client, pytest.raises(StatementTimeoutError):
         client.reports.tasks()
 
 
 def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
     job = queue.ready()
-    manners = SessionManners(lock_timeout=timedelta(milliseconds=100))
+    manners = SessionLimits(lock_timeout=timedelta(milliseconds=100))
     with psycopg.connect(queue.url) as theirs, Client(queue.url, max_connections=1, manners=manners) as client:
         theirs.execute("select from graphile_worker._private_jobs for update")
         with pytest.raises(LockTimeoutError):
@@ -92,12 +92,12 @@ def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
 
 def test_a_span_that_is_not_positive_is_refused() -> None:
     with pytest.raises(InvalidSettingError, match="lock_timeout"):
-        SessionManners(lock_timeout=timedelta(0))
+        SessionLimits(lock_timeout=timedelta(0))
 
 
 def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
-    patient = Client(queue.url, manners=SessionManners(connect_timeout=timedelta(seconds=3)))
-    impatient = Client(queue.url, manners=SessionManners(connect_timeout=timedelta(milliseconds=5)))
+    patient = Client(queue.url, manners=SessionLimits(connect_timeout=timedelta(seconds=3)))
+    impatient = Client(queue.url, manners=SessionLimits(connect_timeout=timedelta(milliseconds=5)))
 
     assert "connect_timeout=3" in patient._database.libpq_conninfo()
     assert "connect_timeout=2" in impatient._database.libpq_conninfo()

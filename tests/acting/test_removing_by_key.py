@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from acting_support import Queue
 
-from gw_core import Client, RemovedJob, Seen, Skipped, SkipReason
+from gw_core import Client, JobVersion, RemovedJob, SkippedJob, SkipReason
 
 
 @pytest.fixture
@@ -17,10 +17,10 @@ def client(queue: Queue) -> Iterator[Client]:
         yield client
 
 
-def seen(client: Client, key: str) -> Seen:
+def seen(client: Client, key: str) -> JobVersion:
     job = client.get(job_key=key)
     assert job is not None
-    return Seen.of(job)
+    return JobVersion.of(job)
 
 
 def test_a_job_that_waits_is_removed_and_comes_back_whole(client: Client, queue: Queue) -> None:
@@ -54,7 +54,7 @@ def test_a_job_that_was_taken_meanwhile_is_left_alone(client: Client, queue: Que
 
     skipped = client.jobs.remove("welcome", seen=before)
 
-    assert isinstance(skipped, Skipped)
+    assert isinstance(skipped, SkippedJob)
     assert (skipped.reason, skipped.changes) == (SkipReason.CHANGED, "attempts 0→1, taken by a worker")
     assert client.get(job_key="welcome") is not None
 
@@ -67,7 +67,7 @@ def test_another_job_that_has_the_key_by_now_is_left_alone(client: Client, queue
 
     skipped = client.jobs.remove("welcome", seen=before)
 
-    assert isinstance(skipped, Skipped)
+    assert isinstance(skipped, SkippedJob)
     assert (skipped.reason, skipped.changes) == (SkipReason.CHANGED, "has another key")
     assert queue.ids() == [first, second]
 
@@ -79,7 +79,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue) -> None:
 
     skipped = client.jobs.remove("welcome", seen=before)
 
-    assert isinstance(skipped, Skipped)
+    assert isinstance(skipped, SkippedJob)
     assert skipped.reason is SkipReason.MISSING
 
 
@@ -90,5 +90,5 @@ def test_a_job_that_somebody_is_changing_is_not_waited_for(client: Client, queue
         other.execute("select from graphile_worker._private_jobs where id = %s for update", (job,))
         skipped = client.jobs.remove("welcome", seen=before)
 
-    assert isinstance(skipped, Skipped)
+    assert isinstance(skipped, SkippedJob)
     assert skipped.reason is SkipReason.BUSY

@@ -26,7 +26,7 @@ from gw_core.postgres.database import ANSWER_WITHIN
 from gw_core.runner import LONGEST_SILENCE
 
 from .faults import Cuttable, Operator
-from .fleet import NO_DATABASE, TASKS_OF_ONE, Fleet, Slot, Worker
+from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker
 from .guard import Guard
 from .invariants import SILENCING_FAULTS, Evidence, Findings, Row, judge
 from .ledger import read_ledger, read_ticks
@@ -83,7 +83,7 @@ class Options:
 
 
 @dataclass(slots=True, kw_only=True)
-class Verdict:
+class CheckStatus:
     """How a run went."""
 
     options: Options
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if verdict.ok else 1
 
 
-def run(options: Options, *, say: Callable[[str], None] = lambda words: None) -> Verdict:
+def run(options: Options, *, say: Callable[[str], None] = lambda words: None) -> CheckStatus:
     """Do everything, clean up whatever happens, and say how it went."""
     began = time.monotonic()
 
@@ -171,7 +171,7 @@ class _Scene:
         self._stalls.watch()
         self._roads: dict[str, list[Cuttable]] = {}
 
-    def play(self) -> Verdict:
+    def play(self) -> CheckStatus:
         options = self._options
         with ExitStack() as stack:
             self._has_namespace = options.with_namespace and not options.with_patroni and can_make_namespaces()
@@ -182,7 +182,7 @@ class _Scene:
             self._cluster.create()
             self._prepare_database()
             self._say(f"PostgreSQL {self._cluster.primary.version} is up{' in two' if options.with_standby else ''}")
-            self._fleet = Fleet(self._folder, self._guard, grace_seconds=4.0)
+            self._fleet = ProcessStates(self._folder, self._guard, grace_seconds=4.0)
             stack.callback(self._fleet.close)
             self._man_the_fleet(stack, namespace)
             self._producers = Producers(
@@ -358,7 +358,7 @@ class _Scene:
 
     # -- judging -----------------------------------------------------------------------------------------------------
 
-    def _judge(self) -> Verdict:
+    def _judge(self) -> CheckStatus:
         runs = read_ledger(self._fleet.ledger)
         workers = self._fleet.workers
         evidence = Evidence(
@@ -378,7 +378,7 @@ class _Scene:
         judged = judge(evidence)
         self._findings.figures.update(judged.figures)
         self._findings.broken += [*judged.broken, *self._what_workers_did(workers), *self._what_is_left()]
-        return Verdict(
+        return CheckStatus(
             options=self._options,
             findings=self._findings,
             faults=dict(self._operator.done),
@@ -576,7 +576,7 @@ def _again(options: Options) -> str:
     return " ".join(words)
 
 
-def _report(verdict: Verdict) -> str:
+def _report(verdict: CheckStatus) -> str:
     lines = [
         f"seed {verdict.options.seed}: {verdict.jobs} jobs, {verdict.runs} runs, {verdict.seconds:.0f} s in all",
         "faults: " + ", ".join(f"{count} {what}" for what, count in verdict.faults.items()),

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from gw_core.runner import LONGEST_SILENCE
 
-from .fleet import NO_DATABASE, TASKS_OF_ONE, Fleet, Slot, Worker, is_alive, send
+from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker, is_alive, send
 from .plan import SERVER_FAULTS, Action
 from .roads import EVERYBODY, Road
 from .servers import Cluster
@@ -52,7 +52,7 @@ class Operator:
     def __init__(
         self,
         cluster: Cluster,
-        fleet: Fleet,
+        fleet: ProcessStates,
         roads: Mapping[str, Sequence[Cuttable]],
         *,
         threshold: float,

@@ -106,7 +106,7 @@ class Slot:
     worker: Worker | None = None
 
 
-class Fleet:
+class ProcessStates:
     """All workers of a run, the living and the dead."""
 
     def __init__(self, folder: Path, guard: Guard, *, grace_seconds: float) -> None:

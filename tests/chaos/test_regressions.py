@@ -15,7 +15,7 @@ from support import wait_until
 
 from gw_core import Client
 
-from .fleet import Fleet, Slot
+from .fleet import ProcessStates, Slot
 from .guard import Guard
 from .ledger import Run, read_ledger
 from .servers import Cluster
@@ -30,7 +30,7 @@ class Scene:
     """Servers of our own, and workers beside them."""
 
     cluster: Cluster
-    fleet: Fleet
+    fleet: ProcessStates
 
     def runs(self) -> list[Run]:
         return read_ledger(self.fleet.ledger)
@@ -63,7 +63,7 @@ def a_scene(*options: str, workers: int = 2) -> Iterator[Scene]:
         cluster.create()
         with Client(cluster.conninfo(), max_connections=1) as client:
             client.migrate()
-        fleet = Fleet(folder, guard, grace_seconds=4.0)
+        fleet = ProcessStates(folder, guard, grace_seconds=4.0)
         stack.callback(fleet.close)
         for number in range(workers):
             slot = Slot(f"worker{number}", cluster.conninfo(), options)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_cli import diagnostics
-from gw_cli.diagnostics import log_factory
+from gw_cli import stderr
+from gw_cli.stderr import log_factory
 from gw_core import UNSAFE_TEXT as UNSAFE
 
 JOB_SCOPE = {"label": "job", "worker_id": "worker-1", "task_identifier": "hello", "job_id": 7}
@@ -49,22 +49,22 @@ def a_raised_error() -> ValueError:
 
 
 def test_an_error_is_one_harmless_line(capsys: pytest.CaptureFixture[str]) -> None:
-    diagnostics.error("bad \x1b[31mtask")
+    stderr.error("bad \x1b[31mtask")
 
     assert capsys.readouterr() == ("", "gw: bad \\x1b[31mtask\n")
 
 
 def test_an_error_of_several_lines_is_set_in(capsys: pytest.CaptureFixture[str]) -> None:
-    diagnostics.error("cannot import\nFile tasks/a.py\n")
+    stderr.error("cannot import\nFile tasks/a.py\n")
 
     assert capsys.readouterr().err == "gw: cannot import\n    File tasks/a.py\n"
 
 
 def test_errors_go_the_way_of_a_json_log_once_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = BytesIO()
-    monkeypatch.setattr(diagnostics._VOICE, "sink", json_sink(stream, {"label": "core"}))
+    monkeypatch.setattr(stderr._VOICE, "sink", json_sink(stream, {"label": "core"}))
 
-    diagnostics.error("no such schema")
+    stderr.error("no such schema")
 
     assert json.loads(stream.getvalue())["message"] == "no such schema"
 
@@ -149,7 +149,7 @@ def test_deep_errors_show_the_innermost_places_only() -> None:
     with pytest.raises(ValueError) as raised:
         dig(50)
 
-    assert len(diagnostics.frames_of(raised.value)) == diagnostics.MOST_FRAMES
+    assert len(stderr.frames_of(raised.value)) == stderr.MOST_FRAMES
 
 
 def test_levels_are_coloured_on_a_terminal_only() -> None:

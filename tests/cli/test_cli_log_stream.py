@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from cli_support import PROGRAM
 
-from gw_cli import diagnostics
+from gw_cli import stderr
 from gw_cli.log_stream import LogStream
 
 DEADLINE = 120
@@ -93,8 +93,8 @@ def test_a_line_that_was_begun_is_finished_before_any_other(pipe: Pipe) -> None:
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_what_was_lost_is_said_as_everything_else_is(log_format: str) -> None:
-    stream = diagnostics.log_stream(io.BytesIO())
-    diagnostics.log_factory(level="info", log_format=log_format, stream=stream, colour=False)
+    stream = stderr.log_stream(io.BytesIO())
+    stderr.log_factory(level="info", log_format=log_format, stream=stream, colour=False)
 
     line = stream.say_lost(3)
 

@@ -208,5 +208,5 @@ def test_a_reader_that_went_away_is_told_from_other_errors(monkeypatch: pytest.M
 
     monkeypatch.setattr("sys.stdout", Gone())
 
-    with pytest.raises(output.ReaderGone):
+    with pytest.raises(output.BrokenOutput):
         output.flush()

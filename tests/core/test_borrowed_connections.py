@@ -13,7 +13,7 @@ from core_support import Site
 from psycopg.rows import dict_row
 
 from gw_core import InvalidInputError, JobContext, JobSpec, TaskRegistry, run_once
-from gw_core.postgres.adder import BULK
+from gw_core.postgres.enqueue import BULK
 
 MANY = BULK + 1_000
 

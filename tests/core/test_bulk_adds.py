@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from gw_core import Client, JobSpec
-from gw_core.postgres.adder import BULK
-from gw_core.postgres.overlap import overlapped
+from gw_core.postgres.enqueue import BULK
+from gw_core.postgres.pipelining import overlapped
 
 PATIENCE = 60.0
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core.postgres.heads import LONGEST_WITHOUT, SHARE, SLOW_ONES, WIDEST_MARGIN, Heads
+from gw_core.postgres.claim_positions import LONGEST_WITHOUT, SHARE, SLOW_ONES, WIDEST_MARGIN, SkipAhead
 
 QUICK, SLOW = 0.005, 0.1
 
 
-def heads_after(*spans: float, found: int = 1) -> Heads:
+def heads_after(*spans: float, found: int = 1) -> SkipAhead:
     """Heads that know a job, after claims from the very beginning that took so long, the last at the moment 0."""
-    heads = Heads()
+    heads = SkipAhead()
     heads.note_found([(0, 1000.0, False)])
     for span in spans:
         heads.note_whole(found=found, seconds=span, now=0.0)
@@ -38,7 +38,7 @@ def test_a_claim_that_found_many_jobs_may_take_its_time() -> None:
 
 
 def test_without_a_job_found_there_is_nowhere_to_begin() -> None:
-    heads = Heads()
+    heads = SkipAhead()
     for _ in range(SLOW_ONES):
         heads.note_whole(found=0, seconds=SLOW, now=0.0)
 
@@ -63,7 +63,7 @@ def test_asked_to_look_everywhere_the_next_claim_begins_at_the_beginning() -> No
 
 
 def test_each_priority_begins_at_the_first_job_found_of_it_less_a_margin() -> None:
-    heads = Heads()
+    heads = SkipAhead()
     heads.note_found([(5, 300.0, False), (5, 200.0, False), (-1, 400.0, False), (5, 100.0, True)])
     heads.note_found([(5, 250.0, False)])
 
@@ -72,7 +72,7 @@ def test_each_priority_begins_at_the_first_job_found_of_it_less_a_margin() -> No
 
 
 def test_the_margin_shrinks_while_claims_within_it_are_slow_and_grows_again() -> None:
-    heads = Heads()
+    heads = SkipAhead()
     heads.note_found([(0, 0.0, False)])
 
     def margin() -> float:

@@ -15,7 +15,7 @@ from support import wait_until
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.events import (
     JobCompleted,
-    JobLost,
+    JobLockLost,
     JobSucceeded,
     MaintenanceFailed,
     PoolConnectionLost,
@@ -71,7 +71,7 @@ def test_a_killed_settle_connection_loses_no_result(site: Site) -> None:
         running.heard.wait_for(PoolConnectionRestored)
 
     assert site.jobs() == []
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
     assert len(running.heard.of(PoolConnectionLost)) == 1
 
 
@@ -166,7 +166,7 @@ def test_a_result_whose_confirmation_was_lost_is_neither_lost_nor_counted_twice(
 
     assert swallowed[0].is_set()
     assert result.completed == 2
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
 
 
 def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_job(site: Site, proxy: Proxy) -> None:
@@ -279,7 +279,7 @@ def test_a_schema_dropped_and_made_again_while_running(own_site: Site) -> None:
         running.heard.wait_for(PoolConnectionRestored, count=2)
         own_site.fill(3)
         running.heard.wait_for(JobCompleted, count=3)
-        running.heard.wait_for(JobLost)
+        running.heard.wait_for(JobLockLost)
 
     assert [event for event in running.heard.of(PoolConnectionLost) if "gw migrate" not in str(event.error)] == []
 
@@ -337,7 +337,7 @@ def test_a_row_somebody_keeps_locked_does_not_hold_up_other_results(site: Site) 
             running.heard.wait_for(JobCompleted, count=7)
         running.heard.wait_for(JobCompleted, count=8)
 
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
 
 
 def test_results_that_cannot_be_written_do_not_pile_up_without_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from core_support import Heard, Ledger, Site, ms
 from support import wait_until
 
 from gw_core import Client
-from gw_core.domain.errors import InvalidJobError, JobRefusedError
+from gw_core.domain.errors import InvalidJobError, JobRejectedError
 from gw_core.domain.events import (
     Events,
     JobAdded,
@@ -27,7 +27,7 @@ from gw_core.domain.events import (
     RunnerStopped,
 )
 from gw_core.domain.job import Job, JobSpec
-from gw_core.domain.plugins import Plugin, Refuse, RunTask, Skip
+from gw_core.domain.plugins import Plugin, Reject, RunTask, Skip
 
 # -- events --------------------------------------------------------------------------------------------------------
 
@@ -132,17 +132,17 @@ def test_a_plugin_may_change_skip_refuse_or_wave_through(site: Site) -> None:
             case "skipped":
                 return Skip("not today")
             case "refused":
-                return Refuse("the queue is closed")
+                return Reject("the queue is closed")
         return None
 
     with Client(site.url, plugins=[Doorman(answer)]) as client:
         heard = Heard(client.events)
         changed, plain = client.add("changed"), client.add("plain", {"n": 1})
         assert client.add("skipped") is None
-        with pytest.raises(JobRefusedError, match="the queue is closed"):
+        with pytest.raises(JobRejectedError, match="the queue is closed"):
             client.add("refused")
         many = client.add_many([JobSpec(task="skipped"), JobSpec(task="changed")])
-        with pytest.raises(JobRefusedError):
+        with pytest.raises(JobRejectedError):
             client.add_many([JobSpec(task="plain"), JobSpec(task="refused")])
 
     assert changed is not None

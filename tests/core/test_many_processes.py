@@ -34,7 +34,7 @@ def ran(payload, context):
 """
 
 
-class Fleet:
+class ProcessStates:
     """Worker processes as an operator starts them."""
 
     def __init__(self, site: Site, folder: Path) -> None:
@@ -68,8 +68,8 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(site: Site, tmp_path: Path) -> Iterator[Fleet]:
-    fleet = Fleet(site, tmp_path)
+def fleet(site: Site, tmp_path: Path) -> Iterator[ProcessStates]:
+    fleet = ProcessStates(site, tmp_path)
     yield fleet
     fleet.end()
 
@@ -83,7 +83,7 @@ def pools_of(site: Site, pid: int) -> list[str]:
     return [row["locked_by"] for row in rows if f"-{pid}-" in row["locked_by"]]
 
 
-def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet: Fleet) -> None:
+def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet: ProcessStates) -> None:
     site.fill(JOBS, task="ran", queue="case when mod(n, 10) = 0 then 'q' || mod(n, 70) end")
     for _ in range(3):
         fleet.start()
@@ -110,7 +110,7 @@ def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet:
     assert site.held() == []
 
 
-def test_a_worker_told_to_stop_leaves_no_lock(site: Site, fleet: Fleet) -> None:
+def test_a_worker_told_to_stop_leaves_no_lock(site: Site, fleet: ProcessStates) -> None:
     site.fill(JOBS, task="ran", queue="case when mod(n, 3) = 0 then 'q' || mod(n, 7) end")
     process = fleet.start()
     wait_until(lambda: len(fleet.ran()) > 100)

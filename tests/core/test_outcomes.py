@@ -13,7 +13,7 @@ from core_support import Ledger, Site, ms
 from support import Span
 
 from gw_core import Client
-from gw_core.domain.events import JobCompleted, JobErrored, JobFailed, JobLost, JobReturned
+from gw_core.domain.events import JobCompleted, JobErrored, JobFailed, JobLockLost, JobReturned
 from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze
 
 
@@ -148,7 +148,7 @@ def test_a_job_unlocked_by_force_while_it_ran_is_lost_and_nothing_is_changed(sit
         site.run("update _private_jobs set locked_by = 'another', locked_at = now()")
         site.run("update _private_job_queues set locked_by = 'another', locked_at = now()")
         gate.open()
-        (lost,) = running.heard.wait_for(JobLost)
+        (lost,) = running.heard.wait_for(JobLockLost)
         result = running.stop()
 
     assert lost.job.id == job_id
@@ -176,7 +176,7 @@ def test_a_job_claimed_again_by_its_worker_waits_for_the_older_run_which_counts_
         running.heard.wait_for(JobReturned)
         assert len(entered) == 1, "the next attempt does not start beside the one that still runs here"
         gates[0].open()
-        running.heard.wait_for(JobLost)
+        running.heard.wait_for(JobLockLost)
         site.run("update _private_jobs set run_at = now()")
         gates[1].wait_for(1)
         assert site.job(job_id)["locked_by"] == running.pool_id
@@ -207,7 +207,7 @@ def test_a_job_that_moved_to_another_queue_while_it_was_not_ours_keeps_neither_q
         running.heard.wait_for(JobReturned)
         for gate in gates:
             gate.open()
-        running.heard.wait_for(JobLost)
+        running.heard.wait_for(JobLockLost)
         site.run("update _private_jobs set run_at = now()")
         running.heard.wait_for(JobCompleted)
         site.add("quick", {"n": 1}, queue_name="first")

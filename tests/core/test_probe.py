@@ -20,9 +20,9 @@ from support import wait_until
 
 from gw_core import InvalidSettingError, ProbeSettings, Snooze
 from gw_core.domain.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
-from gw_core.domain.vitals import Vitals, why_not_ready
-from gw_core.maintenance import probe, web
-from gw_core.maintenance.web import LONGEST_HEAD, MOST_CLIENTS
+from gw_core.domain.health import PoolHealth, why_not_ready
+from gw_core.maintenance import probe, probe_server
+from gw_core.maintenance.probe_server import LONGEST_HEAD, MOST_CLIENTS
 
 ANY_PORT = ProbeSettings(port=0)
 WITH_METRICS = ProbeSettings(port=0, metrics=True, sample_every=timedelta(hours=1))
@@ -31,7 +31,7 @@ WITH_METRICS = ProbeSettings(port=0, metrics=True, sample_every=timedelta(hours=
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut no client off, and answer without no sample, because the machine stood still."""
-    monkeypatch.setattr(web, "LONGEST_ANSWER", DEADLINE)
+    monkeypatch.setattr(probe_server, "LONGEST_ANSWER", DEADLINE)
     monkeypatch.setattr(probe, "WAIT_FOR_SAMPLE", DEADLINE)
 
 
@@ -74,9 +74,9 @@ def numbers(running: Running) -> dict[str, float]:
 # -- the rules -------------------------------------------------------------------------------------------------------
 
 
-def vitals(**changes: Any) -> Vitals:
+def vitals(**changes: Any) -> PoolHealth:
     usual = {"threads": 2, "running": 0, "held_ahead": 0, "unsettled": 0, "since_look": timedelta(seconds=1)}
-    return Vitals(**{**usual, **changes})
+    return PoolHealth(**{**usual, **changes})
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def vitals(**changes: Any) -> Vitals:
     ],
 )
 def test_a_worker_is_ready_when_it_claims(
-    now: Vitals | None, troubles: tuple[str, ...], stopping: bool, reason: str | None
+    now: PoolHealth | None, troubles: tuple[str, ...], stopping: bool, reason: str | None
 ) -> None:
     assert why_not_ready(now, troubles=troubles, stopping=stopping, poll=timedelta(seconds=2)) == reason
 

@@ -26,7 +26,7 @@ from gw_core import (
     Runner,
     SchemaMissingError,
 )
-from gw_core.postgres import rights
+from gw_core.postgres import permissions
 
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"
 
@@ -137,7 +137,7 @@ def test_a_single_run_whose_database_comes_back_does_not_give_up(site: Site, mon
 
 
 def test_a_start_reports_that_it_waits_for_a_locked_table(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rights, "LONGEST_LOCK_WAIT", ms(50))
+    monkeypatch.setattr(permissions, "LONGEST_LOCK_WAIT", ms(50))
     site.fill(1)
     runner, heard, log = site.runner({"work": Ledger()})
     running = threading.Thread(target=runner.run, daemon=True)

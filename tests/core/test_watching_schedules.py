@@ -11,7 +11,7 @@ import pytest
 from core_support import Heard, Running, Site
 from support import wait_until
 
-from gw_core import CronItemsRefused, Events, Logger, PoolStarted, Runner, TasksReloaded
+from gw_core import CronItemsRejected, Events, Logger, PoolStarted, Runner, TasksReloaded
 
 
 @pytest.fixture
@@ -61,6 +61,6 @@ def test_a_schedule_that_cannot_be_read_keeps_the_former_ones(site: Site, tasks:
 
     write(tasks, '@cron("0 44 * * *")\n')
 
-    running.heard.wait_for(CronItemsRefused)
+    running.heard.wait_for(CronItemsRejected)
     running.heard.wait_for(TasksReloaded, count=2)
     assert crontabs(site) == ["report"]

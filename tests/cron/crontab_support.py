@@ -12,8 +12,8 @@ from typing import Any
 from gw_core.domain.crontab import parse_crontab
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.events import Event, Events
-from gw_core.maintenance.scheduler import ItemSource, Scheduler
-from gw_core.postgres.connections import OneConnection
+from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
+from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.database import Connection, Database
 
 START = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
@@ -43,7 +43,7 @@ class Line:
         self.database = database
         self.is_cut = False
         self.loans = 0
-        self._one = OneConnection(database, role="cron")
+        self._one = SharedConnection(database, role="cron")
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:

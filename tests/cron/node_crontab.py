@@ -9,8 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from gw_core.domain.cron_item import CronItem
 from gw_core.domain.crontab import parse_crontab
-from gw_core.domain.crontab_item import CrontabItem
 from gw_core.domain.errors import CrontabError
 
 SCRIPT = Path(__file__).with_name("parse_crontab.mjs")
@@ -62,7 +62,7 @@ def our_answer(crontab: str) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def told(item: CrontabItem) -> dict[str, Any]:
+def told(item: CronItem) -> dict[str, Any]:
     options = {
         "backfillPeriod": item.fill // timedelta(milliseconds=1),
         "maxAttempts": item.max_attempts,
@@ -80,7 +80,7 @@ def told(item: CrontabItem) -> dict[str, Any]:
     }
 
 
-def _fires(item: CrontabItem, digest: dict[str, int]) -> bool:
+def _fires(item: CronItem, digest: dict[str, int]) -> bool:
     schedule = item.schedule
     return (
         digest["min"] in schedule.minutes

@@ -11,8 +11,8 @@ from pathlib import Path
 def main(url: str, crontab: str, origin: str, speed: str) -> None:
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from gw_core.domain.crontab import parse_crontab
-    from gw_core.maintenance.scheduler import Scheduler
-    from gw_core.postgres.connections import OneConnection
+    from gw_core.maintenance.cron_scheduler import Scheduler
+    from gw_core.postgres.connections import SharedConnection
     from gw_core.postgres.database import Database
 
     simulated, real = (datetime.fromtimestamp(int(part) / 1000, UTC) for part in origin.split("@"))
@@ -20,7 +20,7 @@ def main(url: str, crontab: str, origin: str, speed: str) -> None:
     def clock() -> datetime:
         return simulated + (datetime.now(UTC) - real) * int(speed)
 
-    scheduler = Scheduler(OneConnection(Database(url)), parse_crontab(crontab), clock=clock)
+    scheduler = Scheduler(SharedConnection(Database(url)), parse_crontab(crontab), clock=clock)
     rest = scheduler.turn()
     print("started", flush=True)
     while True:

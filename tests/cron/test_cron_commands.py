@@ -13,8 +13,8 @@ import pytest
 from crontab_support import World
 
 from gw_cli.app import program
+from gw_cli.command import CommandInfo
 from gw_cli.commands import ENTRIES
-from gw_cli.frame import Entry
 
 CRONTAB = """\
 30 4 * * 1 send_weekly_email ?fill=2d&max=10 {onboarding: false}
@@ -30,7 +30,7 @@ Gw = Callable[..., tuple[int, str, str]]
 def gw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Gw:
     """Run the program in an empty folder; answers its exit code, stdout and stderr."""
     if "cron" not in {entry.name for entry in ENTRIES}:
-        monkeypatch.setattr("gw_cli.root.ENTRIES", (*ENTRIES, Entry("cron", "Jobs", "Look at recurring tasks.")))
+        monkeypatch.setattr("gw_cli.root.ENTRIES", (*ENTRIES, CommandInfo("cron", "Jobs", "Look at recurring tasks.")))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 from mutations import read_mutated_lines
 from test_schedule import schedules
 
+from gw_core.domain.cron_item import CronItem, crontab_item, refuse_duplicates
 from gw_core.domain.crontab import CrontabFault, format_crontab, format_item, parse_crontab, read_crontab
-from gw_core.domain.crontab_item import CrontabItem, crontab_item, refuse_duplicates
 from gw_core.domain.errors import CrontabError, InvalidInputError
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.schedule import Schedule, daily_at
@@ -34,7 +34,7 @@ def test_an_item_has_everything_its_line_says() -> None:
     )
 
     assert parse_crontab(line) == (
-        CrontabItem(
+        CronItem(
             task="mail/weekly",
             schedule=Schedule.parse("30 4 * * 1"),
             identifier="w",
@@ -208,10 +208,10 @@ json_values = st.recursive(
 
 
 @st.composite
-def items(draw: st.DrawFn) -> CrontabItem:
+def items(draw: st.DrawFn) -> CronItem:
     job_key = draw(st.none() | keys)
     task = draw(names)
-    return CrontabItem(
+    return CronItem(
         task=task,
         schedule=draw(schedules),
         identifier=draw(st.just(task) | st.from_regex("[_a-zA-Z][-_a-zA-Z0-9]{0,20}", fullmatch=True)),
@@ -229,7 +229,7 @@ def items(draw: st.DrawFn) -> CrontabItem:
 
 @settings(max_examples=400, deadline=None)
 @given(item=items())
-def test_what_is_written_reads_as_the_same_item(item: CrontabItem) -> None:
+def test_what_is_written_reads_as_the_same_item(item: CronItem) -> None:
     assert parse_crontab(format_item(item)) == (item,)
 
 
@@ -251,7 +251,7 @@ def test_a_crontab_is_written_line_by_line() -> None:
     ],
     ids=["task", "identifier", "queue", "key", "mode", "payload"],
 )
-def test_an_item_the_grammar_cannot_say_is_not_written_as_something_else(item: CrontabItem) -> None:
+def test_an_item_the_grammar_cannot_say_is_not_written_as_something_else(item: CronItem) -> None:
     with pytest.raises(CrontabError, match="cannot be written as a crontab line"):
         format_item(item)
 

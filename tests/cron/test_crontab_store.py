@@ -9,34 +9,34 @@ from datetime import timedelta
 import pytest
 from crontab_support import World, at
 
-from gw_core.domain.crontab_item import KnownCrontab, crontab_item
+from gw_core.domain.cron_item import KnownCronItem, crontab_item
 from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.job import JobSpec
-from gw_core.postgres.crontabs import CrontabStore
+from gw_core.postgres.cron_store import CronStore
 
 NOON = at("12:00")
 
 
 @pytest.fixture
-def store(world: World) -> Iterator[CrontabStore]:
+def store(world: World) -> Iterator[CronStore]:
     with world.line().connection() as connection:
-        yield CrontabStore(connection, "graphile_worker")
+        yield CronStore(connection, "graphile_worker")
 
 
 def a_run(task: str = "report", *, moment: object = NOON) -> JobSpec:
     return crontab_item("* * * * *", task).job_spec(moment, backfilled=False)  # type: ignore[arg-type]
 
 
-def test_an_unknown_identifier_becomes_known_and_stays_known_since_then(store: CrontabStore) -> None:
+def test_an_unknown_identifier_becomes_known_and_stays_known_since_then(store: CronStore) -> None:
     first = store.register(["a"], known_since=NOON)
     second = store.register(["a", "b"], known_since=NOON + timedelta(hours=1))
 
-    assert first == {"a": KnownCrontab("a", NOON)}
-    assert second == {"a": KnownCrontab("a", NOON), "b": KnownCrontab("b", NOON + timedelta(hours=1))}
+    assert first == {"a": KnownCronItem("a", NOON)}
+    assert second == {"a": KnownCronItem("a", NOON), "b": KnownCronItem("b", NOON + timedelta(hours=1))}
     assert store.known() == [second["a"], second["b"]]
 
 
-def test_the_first_to_schedule_a_minute_adds_its_jobs_in_order(store: CrontabStore, world: World) -> None:
+def test_the_first_to_schedule_a_minute_adds_its_jobs_in_order(store: CronStore, world: World) -> None:
     added = store.schedule(NOON, {"z": a_run("zebra"), "a": a_run("ape")})
 
     ids = world.execute("select id from graphile_worker._private_jobs order by id")
@@ -45,27 +45,27 @@ def test_the_first_to_schedule_a_minute_adds_its_jobs_in_order(store: CrontabSto
     assert world.known() == {"z": (NOON, NOON), "a": (NOON, NOON)}
 
 
-def test_the_second_to_schedule_a_minute_adds_nothing(store: CrontabStore, world: World) -> None:
+def test_the_second_to_schedule_a_minute_adds_nothing(store: CronStore, world: World) -> None:
     store.schedule(NOON, {"a": a_run()})
 
     assert store.schedule(NOON, {"a": a_run(), "b": a_run("other")}).keys() == {"b"}
     assert world.due() == [("report", "12:00"), ("other", "12:00")]
 
 
-def test_a_minute_before_the_last_run_is_over(store: CrontabStore) -> None:
+def test_a_minute_before_the_last_run_is_over(store: CronStore) -> None:
     store.schedule(NOON, {"a": a_run()})
 
     assert store.schedule(NOON - timedelta(minutes=1), {"a": a_run()}) == {}
     assert store.schedule(NOON + timedelta(minutes=1), {"a": a_run()}).keys() == {"a"}
 
 
-def test_a_run_without_a_job_uses_the_minute_up(store: CrontabStore, world: World) -> None:
+def test_a_run_without_a_job_uses_the_minute_up(store: CronStore, world: World) -> None:
     assert store.schedule(NOON, {"a": None}) == {"a": None}
     assert store.schedule(NOON, {"a": a_run()}) == {}
     assert world.jobs() == []
 
 
-def test_a_job_gets_everything_its_item_says(store: CrontabStore, world: World) -> None:
+def test_a_job_gets_everything_its_item_says(store: CronStore, world: World) -> None:
     item = crontab_item(
         "* * * * *",
         "report",
@@ -84,7 +84,7 @@ def test_a_job_gets_everything_its_item_says(store: CrontabStore, world: World) 
     assert job.payload == {"a": [1], "_cron": {"ts": "2026-11-21T12:00:00.000Z", "backfilled": True}}
 
 
-def test_a_key_replaces_the_job_of_the_minute_before(store: CrontabStore, world: World) -> None:
+def test_a_key_replaces_the_job_of_the_minute_before(store: CronStore, world: World) -> None:
     item = crontab_item("* * * * *", "report", job_key="k")
     for moment in (NOON, NOON + timedelta(minutes=1)):
         store.schedule(moment, {"a": item.job_spec(moment, backfilled=False)})
@@ -92,7 +92,7 @@ def test_a_key_replaces_the_job_of_the_minute_before(store: CrontabStore, world:
     assert world.due() == [("report", "12:01")]
 
 
-def test_what_the_database_refuses_leaves_the_minute_open(store: CrontabStore, world: World) -> None:
+def test_what_the_database_refuses_leaves_the_minute_open(store: CronStore, world: World) -> None:
     world.execute("alter table graphile_worker._private_jobs add constraint no_reports check (priority <> 99)")
     bad = crontab_item("* * * * *", "report", priority=99).job_spec(NOON, backfilled=False)
     with pytest.raises(InvalidJobError):
@@ -107,7 +107,7 @@ def test_sixteen_workers_at_once_add_each_job_once(world: World) -> None:
 
     def schedule(_: int) -> int:
         with world.line().connection() as connection:
-            store = CrontabStore(connection, "graphile_worker")
+            store = CronStore(connection, "graphile_worker")
             return sum(len(store.schedule(NOON + timedelta(minutes=m), runs)) for m in range(5))
 
     with ThreadPoolExecutor(16) as threads:
@@ -115,9 +115,9 @@ def test_sixteen_workers_at_once_add_each_job_once(world: World) -> None:
     assert len(world.jobs()) == 5 * 20
 
 
-def test_a_forgotten_identifier_is_unknown_again(store: CrontabStore) -> None:
+def test_a_forgotten_identifier_is_unknown_again(store: CronStore) -> None:
     store.schedule(NOON, {"a": None})
 
-    assert store.forget("a") == KnownCrontab("a", NOON, NOON)
+    assert store.forget("a") == KnownCronItem("a", NOON, NOON)
     assert store.forget("a") is None
     assert store.known() == []

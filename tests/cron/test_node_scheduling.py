@@ -16,7 +16,7 @@ from crontab_support import START, World
 from node_crontab import Ancestor
 from support import wait_until
 
-from gw_core.maintenance.scheduler import Scheduler
+from gw_core.maintenance.cron_scheduler import Scheduler
 
 pytestmark = pytest.mark.interop
 

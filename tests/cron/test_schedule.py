@@ -23,7 +23,7 @@ from gw_core.domain.schedule import (
     weekly_on,
     yearly_on,
 )
-from gw_core.domain.schedule_words import in_words, never_fires
+from gw_core.domain.schedule_text import in_words, never_fires
 
 FOUR_YEARS_IN_DAYS = 4 * 365 + 1
 

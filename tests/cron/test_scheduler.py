@@ -12,15 +12,15 @@ import pytest
 from crontab_support import START, Line, World, at
 from support import wait_until
 
-from gw_core.domain.crontab_item import CrontabItem, crontab_item
-from gw_core.domain.errors import CrontabError, DatabaseError, JobRefusedError, TransientDatabaseError
+from gw_core.domain.cron_item import CronItem, crontab_item
+from gw_core.domain.errors import CrontabError, DatabaseError, JobRejectedError, TransientDatabaseError
 from gw_core.domain.events import Event
 from gw_core.domain.job import JobSpec
 from gw_core.domain.schedule_events import (
     CronBackfill,
     CronFailed,
     CronItemFailed,
-    CronItemsRefused,
+    CronItemsRejected,
     CronOverdueTimer,
     CronPrematureTimer,
     CronRestored,
@@ -30,7 +30,7 @@ from gw_core.domain.schedule_events import (
     CronStarted,
     CronStarting,
 )
-from gw_core.maintenance.scheduler import CATCH_UP_LIMIT, LONGEST_REST, Scheduler
+from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, LONGEST_REST, Scheduler
 from gw_core.postgres.database import Connection, Database
 
 EVERY_MINUTE = "* * * * * tick"
@@ -407,7 +407,7 @@ def test_an_item_the_database_refuses_does_not_hold_up_the_others(world: World) 
 def test_a_plugin_may_change_skip_or_refuse_a_job(world: World) -> None:
     def admit(spec: JobSpec) -> JobSpec | None:
         if spec.task == "refused":
-            raise JobRefusedError("not today")
+            raise JobRejectedError("not today")
         return None if spec.task == "skipped" else JobSpec(task="changed", payload=spec.payload, run_at=spec.run_at)
 
     heard: list[Event] = []
@@ -435,7 +435,7 @@ def test_two_items_with_one_identifier_are_refused_before_anything_begins(world:
 
 
 def test_items_from_a_function_may_come_and_go_while_running(world: World) -> None:
-    items: list[CrontabItem] = [crontab_item("* * * * *", "old")]
+    items: list[CronItem] = [crontab_item("* * * * *", "old")]
     scheduler = world.scheduler(lambda: list(items))
     scheduler.turn()
     world.clock.now = at("12:01:10")
@@ -484,14 +484,14 @@ def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: World)
 
 
 def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(world: World) -> None:
-    answers: list[list[CrontabItem] | Exception] = [
+    answers: list[list[CronItem] | Exception] = [
         [crontab_item("* * * * *", "tick")],
         OSError("gone"),
         OSError("gone"),
         [crontab_item("* * * * *", "tick"), crontab_item("0 * * * *", "tick")],
     ]
 
-    def source() -> list[CrontabItem]:
+    def source() -> list[CronItem]:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -504,7 +504,7 @@ def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(wo
         scheduler.turn()
 
     assert world.due() == [("tick", "12:01"), ("tick", "12:02"), ("tick", "12:03")]
-    refused = [event.error for event in heard if isinstance(event, CronItemsRefused)]
+    refused = [event.error for event in heard if isinstance(event, CronItemsRejected)]
     assert [type(error) for error in refused] == [OSError, CrontabError]
 
 

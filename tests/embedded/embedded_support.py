@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gw_core.embedded.binaries import Binaries, _extra, _places, _versions
-from gw_core.embedded.home import Home
+from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.watchdog import processes_of
 
 CHECKOUT = Path(__file__).parents[2]
@@ -84,7 +84,7 @@ def is_gone(folder: Path) -> bool:
     """Whether no process of the server in this folder is left, nor its watchdog."""
     if not (folder / "lock").exists():
         return True
-    home = Home(folder)
+    home = DataFolder(folder)
     return not (home.is_held("server.lock") or home.is_held("watchdog.lock") or processes_of(str(home.data)))
 
 

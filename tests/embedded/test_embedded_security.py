@@ -18,7 +18,7 @@ from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded import account, start_or_attach
 from gw_core.embedded.account import account_for, give, minimal_environment
 from gw_core.embedded.binaries import runnable
-from gw_core.embedded.home import Home
+from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.watchdog import processes_of, write_files
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose what root owns")
@@ -293,7 +293,7 @@ def test_a_user_without_a_name_is_told_why_nobody_could_connect(folder: Path, mo
 
 
 def test_a_folder_that_was_put_in_the_place_of_ours_is_not_used(folder: Path) -> None:
-    home = Home(folder)
+    home = DataFolder(folder)
     home.prepare()
     os.close(home.open("lock"))
     folder.rename(folder.with_name("moved"))

@@ -21,7 +21,7 @@ from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded import binaries, start_or_attach
 from gw_core.embedded.account import UNPRIVILEGED, Account, account_for, can_reach
 from gw_core.embedded.binaries import Binaries, runnable
-from gw_core.embedded.home import Home
+from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.server import _Folder
 from gw_core.embedded.watchdog import processes_of, server_pid
 
@@ -129,14 +129,14 @@ def test_any_path_will_do(folder: Path, name: str) -> None:
 
     with start_or_attach(f"embedded://{place}") as server:
         assert ask(server.conninfo, "select current_user") == "postgres"
-        link = Home(place).socket_folder
+        link = DataFolder(place).socket_folder
     assert is_gone(place)
     assert link == place / "data" or not link.is_symlink()
 
 
 def test_a_link_that_somebody_else_put_in_our_place_is_not_followed(folder: Path, tmp_path: Path) -> None:
     place = Path("/tmp", "x" * 200)
-    home = Home(place)
+    home = DataFolder(place)
     ours = home.socket_folder
     ours.unlink()
     ours.symlink_to(tmp_path)
@@ -200,7 +200,7 @@ def test_existing_data_are_served_by_their_own_version(folder: Path, pg_bin: Pat
 
 
 def test_a_first_start_that_was_cut_short_is_done_again(folder: Path) -> None:
-    Home(folder).prepare()
+    DataFolder(folder).prepare()
     (folder / "lock").touch()
     (folder / "data.new").mkdir()
     (folder / "data.new" / "PG_VERSION").write_text("15\n")
@@ -348,7 +348,7 @@ def test_a_killed_watchdog_is_replaced_by_who_comes_next(folder: Path) -> None:
     first = start_or_attach(f"embedded://{folder}")
     pid, killed = postmaster(folder), watchdog_of(folder)
     os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: not Home(folder).is_held("watchdog.lock"), what="the watchdog's end")
+    wait_until(lambda: not DataFolder(folder).is_held("watchdog.lock"), what="the watchdog's end")
 
     second = start_or_attach(f"embedded://{folder}")
 
@@ -363,7 +363,7 @@ def test_a_new_watchdog_restarts_the_server_it_found(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}") as server:
         pid = postmaster(folder)
         os.kill(watchdog_of(folder), signal.SIGKILL)
-        wait_until(lambda: not Home(folder).is_held("watchdog.lock"), what="the watchdog's end")
+        wait_until(lambda: not DataFolder(folder).is_held("watchdog.lock"), what="the watchdog's end")
         with start_or_attach(f"embedded://{folder}"):
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: answers(server.conninfo), deadline_seconds=60, what="a restart")

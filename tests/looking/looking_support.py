@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from gw_cli.app import program
-from gw_core import Client, Reports
+from gw_core import Client, JobQueries
 
 
 class Queue:
@@ -25,7 +25,7 @@ class Queue:
         self.hands.execute("select set_config('search_path', %s, false)", ('"' + schema.replace('"', '""') + '"',))
 
     @property
-    def reports(self) -> Reports:
+    def reports(self) -> JobQueries:
         return self.client.reports
 
     def close(self) -> None:

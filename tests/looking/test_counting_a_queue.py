@@ -8,14 +8,14 @@ import pytest
 from looking_support import Program, Queue
 
 from gw_core import Count
-from gw_core.postgres import reports
+from gw_core.postgres import job_queries
 from gw_core.postgres.statements import query
 
 
 @pytest.fixture(autouse=True)
 def leisure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lift the bound of counting, which a machine that stands still for seconds would meet."""
-    monkeypatch.setattr(reports, "COUNTING_TIMEOUT", timedelta(minutes=2))
+    monkeypatch.setattr(job_queries, "COUNTING_TIMEOUT", timedelta(minutes=2))
 
 
 @pytest.fixture(params=["with our indexes", "without them"])
@@ -27,7 +27,7 @@ def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
 
 
 def test_a_queue_is_counted_beyond_the_bound_of_the_list(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "MOST_WAITING", 2)
+    monkeypatch.setattr(job_queries, "MOST_WAITING", 2)
     for _ in range(3):
         either.ready(queue_name="letters")
     either.scheduled(queue_name="letters")
@@ -50,7 +50,7 @@ def test_counting_reads_nothing_but_the_queue(queue: Queue) -> None:
 
     with queue.hands.transaction():
         lines = queue.hands.execute(
-            b"explain " + query("report_queue_count", "graphile_worker").encode(), {"name": "letters"}
+            b"explain " + query("queue_count", "graphile_worker").encode(), {"name": "letters"}
         ).fetchall()
 
     plan = "\n".join(line for (line,) in lines)

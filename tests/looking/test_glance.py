@@ -15,15 +15,15 @@ from support import wait_until
 from gw_core import (
     Client,
     Count,
-    FlowMeter,
-    Glance,
-    JobCounters,
     Quality,
+    QueueSnapshot,
     RecoverySettings,
     SchemaMissingError,
-    SessionManners,
+    SessionLimits,
+    TableCounters,
+    ThroughputMeter,
 )
-from gw_core.postgres import glances as bounds
+from gw_core.postgres import snapshots as bounds
 from gw_core.postgres.statements import numbered_query, query
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -161,7 +161,7 @@ def test_the_counters_are_the_servers(queue: Queue) -> None:
     queue.many(20)
     queue.hands.close()  # a session that ends hands in what it has counted
 
-    def counted() -> JobCounters | None:
+    def counted() -> TableCounters | None:
         counters = queue.reports.glance().counters
         return counters if counters is not None and counters.inserted == 20 else None
 
@@ -295,7 +295,7 @@ def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Da
 def test_however_often_it_looked_before_it_sees_all_again_when_a_lock_is_gone(queue: Queue, looks_before: int) -> None:
     """The driver has the server prepare a statement that it sent some times: the look that fails may be that time."""
     queue.failed(queue_name="q")
-    impatient = SessionManners(lock_timeout=timedelta(milliseconds=20))
+    impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
     with Client(queue.url, max_connections=1, manners=impatient) as client:
         for _ in range(looks_before):
             client.reports.glance()
@@ -312,7 +312,7 @@ def test_a_schema_that_is_missing_is_an_error(empty_database_url: str) -> None:
 
 
 def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1, manners=SessionManners(read_only=True)) as client:
+    with Client(queue.url, max_connections=1, manners=SessionLimits(read_only=True)) as client:
         assert client.reports.glance().server.read_only
 
 
@@ -323,8 +323,8 @@ def test_a_glance_is_one_trip_to_the_server(queue: Queue, monkeypatch: pytest.Mo
     queue.one_of_each()
     queue.reports.glance()
     asked: list[int] = []
-    rows = bounds.Glances._rows
-    monkeypatch.setattr(bounds.Glances, "_rows", lambda self, questions: asked.append(1) or rows(self, questions))
+    rows = bounds.Snapshots._rows
+    monkeypatch.setattr(bounds.Snapshots, "_rows", lambda self, questions: asked.append(1) or rows(self, questions))
 
     queue.reports.glance()
 
@@ -358,7 +358,7 @@ def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
     statement, names = numbered_query(name, "graphile_worker")
     given = sql.SQL(", ").join(values[each] for each in names)
     with queue.hands.transaction(force_rollback=True):
-        queue.hands.execute(query("report_manners", "graphile_worker"), manners)
+        queue.hands.execute(query("session_limits", "graphile_worker"), manners)
         queue.hands.execute(b"prepare looked as " + statement)
         rows = queue.hands.execute(
             sql.SQL("explain execute looked({})").format(given) if names else b"explain execute looked"
@@ -371,17 +371,17 @@ def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
 
 
 @pytest.fixture
-def seen(queue: Queue) -> Glance:
+def seen(queue: Queue) -> QueueSnapshot:
     return queue.reports.glance()
 
 
-def later(glance: Glance, seconds: float, *, inserted: int, updated: int = 0, deleted: int = 0) -> Glance:
-    counters = JobCounters(inserted=inserted, updated=updated, deleted=deleted, live_rows=0, dead_rows=0)
+def later(glance: QueueSnapshot, seconds: float, *, inserted: int, updated: int = 0, deleted: int = 0) -> QueueSnapshot:
+    counters = TableCounters(inserted=inserted, updated=updated, deleted=deleted, live_rows=0, dead_rows=0)
     return replace(glance, at=NOON + timedelta(seconds=seconds), counters=counters)
 
 
-def test_two_glances_make_a_flow(seen: Glance) -> None:
-    meter = FlowMeter()
+def test_two_glances_make_a_flow(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter()
 
     assert meter.read(later(seen, 0, inserted=100, updated=50, deleted=10)) is None
     flow = meter.read(later(seen, 2, inserted=140, updated=70, deleted=20))
@@ -390,15 +390,15 @@ def test_two_glances_make_a_flow(seen: Glance) -> None:
     assert (flow.added, flow.changed, flow.done, flow.span) == (20, 10, 5, timedelta(seconds=2))
 
 
-def test_a_flow_is_measured_over_one_window(seen: Glance) -> None:
-    meter = FlowMeter(window=timedelta(seconds=2))
+def test_a_flow_is_measured_over_one_window(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter(window=timedelta(seconds=2))
     flows = [meter.read(later(seen, second, inserted=10 * second * second)) for second in range(6)]
 
     assert [flow and flow.added for flow in flows] == [None, 10, 20, 40, 60, 80]
 
 
-def test_counters_that_began_anew_make_no_spike(seen: Glance) -> None:
-    meter = FlowMeter()
+def test_counters_that_began_anew_make_no_spike(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter()
     meter.read(later(seen, 0, inserted=1_000_000))
 
     assert meter.read(later(seen, 1, inserted=5)) is None
@@ -407,16 +407,16 @@ def test_counters_that_began_anew_make_no_spike(seen: Glance) -> None:
     assert flow.added == 3
 
 
-def test_another_server_makes_a_new_beginning(seen: Glance) -> None:
-    meter = FlowMeter()
+def test_another_server_makes_a_new_beginning(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter()
     meter.read(later(seen, 0, inserted=10))
     other = replace(seen.server, started_at=NOON)
 
     assert meter.read(replace(later(seen, 1, inserted=1_000_000), server=other)) is None
 
 
-def test_a_glance_without_counters_is_passed_over(seen: Glance) -> None:
-    meter = FlowMeter()
+def test_a_glance_without_counters_is_passed_over(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter()
     meter.read(later(seen, 0, inserted=10))
     assert meter.read(replace(seen, at=NOON + timedelta(seconds=1), counters=None)) is None
 

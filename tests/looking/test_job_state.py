@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gw_core import InvalidInputError, Job, JobFilter, JobState, PageMark, Quality, Standing, retry_delay
-from gw_core.domain.job_report import Heart, Surroundings, reasons, retry_schedule
+from gw_core import InvalidInputError, Job, JobFilter, JobState, PageCursor, Quality, ReasonCode, retry_delay
 from gw_core.domain.job_state import state_of
-from gw_core.domain.queue_report import FEWEST_HITS, projected
+from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
+from gw_core.domain.query_results import FEWEST_HITS, projected
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -35,15 +35,15 @@ def a_job(*, run_at: datetime = NOW, locked_at: datetime | None = None, **fields
 RUNNING = a_job(locked_at=NOW - HOUR, locked_by="pool-1", attempts=2)
 
 
-def standings(job: Job, **around: Any) -> list[Standing]:
-    found = reasons(job, state_of(job, NOW), Surroundings(now=NOW, **around))
+def standings(job: Job, **around: Any) -> list[ReasonCode]:
+    found = reasons(job, state_of(job, NOW), JobFacts(now=NOW, **around))
     return [reason.standing for reason in found]
 
 
 def a_heart(
     worker: str = "pool-1", *, tasks: frozenset[str] | None = frozenset({"mail"}), ago: timedelta = HOUR * 0
-) -> Heart:
-    return Heart(worker=worker, last_heartbeat_at=NOW - ago, tasks=tasks)
+) -> WorkerHeartbeat:
+    return WorkerHeartbeat(worker=worker, last_heartbeat_at=NOW - ago, tasks=tasks)
 
 
 # -- states ------------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_a_filter_matches_what_meets_every_condition(conditions: dict[str, Any],
     ],
 )
 def test_a_mark_reads_back_as_it_was_written(text: str) -> None:
-    assert str(PageMark.of(text)) == text
+    assert str(PageCursor.of(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_mark_reads_back_as_it_was_written(text: str) -> None:
 )
 def test_what_is_no_mark_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="mark an earlier page ended with"):
-        PageMark.of(text)
+        PageCursor.of(text)
 
 
 def test_a_count_says_how_good_it_is() -> None:
@@ -238,16 +238,14 @@ def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: li
 
 
 def test_a_running_job_says_how_old_the_last_beat_of_its_worker_is() -> None:
-    (reason,) = reasons(RUNNING, JobState.RUNNING, Surroundings(now=NOW, hearts=[a_heart(ago=timedelta(seconds=4))]))
+    (reason,) = reasons(RUNNING, JobState.RUNNING, JobFacts(now=NOW, hearts=[a_heart(ago=timedelta(seconds=4))]))
 
     assert reason.sentence.endswith("; its last beat was 4s ago")
 
 
 def test_a_reason_names_who_and_how_long() -> None:
     job = a_job(queue_name="letters", queue_id=1)
-    around = Surroundings(
-        now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), hearts=[a_heart()]
-    )
+    around = JobFacts(now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), hearts=[a_heart()])
 
     (reason,) = reasons(job, JobState.READY, around)
 

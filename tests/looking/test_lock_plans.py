@@ -10,7 +10,7 @@ from databases import Databases
 from looking_support import Queue
 
 from gw_core import JobFilter
-from gw_core.postgres import reports
+from gw_core.postgres import job_queries
 from gw_core.postgres.statements import numbered_query, query
 
 ROWS = 1_000_000
@@ -18,15 +18,15 @@ WORKERS = {"workers": ["pool-1"], "silent_seconds": [300.0]}
 DECISIONS: dict[str, Any] = {"ids": [], "run_ats": [], "attempts": [], "messages": [], "backoffs": []}
 STATEMENTS: dict[str, dict[str, Any]] = {
     "list_workers_with_locks": {"resilient_flags": ["slow"]},
-    "list_jobs_to_recover": WORKERS,
-    "recover_jobs": {**WORKERS, **DECISIONS, "skipped": [], "delay_seconds": 30.0, "message": "gone"},
-    "free_swept_queues": WORKERS,
-    "forget_swept_workers": WORKERS,
-    "reset_stale_locks": {"older_than_seconds": 14400.0},
-    "survey_locks": {"worker_ids": ["pool-1"]},
-    "examine_locks": {},
-    "hold_locked_jobs": {"worker_ids": ["pool-1"]},
-    "suggest_workers": {"prefix": "pool", "limit": 10},
+    "sweep_list_jobs": WORKERS,
+    "sweep_recover_jobs": {**WORKERS, **DECISIONS, "skipped": [], "delay_seconds": 30.0, "message": "gone"},
+    "sweep_release_queues": WORKERS,
+    "sweep_delete_workers": WORKERS,
+    "release_expired_locks": {"older_than_seconds": 14400.0},
+    "count_worker_locks": {"worker_ids": ["pool-1"]},
+    "doctor_locks": {},
+    "lock_jobs_of_workers": {"worker_ids": ["pool-1"]},
+    "name_completion_workers": {"prefix": "pool", "limit": 10},
 }
 
 
@@ -70,7 +70,7 @@ def test_maintenance_finds_locked_jobs_by_their_index(known: Queue) -> None:
 
 @pytest.mark.once
 def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) -> None:
-    plan = plan_of(known, "cleanup_failed_jobs_in_order", {"after": 0, "after_run_at": "-infinity", "limit": 1000})
+    plan = plan_of(known, "cleanup_failed_jobs_indexed", {"after": 0, "after_run_at": "-infinity", "limit": 1000})
 
     assert "jobs_gw_failed_index" in plan
     assert "Seq Scan on _private_jobs" not in plan
@@ -78,10 +78,10 @@ def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) 
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    ("name", "index"), [("report_page_of_locked", "locked"), ("report_page_of_failed", "failed")], ids=str
+    ("name", "index"), [("job_page_of_locked", "locked"), ("job_page_of_failed", "failed")], ids=str
 )
 def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queue, name: str, index: str) -> None:
-    nothing = reports._searched(JobFilter(), known.reports._names(JobFilter()))
+    nothing = job_queries._searched(JobFilter(), known.reports._names(JobFilter()))
     after = {"after_id": 2**63 - 1, "after_run_at": "infinity"}
     values = {**nothing, **after, "reach": 1000, "limit": 50, "most": 10_001}
 
@@ -95,12 +95,12 @@ def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queu
 @pytest.mark.parametrize(
     ("name", "index"),
     [
-        pytest.param("glance_heads", "jobs_main_index", id="the heads of a glance"),
-        pytest.param("glance_locks", "jobs_gw_locked_index", id="the locks of a glance"),
-        pytest.param("glance_failed", "jobs_gw_failed_index", id="the failures of a glance"),
-        pytest.param("report_queues", "jobs_gw_queue_heads_index", id="a page of queues"),
-        pytest.param("report_jobs", "jobs_pkey", id="some jobs"),
-        pytest.param("stats_heads", "jobs_main_index", id="the heads of statistics"),
+        pytest.param("snapshot_priorities", "jobs_main_index", id="the heads of a glance"),
+        pytest.param("snapshot_locks", "jobs_gw_locked_index", id="the locks of a glance"),
+        pytest.param("snapshot_failed", "jobs_gw_failed_index", id="the failures of a glance"),
+        pytest.param("queue_list", "jobs_gw_queue_heads_index", id="a page of queues"),
+        pytest.param("find_jobs", "jobs_pkey", id="some jobs"),
+        pytest.param("stats_due_times", "jobs_main_index", id="the heads of statistics"),
     ],
 )
 def test_what_is_planned_once_for_all_values_walks_an_index(known: Queue, name: str, index: str) -> None:
@@ -121,7 +121,7 @@ def plan_for_all_values(queue: Queue, name: str) -> str:
         "schema": "graphile_worker",
     }
     with queue.hands.transaction():
-        queue.hands.execute(query("report_manners", "graphile_worker"), manners)
+        queue.hands.execute(query("session_limits", "graphile_worker"), manners)
         queue.hands.execute(b"prepare looked as " + statement)
         rows = queue.run(f"explain (costs off) execute looked{nulls and f'({nulls})'}")
         queue.run("deallocate looked")
@@ -139,5 +139,5 @@ def plan_of(queue: Queue, name: str, values: dict[str, Any], *, with_manners: bo
                 "plans": "force_custom_plan",
                 "schema": "graphile_worker",
             }
-            queue.hands.execute(query("report_manners", "graphile_worker"), manners)
+            queue.hands.execute(query("session_limits", "graphile_worker"), manners)
         return "\n".join(row[0] for row in queue.hands.execute(statement, values).fetchall())

@@ -12,8 +12,8 @@ import pytest
 from looking_support import Program, Queue
 
 from gw_cli.commands import queues, show, stats, tasks
-from gw_cli.shapes import KEYS as JOB_KEYS
-from gw_core import UNSAFE_TEXT as UNSAFE, GiveUp, JobState, Quality, RetryAfter, Standing, TaskRegistry, run_once
+from gw_cli.records import KEYS as JOB_KEYS
+from gw_core import UNSAFE_TEXT as UNSAFE, GiveUp, JobState, Quality, ReasonCode, RetryAfter, TaskRegistry, run_once
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 EVIL = "a\x1b]52;c;aGk=\x07b\u202ec\x9bd\ttab\nline"
@@ -108,7 +108,7 @@ def test_every_json_key_is_documented(queue: Queue, gw: Program, name: str) -> N
     ("name", "keys"),
     [
         ("list", (*JOB_KEYS, "payload")),
-        ("show", (*show.KEYS[len(JOB_KEYS) + 1 :], *show.REASON_KEYS, *show.ATTEMPT_KEYS, *Standing)),
+        ("show", (*show.KEYS[len(JOB_KEYS) + 1 :], *show.REASON_KEYS, *show.ATTEMPT_KEYS, *ReasonCode)),
         ("stats", (*stats.KEYS, *stats.COUNT_KEYS, *stats.TASK_KEYS)),
         ("queues", queues.KEYS),
         ("tasks", tasks.KEYS),
@@ -323,7 +323,7 @@ def test_estimates_are_marked_for_people_and_named_for_programs(
     queue: Queue, gw: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.many(20_000)
-    monkeypatch.setattr(importlib.import_module("gw_core.postgres.reports"), "SAMPLED_PAGES", 150)
+    monkeypatch.setattr(importlib.import_module("gw_core.postgres.job_queries"), "SAMPLED_PAGES", 150)
 
     text = gw("stats", terminal=True).out
 

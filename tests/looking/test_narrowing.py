@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from looking_support import Queue
 
-from gw_core import InvalidInputError, JobFilter, JobState, Narrowing, PageMark
+from gw_core import InvalidInputError, JobFilter, JobState, Narrowing, PageCursor
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR = timedelta(hours=1)
@@ -80,7 +80,7 @@ def test_the_newest_jobs_come_first_when_a_list_begins_with_them(
 ) -> None:
     wanted = JobFilter(state=state, narrowing=narrowing)
     shown: list[int] = []
-    after = str(PageMark.newest())
+    after = str(PageCursor.newest())
     while after != "None":
         page = filled.reports.list_jobs(wanted, after=after, limit=7)
         assert page.order == "newest"

@@ -17,15 +17,15 @@ from gw_core import (
     DatabaseError,
     InvalidInputError,
     JobFilter,
+    JobQueries,
     JobState,
     PermissionDeniedError,
     Quality,
-    Reports,
+    ReasonCode,
     SchemaMissingError,
-    Standing,
     TransientDatabaseError,
 )
-from gw_core.postgres import reading, reports as bounds
+from gw_core.postgres import job_queries as bounds, read_only
 from gw_core.postgres.statements import query
 
 NO_TIME = timedelta(0)
@@ -36,7 +36,7 @@ def ids_of(holder: Queue, /, *, limit: int = 50, **conditions: Any) -> list[int]
     return [each.job.id for each in holder.reports.list_jobs(JobFilter(**conditions), limit=limit).jobs]
 
 
-def all_pages(reports: Reports, wanted: JobFilter, *, limit: int, **options: Any) -> list[int]:
+def all_pages(reports: JobQueries, wanted: JobFilter, *, limit: int, **options: Any) -> list[int]:
     """The ids of every page, one after the other."""
     found: list[int] = []
     after = None
@@ -137,11 +137,11 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
     monkeypatch.setattr(bounds, "MOST_EQUALS", 5)
     monkeypatch.setattr(bounds, "FEWEST_PAGES", 2)
     statements: list[str] = []
-    monkeypatch.setattr(reading, "query", lambda name, schema: statements.append(name) or query(name, schema))
+    monkeypatch.setattr(read_only, "query", lambda name, schema: statements.append(name) or query(name, schema))
 
     assert all_pages(either.reports, wanted, limit=7, patience=NO_TIME) == expected
     assert len(expected) == 200
-    assert "report_page_of_equals" in statements
+    assert "job_page_of_equals" in statements
 
 
 def test_waiting_jobs_come_in_the_order_in_which_they_will_run(either: Queue) -> None:
@@ -282,7 +282,7 @@ def test_a_job_is_shown_with_everything(either: Queue) -> None:
         assert report is not None
         assert (report.job.id, report.job.payload, report.state) == (job_id, '{"n":1}', JobState.BACKOFF)
         assert (report.attempts[0].number, report.attempts[0].at) == (4, report.job.run_at)
-        assert report.reasons[0].standing is Standing.BACKOFF
+        assert report.reasons[0].standing is ReasonCode.BACKOFF
 
 
 def test_a_job_that_is_not_there_is_no_report(queue: Queue) -> None:
@@ -307,7 +307,7 @@ def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
     report = queue.reports.job(last)
 
     assert report is not None
-    assert [each.standing for each in report.reasons] == [Standing.QUEUE_HELD, Standing.BEHIND_OTHERS]
+    assert [each.standing for each in report.reasons] == [ReasonCode.QUEUE_HELD, ReasonCode.BEHIND_OTHERS]
     assert "pool-9" in report.reasons[0].sentence
     assert "2 jobs are ahead" in report.reasons[1].sentence
 
@@ -319,7 +319,7 @@ def test_a_task_no_live_worker_knows_is_told(queue: Queue) -> None:
     report = queue.reports.job(queue.ready())
 
     assert report is not None
-    assert [each.standing for each in report.reasons] == [Standing.TASK_UNKNOWN]
+    assert [each.standing for each in report.reasons] == [ReasonCode.TASK_UNKNOWN]
 
 
 def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue) -> None:
@@ -334,8 +334,8 @@ def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue
 
     assert ours_alone is not None
     assert with_theirs is not None
-    assert [each.standing for each in ours_alone.reasons] == [Standing.TASK_UNKNOWN]
-    assert [each.standing for each in with_theirs.reasons] == [Standing.CLAIMABLE]
+    assert [each.standing for each in ours_alone.reasons] == [ReasonCode.TASK_UNKNOWN]
+    assert [each.standing for each in with_theirs.reasons] == [ReasonCode.CLAIMABLE]
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------
@@ -466,7 +466,7 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
 
     def explained(name: str, schema: str) -> Any:
         text = query(name, schema)
-        if name.startswith(("report_manners", "stats_sample")):
+        if name.startswith(("session_limits", "stats_sample")):
             return text
         with psycopg.connect(queue.url) as connection:
             connection.execute(
@@ -481,19 +481,20 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
             plans[name] = "\n".join(row[0] for row in rows)
         return text
 
-    monkeypatch.setattr(reading, "query", explained)
+    monkeypatch.setattr(read_only, "query", explained)
     assert len(list(look_everywhere(queue))) > 0
 
-    looked_with = {"report_page_by_id", "report_page_by_turn", "report_page_of_equals", "report_jobs", "stats_heads"}
+    looked_with = {"job_page_by_id", "job_page_by_turn", "job_page_of_equals", "find_jobs", "stats_due_times"}
     assert looked_with <= set(plans)
     assert [name for name, plan in plans.items() if "Seq Scan on _private_jobs" in plan] == []
 
 
 def test_every_statement_of_looking_is_used_and_bounded() -> None:
     source = Path(bounds.__file__).read_text("utf-8")
-    files = [path.stem for path in QUERIES.glob("report_*.sql")] + [path.stem for path in QUERIES.glob("stats_*.sql")]
+    patterns = ("stats_*", "job_page_*", "queue_*", "task_list", "heartbeat_list*", "find_jobs", "resolve_names")
+    files = [path.stem for pattern in patterns for path in QUERIES.glob(f"{pattern}.sql")]
 
-    chosen = {"report_page_by_id", "report_page_by_turn", "report_page_by_queue", "report_manners"}
+    chosen = {"job_page_by_id", "job_page_by_turn", "job_page_by_queue"}
     named = {name: source.count(f'"{name}"') - (name in bounds.FOR_ALL_VALUES) for name in files}
     assert [name for name, times in named.items() if times < 1 and name not in chosen] == []
     assert set(files) >= bounds.FOR_ALL_VALUES

@@ -22,19 +22,19 @@ import pytest
 from psycopg.rows import DictRow, dict_row
 
 from gw_core import Job, JobSpec, RecoverySettings
-from gw_core.domain.events import Events, JobCompleted, JobLost, JobReturned, PoolClaimed
+from gw_core.domain.events import Events, JobCompleted, JobLockLost, JobReturned, PoolClaimed
 from gw_core.domain.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.settings import WorkerSettings
-from gw_core.maintenance.locks import LockRenewal
+from gw_core.execution.executor import outcome_of
+from gw_core.maintenance.lock_renewal import LockRenewal
 from gw_core.maintenance.sweeper import Sweep
 from gw_core.postgres import database as database_module
-from gw_core.postgres.connections import OneConnection
+from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.database import Database, QueueConnection
-from gw_core.postgres.store import JobStore
+from gw_core.postgres.job_store import JobStore
 from gw_core.worker import claimer as claimer_module, settler as settler_module
 from gw_core.worker.claimer import Claimer
-from gw_core.worker.executor import outcome_of
 from gw_core.worker.handoff import Handoff, Strand
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
@@ -172,7 +172,7 @@ class _Settler(Settler):
         super().report(outcome)
 
 
-class Pool:
+class WorkerPool:
     """One worker process: its components, wired as `gw_core.worker.pool` does it, and its threads."""
 
     def __init__(self, world: World, name: str, database: Database) -> None:
@@ -182,7 +182,7 @@ class Pool:
         self.ledger = Ledger()
         self.events = Events(on_error=lambda event, error: world.complain(f"a listener failed: {error!r}"))
         self.events.on(PoolClaimed, world.note_claimed)
-        for kind in (JobCompleted, JobReturned, JobLost):
+        for kind in (JobCompleted, JobReturned, JobLockLost):
             self.events.on(kind, world.note_told)
         self.handoff = Handoff(on_low=lambda: None)
         self.settler = _Settler(
@@ -212,7 +212,7 @@ class Pool:
             lease=Lease(),
             on_crash=lambda thread, error: None,
         )
-        self.maintenance = OneConnection(database, role="maintenance")
+        self.maintenance = SharedConnection(database, role="maintenance")
         self.renewal = LockRenewal(
             pool=name,
             connection=self.maintenance,
@@ -292,9 +292,9 @@ class World:
         for pool in self.pools:
             pool.close()
 
-    def _start_pool(self) -> Pool:
+    def _start_pool(self) -> WorkerPool:
         self._started += 1
-        pool = Pool(self, f"pool-{self._started}", self._database)
+        pool = WorkerPool(self, f"pool-{self._started}", self._database)
         self._beat(pool.id)
         return pool
 
@@ -324,20 +324,20 @@ class World:
     def remove(self, key: str) -> None:
         self.store.remove(key)
 
-    def claim(self, pool: Pool, loss: Loss | None = None) -> None:
+    def claim(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """One round of the claimer."""
         with self.losing(loss):
             pool.claimer.nudge()
             pool.claimer.turn()
 
-    def settle(self, pool: Pool, loss: Loss | None = None) -> None:
+    def settle(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Let the settler work until it has nothing to do, or lost its connection."""
         with self.losing(loss):
             for _ in range(MOST_TURNS):
                 if pool.settler.turn() > AT_ONCE or (loss is not None and loss.has_happened):
                     break
 
-    def fail(self, pool: Pool, thread: Thread, kind: str) -> None:
+    def fail(self, pool: WorkerPool, thread: Thread, kind: str) -> None:
         """End an attempt by an exception; its message names the attempt."""
         self._messages += 1
         message = f"failure {self._messages}"
@@ -349,13 +349,13 @@ class World:
         }
         pool.end(thread, errors[kind])
 
-    def renew(self, pool: Pool, loss: Loss | None = None) -> None:
+    def renew(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Renew the locks of everything the pool holds: the first round takes note, the second one writes."""
         pool.renewal.turn()
         with self.losing(loss):
             pool.renewal.turn()
 
-    def give_back(self, pool: Pool) -> None:
+    def give_back(self, pool: WorkerPool) -> None:
         pool.claimer.give_back_waiting("not started within the look-ahead window")
 
     def time_passes(self, spans: int = 1) -> None:
@@ -378,20 +378,20 @@ class World:
         finally:
             self._taken_from = frozenset()
 
-    def sweep(self, victim: Pool) -> None:
+    def sweep(self, victim: WorkerPool) -> None:
         """Take everything from a pool that lives and was not heard for an hour."""
         hour = timedelta(hours=1)
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
         self.run("update _private_gw_workers set last_heartbeat_at = now() - %s where id = %s", hour, victim.id)
-        lender = OneConnection(self._database, role="sweep")
+        lender = SharedConnection(self._database, role="sweep")
         settings = RecoverySettings(delay=timedelta(0))
         with self._taking(victim.id):
             Sweep(lender, settings, events=Events(), interceptors=Interceptors()).run(with_orphans=False)
         lender.close()
         self._beat(victim.id)
 
-    def unlock(self, victim: Pool) -> None:
+    def unlock(self, victim: WorkerPool) -> None:
         """What an operator does who takes a pool for dead."""
         with self._taking(victim.id):
             self.run("select force_unlock_workers(%s)", [victim.id])
@@ -415,8 +415,8 @@ class World:
         for pool in self.pools:
             pool.settler._try_refused_at = 0.0
 
-    def stop(self, pool: Pool, loss: Loss | None = None) -> None:
-        """Stop a pool as `Pool.stop` does when its grace period is over; another takes its place."""
+    def stop(self, pool: WorkerPool, loss: Loss | None = None) -> None:
+        """Stop a pool as `WorkerPool.stop` does when its grace period is over; another takes its place."""
         with self.losing(loss):
             pool.claimer.ask_to_stop()
             pool.handoff.close()
@@ -436,7 +436,7 @@ class World:
         self.unlock(pool)  # as the sweep does with what is left
         self.raise_complaints()
 
-    def _check_nothing_is_held(self, pool: Pool) -> None:
+    def _check_nothing_is_held(self, pool: WorkerPool) -> None:
         held = self.run("select id from _private_jobs where locked_by = %s", pool.id)
         queues = self.run("select queue_name from _private_job_queues where locked_by = %s", pool.id)
         if held or queues:
@@ -491,12 +491,12 @@ class World:
             self.complain(f"{claim} was reported twice: {claim.outcome}, {outcome}")
         claim.outcome = outcome
 
-    def note_told(self, event: JobCompleted | JobReturned | JobLost) -> None:
+    def note_told(self, event: JobCompleted | JobReturned | JobLockLost) -> None:
         claim = self._of_job[id(event.job)]
         claim.reports.append(event.name)
         if len(claim.reports) > 1:
             self.complain(f"{claim} was told twice: {claim.reports}")
-        if isinstance(event, JobLost) and not claim.is_void:
+        if isinstance(event, JobLockLost) and not claim.is_void:
             self.complain(f"{claim} was told lost, and nobody had taken it: {claim.outcome}")
 
     # -- the judge ----------------------------------------------------------------------------------------------------
@@ -581,7 +581,7 @@ class World:
 
     def _check_told(self) -> None:
         for claim in self.claims:
-            if claim.reports and claim.reports != [JobLost.name] and not claim.has_ended:
+            if claim.reports and claim.reports != [JobLockLost.name] and not claim.has_ended:
                 self.complain(f"{claim} was told settled ({claim.reports}), and is not: {claim.outcome}")
 
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from psycopg.rows import DictRow
-from queue_model import Loss, Pool, Thread, World, without_waiting
+from queue_model import Loss, Thread, WorkerPool, World, without_waiting
 
 SECONDS: Final = float(os.environ.get("GW_MODEL_SECONDS", "20"))
 STEPS: Final = int(os.environ.get("GW_MODEL_STEPS", "30"))
@@ -55,11 +55,11 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.world = World(*self.site)
 
-    def _pool(self, number: int) -> Pool:
+    def _pool(self, number: int) -> WorkerPool:
         return self.world.pools[number]
 
     @property
-    def _running(self) -> list[tuple[Pool, Thread]]:
+    def _running(self) -> list[tuple[WorkerPool, Thread]]:
         return [(pool, thread) for pool in self.world.pools for thread in pool.running]
 
     # -- jobs ------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.world.judge()
         self._claim(pool, claiming, begin)
 
-    def _end(self, pool: Pool, thread: Thread, how: str) -> None:
+    def _end(self, pool: WorkerPool, thread: Thread, how: str) -> None:
         if how == "ok":
             pool.end(thread, None)
         else:

@@ -11,9 +11,9 @@ from typing import Any
 
 
 def main(script: dict[str, Any]) -> None:
-    from gw_core.processes.lifeline import Lifeline
+    from gw_core.processes.control_channel import ControlChannel
 
-    line = Lifeline()
+    line = ControlChannel()
     ended, reasons = threading.Event(), []
 
     def stop(reason: str) -> None:

@@ -24,12 +24,12 @@ from gw_core import (
     Failed,
     JobCompleted,
     JobErrored,
-    JobRefusedError,
+    JobRejectedError,
     JobReturned,
     Logger,
     Outcome,
     Plugin,
-    Refuse,
+    Reject,
     Runner,
     TaskLoadError,
     TaskRegistry,
@@ -37,12 +37,13 @@ from gw_core import (
     load_folder,
     task,
 )
+from gw_core.execution import process_pool
+from gw_core.execution.context import JobContext, TaskResources
+from gw_core.execution.executor import execute
 from gw_core.log import LogSink
-from gw_core.postgres.connections import Connections
+from gw_core.postgres.connections import ConnectionPool
 from gw_core.postgres.database import Database
-from gw_core.worker import isolation, timeouts
-from gw_core.worker.context import JobContext, TaskResources
-from gw_core.worker.executor import execute
+from gw_core.worker import timeouts
 
 NOWHERE = Database("postgres://localhost:1/nowhere")
 
@@ -58,8 +59,8 @@ def is_alive(pid: int) -> bool:
 @pytest.fixture(scope="module", autouse=True)
 def _no_process_is_left() -> Iterator[None]:
     yield
-    isolation.end_idle()
-    wait_until(lambda: isolation.PROCESSES._lent == {})
+    process_pool.end_idle()
+    wait_until(lambda: process_pool.PROCESSES._lent == {})
 
 
 def isolated(*functions: Callable[..., object], timeout: float | None = None) -> TaskRegistry:
@@ -81,7 +82,7 @@ def run(registry: TaskRegistry, text: str = "{}", log: Log | None = None) -> tup
 
 def a_context(job: Any, log: Log) -> JobContext:
     sink = cast(LogSink, log)
-    resources = TaskResources(cast(Any, None), Connections(NOWHERE), Logger(lambda scope: sink))
+    resources = TaskResources(cast(Any, None), ConnectionPool(NOWHERE), Logger(lambda scope: sink))
     return JobContext(job, "gw-worker-1", resources)
 
 
@@ -184,7 +185,7 @@ def test_a_process_that_died_while_it_was_idle_is_not_the_next_jobs_fault(monkey
     registry = isolated(theirs.says_who)
     _, log = run(registry)
     # It looks alive when it is lent, and dies before it hears of the job.
-    monkeypatch.setattr(isolation.IsolatedProcess, "is_alive", property(lambda self: self._popen.poll() is None))
+    monkeypatch.setattr(process_pool.IsolatedProcess, "is_alive", property(lambda self: self._popen.poll() is None))
     pid = int(log.of("info")[-1])
     os.kill(pid, signal.SIGSTOP)
     killer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
@@ -236,7 +237,7 @@ def test_a_task_of_a_folder_is_found_with_its_helpers(folder: Path) -> None:
 
 
 def test_a_changed_file_runs_in_a_new_process(folder: Path) -> None:
-    from gw_core.worker.loading import reload_folder
+    from gw_core.tasks.loading import reload_folder
 
     before = load_folder(folder)
     _, log = run(before.registry)
@@ -330,7 +331,7 @@ def test_the_context_reaches_through_to_the_worker(site: Site) -> None:
 def test_plugins_are_asked_about_jobs_that_are_added_there(site: Site) -> None:
     class Strict(Plugin):
         def before_add(self, spec: Any) -> Any:
-            return Refuse("not today") if spec.task == "refused" else None
+            return Reject("not today") if spec.task == "refused" else None
 
     site.add("adds_what_is_refused")
     site.let_retries_wait()
@@ -338,7 +339,7 @@ def test_plugins_are_asked_about_jobs_that_are_added_there(site: Site) -> None:
         (errored,) = running.heard.wait_for(JobErrored)
 
     assert str(errored.error) == "not today"
-    assert type(errored.error).__name__ == JobRefusedError.__name__
+    assert type(errored.error).__name__ == JobRejectedError.__name__
 
 
 def test_a_job_cannot_be_added_on_a_connection_of_another_process(site: Site) -> None:

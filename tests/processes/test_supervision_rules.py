@@ -12,28 +12,28 @@ from gw_core.domain.supervision import (
     LONGEST_PAUSE,
     LONGEST_PAUSE_IN_PASSING,
     MOST_VAIN_STARTS,
-    End,
-    EndAll,
-    Fleet,
-    LeaveOut,
-    StartAgain,
+    Abandon,
+    ProcessExit,
+    ProcessStates,
+    Restart,
+    StopAll,
     exit_code_of,
     pause_after,
     told,
     what_next,
 )
 
-AT_ONCE = StartAgain(timedelta(0))
-SOON = StartAgain(pause_after(0))
+AT_ONCE = Restart(timedelta(0))
+SOON = Restart(pause_after(0))
 
 
-def an_end(code: int = 1, **options: Any) -> End:
-    return End(**{"code": code, "was_ready": True, "lived": timedelta(seconds=5), **options})
+def an_end(code: int = 1, **options: Any) -> ProcessExit:
+    return ProcessExit(**{"code": code, "was_ready": True, "lived": timedelta(seconds=5), **options})
 
 
-def a_fleet(**options: Any) -> Fleet:
+def a_fleet(**options: Any) -> ProcessStates:
     known = {"once": False, "hopeless": (2, 8), "passing": (3,), "is_proven": True, "vain_starts": 0}
-    return Fleet(**{**known, "others_work": True, **options})
+    return ProcessStates(**{**known, "others_work": True, **options})
 
 
 IN_VAIN = {"was_ready": False}
@@ -45,21 +45,21 @@ ALONE = {"others_work": False}
     [
         pytest.param(an_end(0), a_fleet(), AT_ONCE, id="after as many jobs as it was to run"),
         pytest.param(an_end(-9), a_fleet(**ALONE), SOON, id="killed"),
-        pytest.param(an_end(-9, quick_ends=2), a_fleet(), StartAgain(pause_after(2)), id="killed again and again"),
+        pytest.param(an_end(-9, quick_ends=2), a_fleet(), Restart(pause_after(2)), id="killed again and again"),
         pytest.param(an_end(-9, **IN_VAIN), a_fleet(vain_starts=99), SOON, id="in vain while others work"),
         pytest.param(an_end(0, **IN_VAIN), a_fleet(), SOON, id="ended before it began"),
         pytest.param(an_end(1, **IN_VAIN), a_fleet(vain_starts=4, **ALONE), SOON, id="in vain, but not too often"),
         pytest.param(
             an_end(3, quick_ends=99, **IN_VAIN),
             a_fleet(vain_starts=99, **ALONE),
-            StartAgain(LONGEST_PAUSE_IN_PASSING),
+            Restart(LONGEST_PAUSE_IN_PASSING),
             id="the database went away",
         ),
-        pytest.param(an_end(), a_fleet(once=True), LeaveOut(), id="dead in a single run"),
-        pytest.param(an_end(0), a_fleet(once=True), LeaveOut(), id="done in a single run"),
+        pytest.param(an_end(), a_fleet(once=True), Abandon(), id="dead in a single run"),
+        pytest.param(an_end(0), a_fleet(once=True), Abandon(), id="done in a single run"),
     ],
 )
-def test_what_ended_is_started_again_or_left_out(end: End, fleet: Fleet, expected: object) -> None:
+def test_what_ended_is_started_again_or_left_out(end: ProcessExit, fleet: ProcessStates, expected: object) -> None:
     assert what_next(end, fleet) == expected
 
 
@@ -78,10 +78,10 @@ def test_what_ended_is_started_again_or_left_out(end: End, fleet: Fleet, expecte
         ),
     ],
 )
-def test_what_starting_again_cannot_mend_ends_all(end: End, fleet: Fleet, code: int) -> None:
+def test_what_starting_again_cannot_mend_ends_all(end: ProcessExit, fleet: ProcessStates, code: int) -> None:
     decision = what_next(end, fleet)
 
-    assert isinstance(decision, EndAll)
+    assert isinstance(decision, StopAll)
     assert decision.exit_code == code
 
 

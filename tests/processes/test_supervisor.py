@@ -13,7 +13,7 @@ import pytest
 from process_support import Supervised, quick_pauses, supervising, wait_until
 from stalls import Stopwatch
 
-from gw_core import ProcessEnded, ProcessesGivenUp, ProcessesKilled, ProcessReady
+from gw_core import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_processes_that_die_whenever_they_start_are_given_up() -> None:
         assert running.end() == 128 + signal.SIGSEGV
 
     assert len(running.commands) == 5
-    assert [event.number for event in running.heard.of(ProcessesGivenUp)] == [1]
+    assert [event.number for event in running.heard.of(SupervisorGaveUp)] == [1]
 
 
 # -- replacing -----------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def test_an_end_that_cannot_be_mended_ends_the_others_too() -> None:
     with Supervised({}, {"code": 57}, processes=2, hopeless=(57,)) as running:
         assert running.end() == 57
 
-    assert [event.number for event in running.heard.of(ProcessesGivenUp)] == [2]
+    assert [event.number for event in running.heard.of(SupervisorGaveUp)] == [2]
     assert len(running.last_words()) == 2
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from gw_core import JobLost, Logger, Runner, TaskRegistry, WorkerSettings
+from gw_core import JobLockLost, Logger, Runner, TaskRegistry, WorkerSettings
 
 TICK = 0.01
 
@@ -37,7 +37,7 @@ def main() -> None:
         logger=Logger(lambda scope: lambda level, message, meta: print(f"{level}: {message}", flush=True)),
         migrate=False,
     )
-    runner.events.on(JobLost, lambda event: print(f"lost {event.job.id}", flush=True))
+    runner.events.on(JobLockLost, lambda event: print(f"lost {event.job.id}", flush=True))
     result = runner.run()
     print(f"ended: {result.reason}", flush=True)
 

@@ -1,4 +1,4 @@
-"""Bounds: a worker that has run for long enough ends in order and says why."""
+"""RecycleLimits: a worker that has run for long enough ends in order and says why."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from core.core_support import Ledger, ms
 from recovery_support import Ward, minutes
 
 from gw_core import InvalidSettingError, WorkerSettings
-from gw_core.domain.bounds import MEGABYTE, Bounds
-from gw_core.maintenance.bounds import memory_in_use
+from gw_core.domain.recycle_limits import MEGABYTE, RecycleLimits
+from gw_core.maintenance.recycling import memory_in_use
 
 
 @pytest.mark.parametrize(
     ("bounds", "reason"),
     [
-        pytest.param(Bounds(), None, id="no bounds"),
-        pytest.param(Bounds(max_jobs=101), None, id="jobs to go"),
-        pytest.param(Bounds(max_jobs=100), "100 jobs have run, of at most 100", id="jobs"),
-        pytest.param(Bounds(max_lifetime=minutes(61)), None, id="time to go"),
-        pytest.param(Bounds(max_lifetime=minutes(60)), "its lifetime of 1h is over", id="time"),
-        pytest.param(Bounds(max_rss=201 * MEGABYTE), None, id="memory to go"),
-        pytest.param(Bounds(max_rss=150 * MEGABYTE), "it uses 200 MB of memory, of at most 150 MB", id="memory"),
+        pytest.param(RecycleLimits(), None, id="no bounds"),
+        pytest.param(RecycleLimits(max_jobs=101), None, id="jobs to go"),
+        pytest.param(RecycleLimits(max_jobs=100), "100 jobs have run, of at most 100", id="jobs"),
+        pytest.param(RecycleLimits(max_lifetime=minutes(61)), None, id="time to go"),
+        pytest.param(RecycleLimits(max_lifetime=minutes(60)), "its lifetime of 1h is over", id="time"),
+        pytest.param(RecycleLimits(max_rss=201 * MEGABYTE), None, id="memory to go"),
+        pytest.param(RecycleLimits(max_rss=150 * MEGABYTE), "it uses 200 MB of memory, of at most 150 MB", id="memory"),
     ],
 )
-def test_a_bound_is_overstepped_when_it_is_reached(bounds: Bounds, reason: str | None) -> None:
+def test_a_bound_is_overstepped_when_it_is_reached(bounds: RecycleLimits, reason: str | None) -> None:
     assert bounds.overstepped(ended=100, lived=minutes(60), rss=200 * MEGABYTE) == reason
 
 
 def test_memory_that_cannot_be_measured_oversteps_nothing() -> None:
-    assert Bounds(max_rss=1).overstepped(ended=0, lived=timedelta(0), rss=None) is None
+    assert RecycleLimits(max_rss=1).overstepped(ended=0, lived=timedelta(0), rss=None) is None
 
 
 def test_the_memory_in_use_is_that_of_a_python_with_a_database_driver() -> None:

@@ -12,7 +12,7 @@ from core.core_support import DEADLINE, Ledger, ms
 from recovery_support import Process, Ward
 from support import wait_until
 
-from gw_core import JobCompleted, JobInterrupted, JobLost, JobStarted, WorkersRecovered
+from gw_core import JobCompleted, JobLockLost, JobRecovered, JobStarted, WorkersRecovered
 
 QUICK: dict[str, Any] = {
     "recover": True,
@@ -48,7 +48,7 @@ def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: Ward) -> None:
     assert sorted(done.entries) == [1, 2]
     assert (recovered.workers, recovered.jobs, recovered.queues) == ((dead,), 2, 2)
     assert [event.job.attempts for event in running.heard.of(JobStarted)] == [1, 1]
-    assert len(running.heard.of(JobInterrupted)) == 2
+    assert len(running.heard.of(JobRecovered)) == 2
     assert (ward.jobs(), ward.held(), ward.workers()) == ([], [], [])
 
 
@@ -123,7 +123,7 @@ def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
 ) -> None:
     from gw_core.domain.outcome import Completed
     from gw_core.postgres.database import Database
-    from gw_core.postgres.store import JobStore
+    from gw_core.postgres.job_store import JobStore
 
     ward.dead_worker("zombie")
     job_id = ward.held_by("zombie")
@@ -179,7 +179,7 @@ def test_a_worker_that_was_taken_for_dead_tells_only_tasks_that_have_lost_their_
         both.wait(DEADLINE)
         ward.run("update _private_jobs set locked_by = 'another' where id = %s", lost)
         ward.run("delete from _private_gw_workers")
-        running.heard.wait_for(JobLost)
+        running.heard.wait_for(JobLockLost)
         free.set()
         running.heard.wait_for(JobCompleted)
 

@@ -22,7 +22,7 @@ from gw_core import (
     PoolClaimed,
     PoolStarted,
     PoolStopping,
-    RecoveryAnnounced,
+    RecoveryConfigured,
 )
 
 QUICK: dict[str, Any] = {"heartbeat_interval": ms(20), "sweep_threshold": ms(60_000)}
@@ -188,7 +188,7 @@ def test_the_start_says_what_becomes_of_a_crashed_workers_jobs(ward: Ward, recov
     with ward.running({"work": Ledger()}, recover=recover) as running:
         running.heard.wait_for(PoolStarted)
 
-    assert len(running.heard.of(RecoveryAnnounced)) == 1
+    assert len(running.heard.of(RecoveryConfigured)) == 1
     assert len([each for each in running.log.of("info") if each.startswith(words)]) == 1
 
 

@@ -15,8 +15,8 @@ from support import wait_until
 
 from gw_core import Events, HeartbeatFailed, HeartbeatRestored, JobCompleted, LockTimeoutError
 from gw_core.maintenance.heartbeat import SESSION, Heartbeat
-from gw_core.postgres import workers
-from gw_core.postgres.connections import OneConnection
+from gw_core.postgres import worker_store
+from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.database import Database
 
 THRESHOLD = 2.0
@@ -56,7 +56,7 @@ def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_t
 
 
 def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "LONGEST_LOCK_WAIT", ms(50))
+    monkeypatch.setattr(worker_store, "LONGEST_LOCK_WAIT", ms(50))
     ward.held_by(ward.dead_worker())
 
     with ward.locking(LOCK_JOBS), pytest.raises(LockTimeoutError):
@@ -67,14 +67,14 @@ def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: Ward, monkeypatch: 
 
 def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id = ward.held_by(ward.dead_worker())
-    lock_jobs_table = workers.WorkerStore.lock_jobs_table
+    lock_jobs_table = worker_store.WorkerStore.lock_jobs_table
 
-    def lock_late(store: workers.WorkerStore) -> None:
+    def lock_late(store: worker_store.WorkerStore) -> None:
         # While it waits for the table, the worker is heard again.
         ward.run("update _private_gw_workers set last_heartbeat_at = clock_timestamp()")
         lock_jobs_table(store)
 
-    monkeypatch.setattr(workers.WorkerStore, "lock_jobs_table", lock_late)
+    monkeypatch.setattr(worker_store.WorkerStore, "lock_jobs_table", lock_late)
 
     assert ward.sweep().jobs == 0
     assert [row["id"] for row in ward.jobs()] == [job_id]
@@ -92,7 +92,7 @@ def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: Ward
 
 
 def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: Ward) -> None:
-    connection = OneConnection(Database(ward.url), role="heartbeat", settings=SESSION)
+    connection = SharedConnection(Database(ward.url), role="heartbeat", settings=SESSION)
     heartbeat = Heartbeat(
         pool="gw-1", connection=connection, events=Events(), every=ms(20), tolerated=ms(80), metadata=dict
     )

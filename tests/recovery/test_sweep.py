@@ -19,7 +19,7 @@ from gw_core import (
     Event,
     Events,
     FailWithBackoff,
-    JobInterrupted,
+    JobRecovered,
     Plugin,
     RecoveryHookFailed,
     RecoverySettings,
@@ -398,7 +398,7 @@ def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: Ward) -> None:
     with Client(ward.url, events=events) as client:
         client.sweep()
 
-    (interrupted,) = [event for event in told if isinstance(event, JobInterrupted)]
+    (interrupted,) = [event for event in told if isinstance(event, JobRecovered)]
     assert (interrupted.job.id, interrupted.worker, interrupted.reason) == (job_id, "dead", "WorkerCrashed")
     assert interrupted.job.attempts == 1
     assert told[-1] == WorkersRecovered(pool=None, workers=("dead",), jobs=1, queues=1)

@@ -15,7 +15,7 @@ from gw_core import (
     JobCompleted,
     JobContext,
     JobErrored,
-    JobLost,
+    JobLockLost,
     JobStarted,
     TaskLoadError,
     TaskRegistry,
@@ -73,7 +73,7 @@ def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice
     assert stubborn.was_told
     assert (result.failed, result.completed) == (1, 0)
     assert len(running.heard.of(JobErrored)) == 1
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
 
 
 def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: Ward) -> None:

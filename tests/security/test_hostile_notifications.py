@@ -16,7 +16,7 @@ import pytest
 from core.core_support import Ledger, Running, Site, ms
 from support import wait_until
 
-from gw_core import BreakingMigrationSeen, Client, HeartbeatFailed, JobCompleted, PoolListening
+from gw_core import BreakingMigrationDetected, Client, HeartbeatFailed, JobCompleted, PoolListening
 from gw_core.postgres import notifications
 from gw_core.postgres.notifications import announced_jobs, own_channel
 from gw_core.runner import BREAKING_MIGRATION_EXIT_CODE
@@ -165,7 +165,7 @@ def works_on(site: Site, running: Running) -> bool:
     )
     site.fill(1)
     running.heard.wait_for(JobCompleted)
-    return running.result is None and not running.heard.of(BreakingMigrationSeen)
+    return running.result is None and not running.heard.of(BreakingMigrationDetected)
 
 
 def test_a_forged_migration_is_looked_up_and_ignored(site: Site, nobody: psycopg.Connection[Any]) -> None:
@@ -196,7 +196,7 @@ def test_a_later_migration_that_breaks_nothing_is_ignored(site: Site) -> None:
 
 
 def ends_for_migration(running: Running) -> bool:
-    (seen,) = running.heard.wait_for(BreakingMigrationSeen)
+    (seen,) = running.heard.wait_for(BreakingMigrationDetected)
     return (seen.revision, running.end().exit_code) == (21, BREAKING_MIGRATION_EXIT_CODE)
 
 

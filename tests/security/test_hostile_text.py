@@ -12,13 +12,13 @@ from rich.segment import Segment
 from textual.color import Color
 
 from gw_cli.output import json_text
-from gw_cli.text import indented, quoted, visible
+from gw_cli.sanitize import indented, quoted, visible
 from gw_core import UNSAFE_TEXT
-from gw_tui import clean
 from gw_tui.clipboard import on_one_line
-from gw_tui.filters import NoControls
-from gw_tui.json_view import json_view
-from gw_tui.masking import masked
+from gw_tui.text import sanitize
+from gw_tui.text.ansi_filters import StripControls
+from gw_tui.text.json_view import json_view
+from gw_tui.text.redact import masked
 
 SIZE = 5_000_000
 PIECES = (
@@ -81,13 +81,13 @@ def hostile_texts() -> list[str]:
 
 
 def on_screen(text: str) -> str:
-    return "".join(each.text for each in NoControls().apply([Segment(text)], Color(0, 0, 0)))
+    return "".join(each.text for each in StripControls().apply([Segment(text)], Color(0, 0, 0)))
 
 
 WAYS: dict[str, Callable[[str], str]] = {
-    "a line of the console": clean.line,
-    "a block of the console": lambda text: clean.block(text).replace("\n", ""),
-    "a masked block": lambda text: clean.block(masked(text)).replace("\n", ""),
+    "a line of the console": sanitize.line,
+    "a block of the console": lambda text: sanitize.block(text).replace("\n", ""),
+    "a masked block": lambda text: sanitize.block(masked(text)).replace("\n", ""),
     "a payload": lambda text: str(json_view(json.dumps({text: [text]}), whole=True)).replace("\n", ""),
     "a payload that is not JSON": lambda text: str(json_view(text)).replace("\n", ""),
     "the last filter": on_screen,

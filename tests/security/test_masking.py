@@ -7,8 +7,8 @@ from time import perf_counter
 
 import pytest
 
-from gw_tui.json_view import json_view
-from gw_tui.masking import MASK, is_secret, masked
+from gw_tui.text.json_view import json_view
+from gw_tui.text.redact import MASK, is_secret, masked
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nhunter2hunter2\nhunter2==\n-----END RSA PRIVATE KEY-----"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gw_core import UNSAFE_TEXT, AsTyped, JobSpec, Typed
+from gw_core import UNSAFE_TEXT, CommandPreview, CommandText, JobSpec
 from gw_tui.clipboard import on_one_line, ways
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
@@ -166,11 +166,11 @@ def ran(tmp_path: Path) -> Callable[[], list[list[str]]]:
     return calls
 
 
-def removal(value: str) -> Typed:
-    return AsTyped().remove_by_key(value)
+def removal(value: str) -> CommandText:
+    return CommandPreview().remove_by_key(value)
 
 
-def copied(typed: Typed, way: str) -> str:
+def copied(typed: CommandText, way: str) -> str:
     """Return what the console would copy."""
     text = on_one_line(ways(typed)[way][1])
     assert UNSAFE_TEXT.search(text) is None
@@ -181,9 +181,9 @@ def copied(typed: Typed, way: str) -> str:
 def test_what_no_shell_can_be_given_is_offered_as_sql_alone(name: str) -> None:
     for typed in (
         removal(UNTYPEABLE[name]),
-        AsTyped().unlock([UNTYPEABLE[name]]),
-        AsTyped().forget(UNTYPEABLE[name]),
-        AsTyped().fail([1], UNTYPEABLE[name]),
+        CommandPreview().unlock([UNTYPEABLE[name]]),
+        CommandPreview().forget(UNTYPEABLE[name]),
+        CommandPreview().fail([1], UNTYPEABLE[name]),
     ):
         assert list(ways(typed)) == ["sql"]
 
@@ -205,10 +205,10 @@ def test_a_command_pasted_into_a_shell_runs_as_it_stands_and_nothing_else(
         dashes = ["--"] if value.startswith("-") else []
         for typed, words in (
             (removal(value), ["remove", *dashes, value]),
-            (AsTyped(value).retry([1, 2]), ["retry", f"--schema={value}", "1", "2"]),
-            (AsTyped().unlock([value, "w"]), ["unlock", *dashes, value, "w"]),
-            (AsTyped().forget(value), ["cron", "forget", *dashes, value]),
-            (AsTyped().fail([7], value), ["fail", "7", f"--reason={value}"]),
+            (CommandPreview(value).retry([1, 2]), ["retry", f"--schema={value}", "1", "2"]),
+            (CommandPreview().unlock([value, "w"]), ["unlock", *dashes, value, "w"]),
+            (CommandPreview().forget(value), ["cron", "forget", *dashes, value]),
+            (CommandPreview().fail([7], value), ["fail", "7", f"--reason={value}"]),
         ):
             terminal.paste(copied(typed, "command"))
             terminal.enter()
@@ -284,7 +284,7 @@ def test_a_command_pasted_into_psql_by_mistake_runs_nothing(
 
 def test_a_command_too_long_for_a_terminal_is_not_offered_and_the_sql_covers_every_job() -> None:
     # A shell that leaves lines to the terminal gets 4,095 bytes of them, and would act on the first half of an id.
-    typed = AsTyped().retry(range(1_000_000, 1_000_700))
+    typed = CommandPreview().retry(range(1_000_000, 1_000_700))
     found = ways(typed)
 
     assert list(found) == ["sql"]
@@ -292,7 +292,7 @@ def test_a_command_too_long_for_a_terminal_is_not_offered_and_the_sql_covers_eve
 
 
 def test_a_payload_is_one_line_that_means_the_same() -> None:
-    typed = AsTyped().add(JobSpec(task="mail"), '{\n\t"a": "x\x7f\u202e\U000e0041",\r\n "n": 90071992547409931}')
+    typed = CommandPreview().add(JobSpec(task="mail"), '{\n\t"a": "x\x7f\u202e\U000e0041",\r\n "n": 90071992547409931}')
 
     assert typed.command is not None
     payload = shlex.split(typed.command)[-1]

@@ -20,10 +20,10 @@ from gw_core.postgres.migrations import migrate, plan
 from gw_core.postgres.statements import query, sql_folder
 
 SCHEMA = "graphile_worker"
-CITUS = "examine_distributed"
+CITUS = "doctor_distributed_tables"
 """Cannot even be parsed where Citus is not installed."""
 STATEMENTS = sorted({path.stem for path in Path(sql_folder(), "queries").glob("*.sql")} - {CITUS})
-PINNED = ("report_", "glance_", "stats_", "give_back_jobs")
+PINNED = ("report_", "glance_", "stats_", "return_jobs")
 """Statements that never run without our search_path: their transaction sets it where their session cannot."""
 
 NEIGHBOURS = """

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from gw_core.maintenance.web import MOST_CLIENTS, Answer, WebServer, is_known_host, said
+from gw_core.maintenance.probe_server import MOST_CLIENTS, HttpResponse, WebServer, is_known_host, said
 
 
-async def page() -> Answer:
+async def page() -> HttpResponse:
     return said(200, "numbers")
 
 

@@ -18,7 +18,7 @@ PLAYS = """
 import resource, sys
 from pathlib import Path
 from gw_core import InvalidInputError
-from gw_tui.recording import ReplaySource
+from gw_tui.data.recording import ReplaySource
 try:
     ReplaySource(Path(sys.argv[1]))
 except InvalidInputError as error:

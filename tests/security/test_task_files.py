@@ -10,7 +10,7 @@ from cli.cli_support import Shell, jobs
 
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.settings import WorkerSettings
-from gw_core.worker.loading import load_folder, reload_folder
+from gw_core.tasks.loading import load_folder, reload_folder
 
 SHOW = "#!/bin/sh\nenv\n"
 

@@ -15,7 +15,7 @@ from gw_core.domain.claim import queue_locks
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.postgres.database import Database
-from gw_core.postgres.store import CLAIM_PLAN, JobStore
+from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
 
 SCHEMA = "graphile_worker"
 OURS, THEIRS = "ours", "theirs"

@@ -10,7 +10,7 @@ from support import Span
 from gw_core.domain.errors import InvalidJobError, SchemaMissingError
 from gw_core.domain.job import JobSpec
 from gw_core.domain.job_key import JobKeyMode
-from gw_core.postgres.store import JobStore
+from gw_core.postgres.job_store import JobStore
 from statements.statement_support import HOUR, OURS, Queue
 
 A_MOMENT = datetime(2031, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)

@@ -9,12 +9,12 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core.postgres.heads import Heads, Trail
-from gw_core.postgres.store import WHOLE_CLAIMS
+from gw_core.postgres.claim_positions import ResumePoint, SkipAhead
+from gw_core.postgres.job_store import WHOLE_CLAIMS
 from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
 
 
-class EverOn(Trail):
+class EverOn(ResumePoint):
     """A trail that began long ago and is never left."""
 
     def goes_on(self, now: float) -> bool:
@@ -41,8 +41,8 @@ def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
 
 def skip_before(queue: Queue, span: timedelta, *, priorities: Sequence[int]) -> None:
     """Make claims begin that far back, as after slow ones; priorities not known are read from their beginning."""
-    queue.store._trail = Trail()
-    heads = queue.store._heads = Heads()
+    queue.store._trail = ResumePoint()
+    heads = queue.store._heads = SkipAhead()
     began = queue.now().timestamp() - span.total_seconds()
     heads.note_found([(priority, began, has_queue) for priority in priorities for has_queue in (False, True)])
     heads._whole_at = float("inf")

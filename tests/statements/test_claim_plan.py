@@ -46,7 +46,7 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
         "reach": str(max(100, limit)),
         "most_bytes": "1000000",
     }
-    if name == "claim_further_unqueued_jobs":
+    if name == "claim_unqueued_jobs_resumed":
         known |= {"unqueued_levels": "array[0]", "unqueued_since": "array[extract(epoch from now()) - 60]"}
     arguments = ", ".join(known.get(each, "0" if each.startswith("walk") else "null") for each in names)
     connection: psycopg.Connection[Any] = queue.store.connection
@@ -62,7 +62,7 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
 @pytest.mark.parametrize("statistics", ["missing", "fresh"])
 @pytest.mark.parametrize("limit", [1, 500])
 @pytest.mark.parametrize(
-    "name", ["claim_jobs", "claim_unqueued_jobs", "claim_further_unqueued_jobs", "is_anything_runnable"]
+    "name", ["claim_jobs", "claim_unqueued_jobs", "claim_unqueued_jobs_resumed", "is_anything_runnable"]
 )
 def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int, name: str) -> None:
     if statistics == "fresh":

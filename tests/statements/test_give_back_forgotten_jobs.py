@@ -1,4 +1,4 @@
-"""give_back_forgotten_jobs.sql and blocked_jobs.sql: what a pool holds without knowing, and what it cannot reach."""
+"""return_unknown_jobs.sql and row_locked_jobs.sql: what a pool holds without knowing, and what it cannot reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""give_back_jobs.sql: a run that does not count leaves no trace, and brings nobody back to life."""
+"""return_jobs.sql: a run that does not count leaves no trace, and brings nobody back to life."""
 
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ import psycopg
 import pytest
 
 from gw_core.domain.job import Job
-from gw_core.postgres.heads import GOES_ON_FOR, LEAST_TO_GO_ON, Trail
+from gw_core.postgres.claim_positions import GOES_ON_FOR, LEAST_TO_GO_ON, ResumePoint
 from gw_core.postgres.statements import numbered_query
 from statements.statement_support import HOUR, OURS, THEIRS, Queue
 
 MANY = LEAST_TO_GO_ON
 
 
-class Lasting(Trail):
+class Lasting(ResumePoint):
     """A trail whose time is not over before the test says so."""
 
     is_over = False
@@ -121,7 +121,7 @@ def test_small_claims_begin_at_the_very_beginning(queue: Queue, trail: Lasting) 
 
 
 def test_a_trail_lasts_as_long_as_the_window_from_its_beginning() -> None:
-    trail = Trail()
+    trail = ResumePoint()
     trail.begin(100.0)
     trail.note([(0, 1.0), (0, 2.0), (3, 5.0)])
     trail.note([(0, 4.0)])
@@ -132,7 +132,7 @@ def test_a_trail_lasts_as_long_as_the_window_from_its_beginning() -> None:
 
 
 def test_without_a_job_found_there_is_nothing_to_go_on_from() -> None:
-    trail = Trail()
+    trail = ResumePoint()
     trail.begin(100.0)
 
     assert not trail.goes_on(100.0)
@@ -145,7 +145,7 @@ def test_going_on_reads_none_of_the_rows_already_done(queue: Queue, trail: Lasti
     queue.complete(*claim(queue, 15_000))
     levels, since = trail.columns()
 
-    assert _rows_fetched(queue, "claim_further_unqueued_jobs", unqueued_levels=levels, unqueued_since=since) < 100
+    assert _rows_fetched(queue, "claim_unqueued_jobs_resumed", unqueued_levels=levels, unqueued_since=since) < 100
     assert _rows_fetched(queue, "claim_unqueued_jobs") > 10_000
 
 

@@ -1,4 +1,4 @@
-"""renew_locks.sql, reset_stale_locks.sql and force_unlock_workers.sql."""
+"""renew_locks.sql, release_expired_locks.sql and force_unlock_workers.sql."""
 
 from __future__ import annotations
 

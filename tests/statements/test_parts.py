@@ -35,14 +35,14 @@ def test_every_part_says_what_is_needed_in_two_places() -> None:
 def test_a_part_stands_where_it_is_included_and_as_far_in() -> None:
     part = (QUERIES / "parts" / "state_of_job.sql").read_text("utf-8").splitlines()[1:]
 
-    lines = sql_text("queries/report_jobs").splitlines()
+    lines = sql_text("queries/find_jobs").splitlines()
 
     first = lines.index(f"  {part[0]}")
     assert lines[first : first + len(part)] == [f"  {line}" for line in part]
 
 
 def test_a_part_goes_by_the_names_that_each_file_gives_it() -> None:
-    ours, theirs = query("forget_swept_workers", "jobs"), query("forget_swept_rust_workers", "jobs")
+    ours, theirs = query("sweep_delete_workers", "jobs"), query("sweep_delete_rust_workers", "jobs")
 
     assert 'delete from "jobs"._private_gw_workers' in ours
     assert theirs == ours.replace("_private_gw_workers", "_private_workers")

@@ -11,8 +11,8 @@ import pytest
 from gw_core.domain.claim import claim_number
 from gw_core.domain.job import Job
 from gw_core.postgres.database import Database
+from gw_core.postgres.job_store import SETTLE_PLAN
 from gw_core.postgres.statements import numbered_query
-from gw_core.postgres.store import SETTLE_PLAN
 from statements.statement_support import OURS, Queue
 
 JOBS = 300
@@ -20,7 +20,7 @@ JOBS = 300
 COLUMNS: dict[str, dict[str, Any]] = {
     "complete_jobs": {},
     "fail_jobs": {"messages": "x", "delays": None, "finals": False, "payloads": None},
-    "give_back_jobs": {"attempts": 1, "keys": None, "delays": 0.0},
+    "return_jobs": {"attempts": 1, "keys": None, "delays": 0.0},
 }
 
 

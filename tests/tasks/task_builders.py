@@ -14,10 +14,10 @@ from typing import Any, cast
 
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Outcome
+from gw_core.execution.context import JobContext, TaskResources
+from gw_core.execution.executor import execute
 from gw_core.log import Logger, LogSink, Meta
-from gw_core.worker.context import JobContext, TaskResources
-from gw_core.worker.executor import execute
-from gw_core.worker.tasks import TaskRegistry
+from gw_core.tasks.registry import TaskRegistry
 
 DEADLINE = 60.0
 

@@ -14,10 +14,10 @@ import pytest
 from task_builders import DEADLINE, a_context, in_thread, run, run_python
 
 from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
-from gw_core.worker.context import JobContext
-from gw_core.worker.coroutines import SHARED, THREAD_NAME, SharedLoop
-from gw_core.worker.executor import execute
-from gw_core.worker.tasks import TaskRegistry
+from gw_core.execution.context import JobContext
+from gw_core.execution.event_loop import SHARED, THREAD_NAME, SharedLoop
+from gw_core.execution.executor import execute
+from gw_core.tasks.registry import TaskRegistry
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def register_patiently(function, *arguments):  # half a second is too short for 
     return register(function, *(timedelta(minutes=1) if isinstance(each, timedelta) else each for each in arguments))
 
 atexit.register = register_patiently
-from gw_core.worker.coroutines import SHARED
+from gw_core.execution.event_loop import SHARED
 from task_builders import a_context
 
 began = threading.Event()

@@ -20,17 +20,17 @@ from task_builders import Log, a_context, a_job, in_thread, run_python, write, w
 
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, Snooze
-from gw_core.worker import executables
-from gw_core.worker.context import JobContext
-from gw_core.worker.executables import (
+from gw_core.execution import executables
+from gw_core.execution.context import JobContext
+from gw_core.execution.executables import (
     LONGEST_LINE,
     ExecutableError,
     compose_executable,
     interrupt_given_back,
     run_executable,
 )
-from gw_core.worker.executor import execute
-from gw_core.worker.tasks import Task
+from gw_core.execution.executor import execute
+from gw_core.execution.task import Task
 
 
 def run_program(path: Path, job: Job | None = None, log: Log | None = None) -> Outcome:
@@ -420,7 +420,7 @@ def test_no_program_outlives_a_process_that_ends(tmp_path: Path) -> None:
     script = f"""
 import threading
 from pathlib import Path
-from gw_core.worker.executables import run_executable
+from gw_core.execution.executables import run_executable
 from task_builders import Log, a_context, a_job
 
 log = Log()

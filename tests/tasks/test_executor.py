@@ -16,8 +16,8 @@ import pytest
 from task_builders import Log, a_context, a_job, run
 
 from gw_core.domain.outcome import Completed, Failed, GiveUp, RetryAfter, Returned, Snooze
-from gw_core.worker.executor import MAX_MESSAGE_LENGTH, BatchError, TaskResultError, execute, outcome_of
-from gw_core.worker.tasks import Task
+from gw_core.execution.executor import MAX_MESSAGE_LENGTH, BatchError, TaskResultError, execute, outcome_of
+from gw_core.execution.task import Task
 
 
 def raising(error: BaseException) -> Callable[[Any], object]:

@@ -11,16 +11,17 @@ import pytest
 from task_builders import DEADLINE, Log, a_context, in_thread, run_python, write_program
 
 from gw_core.domain.outcome import Returned
-from gw_core.worker import coroutines, executables
-from gw_core.worker.executor import execute
-from gw_core.worker.interruption import interrupt_given_back
-from gw_core.worker.tasks import Task, TaskRegistry
+from gw_core.execution import event_loop, executables
+from gw_core.execution.executor import execute
+from gw_core.execution.kill import interrupt_given_back
+from gw_core.execution.task import Task
+from gw_core.tasks.registry import TaskRegistry
 
 
 def test_programs_and_coroutines_of_jobs_given_back_end_without_anybody_looking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coroutines, "_LOOK_UP_EVERY", 2 * DEADLINE)
+    monkeypatch.setattr(event_loop, "_LOOK_UP_EVERY", 2 * DEADLINE)
     monkeypatch.setattr(executables, "_TICK", 2 * DEADLINE)
     began, log, registry = threading.Event(), Log(), TaskRegistry()
     program = write_program(tmp_path / "slow", "#!/bin/sh\necho ready\nexec sleep 600\n")
@@ -49,8 +50,8 @@ def test_programs_and_coroutines_of_jobs_given_back_end_without_anybody_looking(
 def test_without_async_tasks_asyncio_is_not_asked() -> None:
     script = """
 import sys
-from gw_core.worker.interruption import interrupt_given_back
+from gw_core.execution.kill import interrupt_given_back
 interrupt_given_back()
-print("gw_core.worker.coroutines" in sys.modules)
+print("gw_core.execution.event_loop" in sys.modules)
 """
     assert run_python(script).stdout == "False\n"

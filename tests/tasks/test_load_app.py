@@ -10,11 +10,11 @@ import pytest
 from task_builders import write
 
 from gw_core.domain.errors import TaskLoadError
-from gw_core.worker.loading import load_app
+from gw_core.tasks.loading import load_app
 
 REGISTRY = """
 from typing import TypedDict
-from gw_core.worker.tasks import TaskRegistry
+from gw_core.tasks.registry import TaskRegistry
 
 registry = TaskRegistry()
 
@@ -49,7 +49,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("spec", ["shop_app:registry", "shop_app.registry", "shop_app:make", "shop_app:Holder.tasks"])
+@pytest.mark.parametrize(
+    "spec", ["shop_app:registry", "shop_app.registry", "shop_app:make", "shop_app:Holder.tasks"]
+)
 def test_the_registry_is_found(project: Path, spec: str) -> None:
     write(project / "shop_app.py", REGISTRY)
 
@@ -92,7 +94,7 @@ def test_the_current_folder_comes_first(project: Path, tmp_path: Path) -> None:
         pytest.param("../shop_a:x", "", "write it as package.module:registry", id="path"),
         pytest.param(
             "shop_a:r",
-            "from gw_core.worker.tasks import TaskRegistry\nr = TaskRegistry()\n@r.task\ndef f(p: 'Nope'): ...",
+            "from gw_core.tasks.registry import TaskRegistry\nr = TaskRegistry()\n@r.task\ndef f(p: 'Nope'): ...",
             "'Nope' is not defined",
             id="annotation",
         ),

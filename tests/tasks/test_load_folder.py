@@ -13,8 +13,8 @@ from task_builders import a_context, a_job, write, write_program
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import Completed, Failed
-from gw_core.worker.executor import execute
-from gw_core.worker.loading import LoadedTasks, load_folder, reload_folder
+from gw_core.execution.executor import execute
+from gw_core.tasks.loading import LoadedTasks, load_folder, reload_folder
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +105,7 @@ def test_a_file_may_offer_any_number_of_marked_functions(tasks: Path) -> None:
     write(
         tasks / "mail" / "all.py",
         """
-from gw_core.worker.tasks import cron, task
+from gw_core.tasks.registry import cron, task
 
 @cron("0 8 * * *", fill="1d")
 @task("mail/send")
@@ -130,7 +130,7 @@ def helper(payload): ...
 
 
 def test_marked_functions_of_another_module_are_not_this_files(tasks: Path) -> None:
-    write(tasks / "one.py", "from gw_core.worker.tasks import task\n@task\ndef first(payload): ...\n")
+    write(tasks / "one.py", "from gw_core.tasks.registry import task\n@task\ndef first(payload): ...\n")
     write(tasks / "two.py", "from one import first\n" + ANSWER.format(name="run", answer="two"))
 
     loaded = load_folder(tasks)
@@ -140,7 +140,7 @@ def test_marked_functions_of_another_module_are_not_this_files(tasks: Path) -> N
 
 
 def test_a_schedule_may_stand_on_a_function_without_a_mark(tasks: Path) -> None:
-    write(tasks / "daily.py", "from gw_core.worker.tasks import cron\n@cron('0 4 * * *')\ndef run(payload): ...\n")
+    write(tasks / "daily.py", "from gw_core.tasks.registry import cron\n@cron('0 4 * * *')\ndef run(payload): ...\n")
 
     assert load_folder(tasks).registry.crontab_sources == (("daily", "0 4 * * *", {}),)
 
@@ -401,7 +401,7 @@ def test_a_name_that_is_no_function_is_a_fault(tasks: Path) -> None:
 def test_a_function_that_cannot_be_a_task_is_a_fault_and_its_neighbours_in_the_file_load(tasks: Path) -> None:
     path = write(
         tasks / "mail.py",
-        "from gw_core.worker.tasks import task\n"
+        "from gw_core.tasks.registry import task\n"
         "@task\ndef good(payload): raise ValueError('good')\n"
         "@task\ndef bad(payload, context, more): ...\n"
         "@task\ndef lost(payload: 'Nowhere'): ...\n",

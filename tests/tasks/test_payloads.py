@@ -16,9 +16,9 @@ from task_builders import run
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import Completed, Failed
-from gw_core.worker.context import JobContext
-from gw_core.worker.invocation import compose
-from gw_core.worker.payloads import CronRun, PayloadError
+from gw_core.execution.context import JobContext
+from gw_core.execution.payloads import CronRun, PayloadError
+from gw_core.execution.signature import compose
 
 
 @dataclass

@@ -14,13 +14,13 @@ import pytest
 from support import wait_until
 from task_builders import DEADLINE
 
-from gw_core.worker.process_groups import ProcessGroups
+from gw_core.execution.process_groups import ProcessGroups
 
 CHECKOUT = Path(__file__).parents[2]
 
 DIES = """
 import os, signal, subprocess, sys
-from gw_core.worker.process_groups import ProcessGroups
+from gw_core.execution.process_groups import ProcessGroups
 
 groups = ProcessGroups()
 pids = []

@@ -12,8 +12,8 @@ from task_builders import a_context, a_job
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import Completed
-from gw_core.worker.executor import execute
-from gw_core.worker.tasks import TaskRegistry, cron, mark_of, task
+from gw_core.execution.executor import execute
+from gw_core.tasks.registry import TaskRegistry, cron, mark_of, task
 
 
 def test_a_decorated_function_is_found_by_its_identifier_and_stays_callable() -> None:

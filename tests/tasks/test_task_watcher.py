@@ -13,9 +13,9 @@ from task_builders import DEADLINE, write
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.events import Events, TasksReloaded
-from gw_core.worker.loading import load_folder
-from gw_core.worker.tasks import TaskRegistry
-from gw_core.worker.watcher import TaskWatcher
+from gw_core.tasks.loading import load_folder
+from gw_core.tasks.registry import TaskRegistry
+from gw_core.tasks.reloader import TaskWatcher
 
 PATIENCE = timedelta(seconds=DEADLINE)
 GOOD = "def run(payload): ...\n"

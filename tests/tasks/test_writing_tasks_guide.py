@@ -13,12 +13,12 @@ import pytest
 from task_builders import Log, a_context, a_job, write, write_program
 
 from gw_core.domain.outcome import Completed, Failed, Returned
-from gw_core.postgres.connections import Connections
+from gw_core.execution.context import JobContext, TaskResources
+from gw_core.execution.executor import execute
+from gw_core.execution.kill import end_idle_processes
+from gw_core.postgres.connections import ConnectionPool
 from gw_core.postgres.database import Database
-from gw_core.worker.context import JobContext, TaskResources
-from gw_core.worker.executor import execute
-from gw_core.worker.interruption import end_idle_processes
-from gw_core.worker.loading import LoadedTasks, load_app, load_folder
+from gw_core.tasks.loading import LoadedTasks, load_app, load_folder
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "writing-tasks.md"
 BLOCK = re.compile(r"^```(?:python|sh)\n((?:#![^\n]*\n)?# (\S+)\n.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -117,7 +117,7 @@ def test_the_first_task_of_the_guide_greets(tasks: LoadedTasks) -> None:
 def test_the_isolated_task_of_the_guide_runs_in_a_process(tasks: LoadedTasks) -> None:
     task, job, log = tasks.registry.get("render"), a_job({"page": "/"}), Log()
     assert task is not None
-    resources = TaskResources(cast(Any, None), Connections(Database("postgres://")), a_context(job, log).logger)
+    resources = TaskResources(cast(Any, None), ConnectionPool(Database("postgres://")), a_context(job, log).logger)
 
     assert isinstance(execute(job, task, JobContext(job, "worker-1", resources)), Completed)
     assert (log.of("info"), task.isolation, task.timeout) == (["rendering /"], "process", timedelta(seconds=60))

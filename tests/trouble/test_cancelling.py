@@ -27,8 +27,8 @@ from gw_core import (
     PoolListening,
     StopReason,
 )
+from gw_core.tasks.loading import load_folder
 from gw_core.worker import timeouts
-from gw_core.worker.loading import load_folder
 
 SOON = timedelta(seconds=DEADLINE)
 

@@ -26,9 +26,9 @@ from gw_core import (
     JobCompleted,
     PoolConnectionLost,
     PoolConnectionRestored,
-    PoolHearingLost,
-    PoolHearingRestored,
     PoolListening,
+    PoolListenLost,
+    PoolListenRestored,
 )
 from gw_core.domain.errors import (
     DatabaseError,
@@ -39,10 +39,10 @@ from gw_core.domain.errors import (
     StatementTimeoutError,
 )
 from gw_core.postgres import database, notifications
-from gw_core.postgres.connections import Connections, OneConnection
+from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import Database, QueueConnection
-from gw_core.postgres.translation import needs_connection, refuses_a_row, translate
-from gw_core.worker import claimer, hearing
+from gw_core.postgres.error_mapping import needs_connection, refuses_a_row, translate
+from gw_core.worker import claimer, listener
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(site:
 
 
 def test_the_servers_own_limit_ends_a_claim_before_our_patience_does() -> None:
-    from gw_core.postgres.store import CLAIM_PLAN, SETTLE_PLAN
+    from gw_core.postgres.job_store import CLAIM_PLAN, SETTLE_PLAN
 
     for plan in (CLAIM_PLAN, SETTLE_PLAN):
         limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))
@@ -160,27 +160,27 @@ def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
 
     def channel(pool: str) -> str:
         if listened:  # this one hears well, however late its echo is on a machine that stands still
-            monkeypatch.setattr(hearing, "ECHO_PATIENCE", 600.0)
+            monkeypatch.setattr(listener, "ECHO_PATIENCE", 600.0)
         monkeypatch.setattr(notifications, "ECHO", echo)
         listened.append(pool)
         return own_channel(pool)
 
     monkeypatch.setattr(notifications, "ECHO", "gw:somewhere else")
     monkeypatch.setattr(notifications, "own_channel", channel)
-    monkeypatch.setattr(hearing, "ECHO_PATIENCE", 0.3)
+    monkeypatch.setattr(listener, "ECHO_PATIENCE", 0.3)
     with site.running({"work": Ledger()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
-        running.heard.wait_for(PoolHearingLost)
+        running.heard.wait_for(PoolListenLost)
         running.heard.wait_for(PoolListening, count=2)
-        running.heard.wait_for(PoolHearingRestored)
+        running.heard.wait_for(PoolListenRestored)
         site.fill(1)
         running.heard.wait_for(JobCompleted)
 
-    assert len(running.heard.of(PoolHearingLost)) == 1
+    assert len(running.heard.of(PoolListenLost)) == 1
     assert len(running.log.of("warning")) == 1
 
 
 def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
-    heard = hearing.Hearing(
+    heard = listener.Hearing(
         pool="gw-1",
         events=Events(),
         on_jobs=lambda: None,
@@ -225,7 +225,7 @@ def test_a_server_that_takes_no_writes_is_left_for_another(site: Site) -> None:
         running.heard.wait_for(JobCompleted)
 
 
-@pytest.mark.parametrize("kind", [OneConnection, Connections])
+@pytest.mark.parametrize("kind", [SharedConnection, ConnectionPool])
 def test_a_connection_that_leads_to_a_standby_is_not_lent_again(site: Site, kind: type) -> None:
     lender = kind(Database(site.url))
 

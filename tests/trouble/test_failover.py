@@ -15,7 +15,7 @@ from support import wait_until
 from gw_core import (
     HeartbeatRestored,
     JobCompleted,
-    JobLost,
+    JobLockLost,
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolListening,
@@ -77,7 +77,7 @@ def test_a_failover_costs_no_job_and_no_result(primary: Server, standby: Server)
         # Two states, each told once when it begins and once when it ends.
         assert len(running.heard.of(PoolConnectionLost)) == len(running.heard.of(PoolConnectionRestored)) == 2
 
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
     assert (after.jobs(), after.held()) == ([], [])
     after.close()
 
@@ -121,7 +121,7 @@ def test_a_crash_and_restart_needs_no_hand(primary: Server) -> None:
         after = Site(primary.url)
         after.fill(1)
         running.heard.wait_for(JobCompleted, count=4)
-        assert running.heard.of(JobLost) == []
+        assert running.heard.of(JobLockLost) == []
         after.close()
 
 

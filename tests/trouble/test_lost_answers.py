@@ -17,7 +17,7 @@ from proxy import Proxy
 from support import wait_until
 
 from gw_core import RetryAfter
-from gw_core.domain.events import JobCompleted, JobLost, PoolConnectionRestored, PoolListening, WorkersRecovered
+from gw_core.domain.events import JobCompleted, JobLockLost, PoolConnectionRestored, PoolListening, WorkersRecovered
 
 ROUNDS = int(os.environ.get("GW_ROUNDS", "4"))
 JOBS = int(os.environ.get("GW_JOBS", "2000"))
@@ -109,7 +109,7 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(site
 
     assert attempts.overlaps() == []
     assert len(attempts.successes()) == 2 * ROUNDS
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
     assert site.jobs() == []
     assert site.held() == []
 
@@ -147,7 +147,7 @@ def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(
     assert proxy.lost > 0
     assert attempts.overlaps() == []
     assert attempts.successes() == sorted(set(attempts.successes())), "a job succeeded twice"
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
     assert site.held() == []
 
 
@@ -192,7 +192,7 @@ def test_a_lost_answer_is_made_up_for(site: Site, proxy: Proxy, line: str, commi
         if line != "gw:heartbeat":
             running.heard.wait_for(PoolConnectionRestored)
 
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
     assert (site.jobs(), site.held()) == ([], [])
 
 
@@ -232,5 +232,5 @@ def test_a_connection_whose_answers_were_swallowed_is_given_up(
         proxy.heal("gw:settle")  # the network is well again, and the answer will never come
         running.heard.wait_for(JobCompleted, count=2)
 
-    assert running.heard.of(JobLost) == []
+    assert running.heard.of(JobLockLost) == []
     assert site.held() == []

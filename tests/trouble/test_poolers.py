@@ -11,20 +11,20 @@ from core_support import NEVER, Ledger, Site, ms
 from support import wait_until
 
 from gw_cli.app import program
-from gw_core import Client, SessionManners
-from gw_core.domain.events import JobCompleted, PoolerNoticed, PoolHearingLost, PoolListening
-from gw_core.domain.settings import Pooling
+from gw_core import Client, SessionLimits
+from gw_core.domain.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
+from gw_core.domain.settings import PoolerMode
 from gw_core.postgres.database import Database
 
 
 def test_the_mode_of_a_pooler_is_noticed(site: Site, bouncer: Bouncer) -> None:
-    def noticed(url: str) -> Pooling:
+    def noticed(url: str) -> PoolerMode:
         database = Database(url, notice_pooler=True)
         database.connect("look").close()
         return database.pooling
 
-    assert noticed(site.url) is Pooling.NONE
-    assert noticed(bouncer.url) is Pooling.TRANSACTION
+    assert noticed(site.url) is PoolerMode.NONE
+    assert noticed(bouncer.url) is PoolerMode.TRANSACTION
 
 
 def test_a_pooler_that_lends_for_sessions_is_no_trouble(site: Site, session_bouncer: Bouncer) -> None:
@@ -33,7 +33,7 @@ def test_a_pooler_that_lends_for_sessions_is_no_trouble(site: Site, session_boun
         site.fill(1)
         running.heard.wait_for(JobCompleted)
 
-    assert [event.mode for event in running.heard.of(PoolerNoticed)] == [Pooling.SESSION]
+    assert [event.mode for event in running.heard.of(PoolerDetected)] == [PoolerMode.SESSION]
 
 
 def test_behind_a_pooler_jobs_are_found_by_polling_and_it_says_so_once(site: Site, bouncer: Bouncer) -> None:
@@ -76,7 +76,7 @@ def test_behind_a_pooler_a_direct_connection_hears_of_jobs_at_once(site: Site, b
         site.fill(1)
         running.heard.wait_for(JobCompleted, count=2)
 
-    assert len(running.heard.of(PoolHearingLost)) == 1
+    assert len(running.heard.of(PoolListenLost)) == 1
     assert len(running.log.of("warning")) == 1
 
 
@@ -110,7 +110,7 @@ def test_a_client_that_only_reads_does_not_keep_the_poolers_other_clients_from_w
     site: Site, bouncer: Bouncer
 ) -> None:
     for connections in (1, 2):
-        with Client(bouncer.url, manners=SessionManners(read_only=True), max_connections=connections) as reading:
+        with Client(bouncer.url, manners=SessionLimits(read_only=True), max_connections=connections) as reading:
             assert reading.get(1) is None
 
     with Client(bouncer.url, prepared_statements=False) as writing:

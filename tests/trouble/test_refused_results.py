@@ -6,7 +6,7 @@ import pytest
 from core_support import NEVER, Ledger, Site
 from support import wait_until
 
-from gw_core import JobCompleted, JobResultRefused
+from gw_core import JobCompleted, JobResultRejected
 from gw_core.domain.outcome import GiveUp
 from gw_core.worker import settler
 
@@ -44,8 +44,8 @@ def test_what_a_trigger_refuses_stays_and_the_rest_goes_through(own_site: Site, 
         gate.wait_for(10)
         gate.open()
         running.heard.wait_for(JobCompleted, count=8)
-        running.heard.wait_for(JobResultRefused, count=2)
-        refused = {event.job.id for event in running.heard.of(JobResultRefused)}
+        running.heard.wait_for(JobResultRejected, count=2)
+        refused = {event.job.id for event in running.heard.of(JobResultRejected)}
         assert {row["id"] for row in own_site.jobs()} == refused
         assert set(own_site.held()) == refused
         own_site.run("drop trigger protect on _private_jobs")
@@ -60,7 +60,7 @@ def test_a_queue_is_freed_when_the_refused_result_of_its_job_is_written(own_site
     own_site.fill(5, queue="case n when 3 then 'held' else 'q' || n end")
     with own_site.running({"work": Ledger()}, poll_interval=NEVER) as running:
         running.heard.wait_for(JobCompleted, count=4)
-        running.heard.wait_for(JobResultRefused)
+        running.heard.wait_for(JobResultRejected)
         assert own_site.held() == [own_site.jobs()[0]["id"], "held"]
         own_site.run("drop trigger protect on _private_jobs")
         running.heard.wait_for(JobCompleted, count=5)

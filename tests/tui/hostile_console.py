@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from gw_core import FoundJob, Glance, JobFilter, JobPage
-from gw_tui.demo import DemoSource
-from gw_tui.options import Options
+from gw_core import FoundJob, JobFilter, JobPage, QueueSnapshot
+from gw_tui.data.demo import DemoSource
+from gw_tui.main import run
+from gw_tui.rules.options import Options
 from gw_tui.screens import overview as module
 from gw_tui.screens.overview import OverviewScreen
-from gw_tui.start import run
 
 EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
 
@@ -23,7 +23,7 @@ EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
 class HostileSource(DemoSource):
     """Puts the text wherever a text can stand."""
 
-    def glance(self) -> Glance:
+    def glance(self) -> QueueSnapshot:
         glance = super().glance()
         return replace(
             glance,
@@ -44,7 +44,7 @@ class HostileSource(DemoSource):
 class FaultySource(HostileSource):
     """Answers with something that no screen can draw."""
 
-    def glance(self) -> Glance:
+    def glance(self) -> QueueSnapshot:
         return replace(super().glance(), heads=[SECRET])
 
 

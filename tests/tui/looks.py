@@ -32,7 +32,7 @@ Cells = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CancelStatus:
     """A screen: for each line its cells, each a character and the name of its paint."""
 
     lines: Sequence[Cells]
@@ -65,7 +65,7 @@ def cells(app: App[None]) -> list[list[tuple[str, Paint]]]:
     return found
 
 
-def painted(themes: Mapping[str, Mapping[str, str]], seen: Mapping[str, list[list[tuple[str, Paint]]]]) -> Look:
+def painted(themes: Mapping[str, Mapping[str, str]], seen: Mapping[str, list[list[tuple[str, Paint]]]]) -> CancelStatus:
     """Return one look of what was seen in each theme; the variables of the themes give the paints their names."""
     names = {tuple(each[name].upper() for each in themes.values()): name for name in reversed((*NAMES, *MORE))}
     known: dict[tuple[Paint, ...], str] = {}
@@ -79,7 +79,7 @@ def painted(themes: Mapping[str, Mapping[str, str]], seen: Mapping[str, list[lis
                 known[paints] = _named(names, paints)
             line.append((characters[0], known[paints]))
         lines.append(line)
-    return Look(lines)
+    return CancelStatus(lines)
 
 
 @lru_cache(4096)
@@ -107,7 +107,7 @@ def _named(names: Mapping[tuple[str, ...], str], paints: Sequence[Paint]) -> str
 # -- keeping ---------------------------------------------------------------------------------------------------------
 
 
-def written(look: Look, *, with_paint: bool = True) -> str:
+def written(look: CancelStatus, *, with_paint: bool = True) -> str:
     """Return a look as the text of a file: the screen, a grid of letters, and what they mean."""
     if not with_paint:
         return "\n".join(look.texts) + "\n"
@@ -120,13 +120,13 @@ def written(look: Look, *, with_paint: bool = True) -> str:
     return "\n".join([*look.texts, PAINTED, *grid, MEANING, *meanings]) + "\n"
 
 
-def read(text: str, width: int) -> Look:
+def read(text: str, width: int) -> CancelStatus:
     """Return the look that was written; the last letter of a line goes on to its end."""
     shown, _, rest = text.partition(f"{PAINTED}\n")
     grid, _, meanings = rest.partition(f"{MEANING}\n")
     paints = {line[0]: line[2:] for line in meanings.splitlines()}
     rows = grid.splitlines() or [""] * len(shown.splitlines())
-    return Look([_read_line(*each, paints, width) for each in zip(shown.splitlines(), rows, strict=True)])
+    return CancelStatus([_read_line(*each, paints, width) for each in zip(shown.splitlines(), rows, strict=True)])
 
 
 def _read_line(text: str, row: str, paints: Mapping[str, str], width: int) -> Cells:
@@ -143,7 +143,7 @@ def _read_line(text: str, row: str, paints: Mapping[str, str], width: int) -> Ce
 # -- comparing -------------------------------------------------------------------------------------------------------
 
 
-def first_difference(was: Look, now: Look) -> str | None:
+def first_difference(was: CancelStatus, now: CancelStatus) -> str | None:
     """Return in words where two looks begin to differ, or None; a look without paint is like any paint."""
     if len(was.lines) != len(now.lines):
         return f"it had {len(was.lines)} lines and has {len(now.lines)}"
@@ -157,7 +157,7 @@ def first_difference(was: Look, now: Look) -> str | None:
     return None
 
 
-def _pairs(was: Look, now: Look) -> Iterator[tuple[int, int, tuple[str, str], tuple[str, str]]]:
+def _pairs(was: CancelStatus, now: CancelStatus) -> Iterator[tuple[int, int, tuple[str, str], tuple[str, str]]]:
     for number, (one, other) in enumerate(zip(was.lines, now.lines, strict=True), 1):
         for column, (before, after) in enumerate(zip(one, other, strict=True), 1):
             yield number, column, before, after

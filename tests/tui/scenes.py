@@ -11,13 +11,13 @@ from textual.command import CommandPalette
 from textual.widgets import Input
 
 from gw_core import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
-from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ResultDialog
-from gw_tui.journal import Journal, Kind
+from gw_tui.rules.journal import Journal, Kind
 from gw_tui.screens.help import HelpScreen
 from gw_tui.screens.job import JobScreen
 

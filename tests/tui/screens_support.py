@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from textual.pilot import Pilot
 
 from gw_tui.app import ConsoleApp
-from gw_tui.demo import DemoSource
-from gw_tui.options import Options
+from gw_tui.data.demo import DemoSource
+from gw_tui.rules.options import Options
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.widgets.keyed_table import KeyedTable
 

@@ -16,13 +16,13 @@ import pytest
 from screens_support import Console, run
 
 from gw_cli import job_files
-from gw_core import JobFilter, JobSpec, JobState, Seen
-from gw_tui import acts
-from gw_tui.action_log import ActionLog, Payloads, usual_path
-from gw_tui.demo import DemoSource
-from gw_tui.masking import MASK
-from gw_tui.options import Options
-from gw_tui.poller import Actor
+from gw_core import JobFilter, JobSpec, JobState, JobVersion
+from gw_tui.actions import actions
+from gw_tui.actions.log import ActionLog, Payloads, usual_path
+from gw_tui.data.demo import DemoSource
+from gw_tui.data.poller import Actor
+from gw_tui.rules.options import Options
+from gw_tui.text.redact import MASK
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def lines(log: ActionLog) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.path.read_text("utf-8").splitlines()]
 
 
-def seen(source: DemoSource, state: JobState, count: int = 1) -> list[Seen]:
-    return [Seen.of(each.job) for each in source.page(JobFilter(state=state), limit=count).jobs]
+def seen(source: DemoSource, state: JobState, count: int = 1) -> list[JobVersion]:
+    return [JobVersion.of(each.job) for each in source.page(JobFilter(state=state), limit=count).jobs]
 
 
 def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: ActionLog) -> None:
@@ -43,7 +43,7 @@ def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: Act
     first, second = seen(source, JobState.FAILED, 2)
     source.queue.jobs.pop(second.id)
 
-    Actor(source, lambda _: None, log).turn(acts.Retry(jobs=[first, second]))
+    Actor(source, lambda _: None, log).turn(actions.Retry(jobs=[first, second]))
 
     (line,) = lines(log)
     assert line["act"] == "retry"
@@ -60,7 +60,7 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
     (job,) = seen(source, JobState.SCHEDULED)
     payload = source.queue.jobs[job.id].payload
 
-    Actor(source, lambda _: None, log).turn(acts.Remove(jobs=[job]))
+    Actor(source, lambda _: None, log).turn(actions.Remove(jobs=[job]))
 
     (removed,) = lines(log)[0]["removed"]
     assert removed["id"] == job.id
@@ -74,7 +74,7 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
 def test_a_payload_of_several_lines_keeps_its_numbers_and_takes_one_line(log: ActionLog) -> None:
     payload = '{\n  "id": 90071992547409931,\n  "amount": 1.10\n}'
 
-    log.note(DemoSource().target, acts.Add(spec=JobSpec(task="mail"), payload=payload), acts.Result(done=("1",)))
+    log.note(DemoSource().target, actions.Add(spec=JobSpec(task="mail"), payload=payload), actions.Result(done=("1",)))
 
     assert '{"id":90071992547409931,"amount":1.10}' in log.path.read_text("utf-8")
     assert len(lines(log)) == 1
@@ -85,7 +85,7 @@ def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
     (job,) = seen(source, JobState.FAILED)
     source.go_down(OSError("nobody there"))
 
-    Actor(source, lambda _: None, log).turn(acts.Retry(jobs=[job]))
+    Actor(source, lambda _: None, log).turn(actions.Retry(jobs=[job]))
 
     assert "nobody there" in lines(log)[0]["failure"]
 
@@ -93,29 +93,29 @@ def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
 @pytest.mark.parametrize(
     "act",
     [
-        acts.Reschedule(jobs=(), run_at=timedelta(hours=1), priority=3),
-        acts.Fail(jobs=(), reason="enough"),
-        acts.Unlock(workers=("w",)),
-        acts.Sweep(),
-        acts.Restore(jobs=()),
+        actions.Reschedule(jobs=(), run_at=timedelta(hours=1), priority=3),
+        actions.Fail(jobs=(), reason="enough"),
+        actions.Unlock(workers=("w",)),
+        actions.Sweep(),
+        actions.Restore(jobs=()),
     ],
     ids=lambda act: type(act).__name__,
 )
-def test_every_kind_of_act_can_be_written_down(log: ActionLog, act: acts.Act) -> None:
-    log.note(DemoSource().target, act, acts.Result())
+def test_every_kind_of_act_can_be_written_down(log: ActionLog, act: actions.Act) -> None:
+    log.note(DemoSource().target, act, actions.Result())
 
     assert lines(log)[0]["act"] == type(act).__name__.lower()
 
 
 def test_what_only_looks_is_not_written_down(log: ActionLog) -> None:
-    for act in (acts.Sweep(dry_run=True), acts.CountExactly()):
-        log.note(DemoSource().target, act, acts.Result())
+    for act in (actions.Sweep(dry_run=True), actions.CountExactly()):
+        log.note(DemoSource().target, act, actions.Result())
 
     assert not log.path.exists()
 
 
 def test_only_its_owner_may_read_the_file(log: ActionLog) -> None:
-    log.note(DemoSource().target, acts.Sweep(), acts.Result())
+    log.note(DemoSource().target, actions.Sweep(), actions.Result())
 
     assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
 
@@ -134,7 +134,7 @@ def test_an_act_is_done_and_the_operator_told_when_it_cannot_be_written_down(tmp
     async def scenario(console: Console) -> None:
         await console.press("r")
         await console.until(lambda: any("cannot be written" in entry.words for entry in console.app.journal))
-        assert isinstance(console.source.acts[0], acts.Retry)
+        assert isinstance(console.source.acts[0], actions.Retry)
 
     run(scenario, filter="state:failed", action_log=blocked)
 
@@ -144,16 +144,16 @@ def test_an_act_is_done_and_the_operator_told_when_it_cannot_be_written_down(tmp
 SECRET = '{"user": "me", "token": "hunter2"}'
 
 
-def removal(source: DemoSource) -> tuple[acts.Remove, acts.Result]:
+def removal(source: DemoSource) -> tuple[actions.Remove, actions.Result]:
     job = next(iter(source.queue.jobs.values()))
     gone = msgspec.structs.replace(job, payload=SECRET)
-    return acts.Remove(jobs=[Seen.of(gone)]), acts.Result(done=(str(job.id),), removed=(gone,))
+    return actions.Remove(jobs=[JobVersion.of(gone)]), actions.Result(done=(str(job.id),), removed=(gone,))
 
 
 def test_a_file_that_is_large_is_put_aside_in_place_of_the_one_before(
     log: ActionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gw_tui.action_log.MOST_BYTES", 2_000)
+    monkeypatch.setattr("gw_tui.actions.log.MOST_BYTES", 2_000)
     source = DemoSource()
     for _ in range(50):
         log.note(source.target, *removal(source))
@@ -170,13 +170,13 @@ def test_what_was_removed_is_not_kept_for_ever(log: ActionLog, monkeypatch: pyte
     old = log.path.read_text("utf-8").replace(lines(log)[0]["at"], "2020-01-01T00:00:00Z")
     log.path.write_text(old, "utf-8")
 
-    log.note(source.target, acts.Sweep(), acts.Result())
+    log.note(source.target, actions.Sweep(), actions.Result())
     assert [line["act"] for line in lines(log)] == ["sweep"]
     assert "hunter2" in log.aside.read_text("utf-8")
 
     long_ago = log.aside.stat().st_mtime - 31 * 24 * 3600
     os.utime(log.aside, (long_ago, long_ago))
-    log.note(source.target, acts.Sweep(), acts.Result())
+    log.note(source.target, actions.Sweep(), actions.Result())
     assert not log.aside.exists()
     assert len(lines(log)) == 2
 
@@ -197,18 +197,18 @@ def test_a_first_line_of_somebody_else_stops_nothing(log: ActionLog, first: str)
     log.path.parent.mkdir(parents=True)
     log.path.write_text(first)
 
-    log.note(DemoSource().target, acts.Sweep(), acts.Result())
+    log.note(DemoSource().target, actions.Sweep(), actions.Result())
 
     assert '"act":"sweep"' in log.path.read_text("utf-8")
 
 
 def test_consoles_that_write_at_the_same_moment_lose_nothing(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_tui.action_log.MOST_BYTES", 12_000)
+    monkeypatch.setattr("gw_tui.actions.log.MOST_BYTES", 12_000)
     target = DemoSource().target
 
     def write(name: int) -> None:
         for number in range(20):
-            log.note(target, acts.Unlock(workers=(f"{name}-{number}",)), acts.Result())
+            log.note(target, actions.Unlock(workers=(f"{name}-{number}",)), actions.Result())
 
     threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
     for each in threads:
@@ -239,7 +239,7 @@ def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Paylo
     log = ActionLog(tmp_path / "actions.jsonl", payloads)
     source = DemoSource()
     log.note(source.target, *removal(source))
-    log.note(source.target, acts.Add(spec=JobSpec(task="mail"), payload=SECRET), acts.Result())
+    log.note(source.target, actions.Add(spec=JobSpec(task="mail"), payload=SECRET), actions.Result())
 
     removed, added = lines(log)
     assert list(removed["removed"][0]) == ["id", name]
@@ -270,7 +270,7 @@ def test_the_console_takes_the_choice(
         return 0
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("gw_tui.start.run", start)
+    monkeypatch.setattr("gw_tui.main.run", start)
     monkeypatch.setattr("gw_cli.commands.tui._without_screen", lambda: None)
     program(["tui", "--demo", *arguments])
 

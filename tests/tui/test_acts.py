@@ -12,14 +12,14 @@ from textual.screen import Screen
 from textual.widgets import Button, Input, TextArea
 
 from gw_core import DatabaseUnavailableError, JobState
-from gw_tui import acts
-from gw_tui.connection_state import Phase
-from gw_tui.demo import DemoSource
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
+from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.screens.jobs import JobsScreen
 
 S = TypeVar("S", bound=Screen)
@@ -43,7 +43,7 @@ async def jobs(console: Console) -> JobsScreen:
     return console.screen(JobsScreen)
 
 
-async def acted(console: Console, count: int = 1) -> list[acts.Act]:
+async def acted(console: Console, count: int = 1) -> list[actions.Act]:
     """Wait until so many acts were done."""
     await console.until(lambda: len(console.source.acts) >= count and not console.app.deeds.is_busy)
     await console.pilot.pause()
@@ -58,8 +58,8 @@ async def mark(console: Console, count: int) -> list[int]:
     return [each.job.id for each in screen.targets()]
 
 
-def ids(act: acts.Act) -> list[int]:
-    assert isinstance(act, acts.Retry | acts.Reschedule | acts.Fail | acts.Remove)
+def ids(act: actions.Act) -> list[int]:
+    assert isinstance(act, actions.Retry | actions.Reschedule | actions.Fail | actions.Remove)
     return [each.id for each in act.jobs]
 
 
@@ -72,7 +72,7 @@ def test_one_job_is_retried_without_a_question() -> None:
         (target,) = screen.targets()
         await console.press("r")
         (act,) = await acted(console)
-        assert isinstance(act, acts.Retry)
+        assert isinstance(act, actions.Retry)
         assert ids(act) == [target.job.id]
         job = console.source.queue.jobs[target.job.id]
         assert job.attempts == 0
@@ -181,7 +181,7 @@ def test_failing_takes_a_reason() -> None:
         dialog.query_one("#typed", Input).value = "customer left"
         dialog.query_one("#ok", Button).press()
         (act,) = await acted(console)
-        assert isinstance(act, acts.Fail)
+        assert isinstance(act, actions.Fail)
         assert act.reason == "customer left"
 
     run(scenario, filter="state:scheduled")
@@ -224,7 +224,7 @@ def test_a_running_job_is_left_to_its_worker() -> None:
 
 
 def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_tui.deed.PART", 20)
+    monkeypatch.setattr("gw_tui.actions.batch.PART", 20)
     source = DemoSource()
 
     async def scenario(console: Console) -> None:
@@ -269,7 +269,7 @@ def test_a_job_is_given_another_moment_in_the_words_of_the_command_line() -> Non
         await console.shows("in 2h")
         await console.press("enter")
         (act,) = await acted(console)
-        assert isinstance(act, acts.Reschedule)
+        assert isinstance(act, actions.Reschedule)
         job = console.source.queue.jobs[ids(act)[0]]
         assert job.priority == -5
         assert job.run_at.timestamp() == pytest.approx(console.source.clock().timestamp() + 7_200, abs=30)
@@ -324,7 +324,7 @@ def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
         area.load_text('{"n": 90071992547409931}')
         dialog.query_one("#ok", Button).press()
         (act,) = await acted(console)
-        assert isinstance(act, acts.Add)
+        assert isinstance(act, actions.Add)
         assert act.payload == '{"n": 90071992547409931}'
         assert (act.spec.task, act.spec.queue_name, act.spec.priority) == ("mail", "q", 3)
         assert (act.spec.max_attempts, act.spec.job_key, tuple(act.spec.flags or ())) == (5, "k", ("a", "b"))
@@ -340,7 +340,7 @@ def test_a_run_of_a_recurring_task_can_be_had_now() -> None:
         await reach(console, Confirm)
         await console.press("right", "enter")
         (act,) = await acted(console)
-        assert isinstance(act, acts.Add)
+        assert isinstance(act, actions.Add)
 
     run(scenario, screen="cron")
 
@@ -370,7 +370,7 @@ def test_a_worker_whose_heart_beats_is_unlocked_only_when_its_id_is_typed() -> N
         await console.type(worker_id)
         await console.press("enter")
         (act,) = await acted(console)
-        assert act == acts.Unlock(workers=(worker_id,))
+        assert act == actions.Unlock(workers=(worker_id,))
 
     run(scenario, screen="workers")
 
@@ -383,7 +383,7 @@ def test_a_dead_worker_is_unlocked_after_a_plain_question() -> None:
         assert "Last beat 9m04s ago: it counts as dead." in console.text
         await console.press("right", "enter")
         (act,) = await acted(console)
-        assert act == acts.Unlock(workers=(worker_id,))
+        assert act == actions.Unlock(workers=(worker_id,))
         assert not [each for each in console.source.queue.jobs.values() if each.locked_by == worker_id]
 
     run(scenario, screen="workers")
@@ -394,10 +394,10 @@ def test_a_sweep_shows_first_what_it_would_do() -> None:
         dead = await to_worker(console, is_stale=True)
         await console.press("S")
         await reach(console, Confirm)
-        assert console.source.acts == [acts.Sweep(dry_run=True)]
+        assert console.source.acts == [actions.Sweep(dry_run=True)]
         assert dead[:20] in console.text
         await console.press("right", "enter")
-        assert (await acted(console, 2))[1:] == [acts.Sweep()]
+        assert (await acted(console, 2))[1:] == [actions.Sweep()]
 
     run(scenario, screen="workers")
 
@@ -445,7 +445,7 @@ def test_acts_wait_while_the_database_is_away() -> None:
         await jobs(console)
         console.source.go_down(DatabaseUnavailableError("the server went away"))
         console.app.look_now()
-        await console.until(lambda: console.app.phase is Phase.DOWN)
+        await console.until(lambda: console.app.phase is ConnectionPhase.DOWN)
         await console.press("x", "f", "t", "a")
         await console.pilot.pause()
         assert isinstance(console.app.screen, JobsScreen)
@@ -468,7 +468,7 @@ def test_an_act_the_database_refuses_says_why() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
 
-        def refuse(_: acts.Act) -> acts.Result:
+        def refuse(_: actions.Act) -> actions.Result:
             raise DatabaseUnavailableError("the server \x1b]52;c;evil\x07 went away")
 
         console.source.act = refuse

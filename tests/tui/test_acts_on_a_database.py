@@ -19,14 +19,14 @@ import pytest
 from psycopg.rows import dict_row
 from screens_support import Console
 
-from gw_core import Client, FoundJob, JobFilter, JobSpec, Seen
-from gw_tui import acts
-from gw_tui.action_log import ActionLog
+from gw_core import Client, FoundJob, JobFilter, JobSpec, JobVersion
+from gw_tui.actions import actions
+from gw_tui.actions.log import ActionLog
 from gw_tui.app import ConsoleApp
+from gw_tui.data.source import ClientSource, Place
 from gw_tui.dialogs.choose import Choose
-from gw_tui.options import Options
+from gw_tui.rules.options import Options
 from gw_tui.screens.jobs import JobsScreen
-from gw_tui.source import ClientSource, Place
 
 pytestmark = pytest.mark.once
 
@@ -126,11 +126,11 @@ def unchanged(before: Row, after: Row | None, *but: str) -> None:
 
 
 Check = Callable[[Row, Row | None], None]
-KINDS: Sequence[tuple[Callable[[Sequence[Seen]], acts.Act], Check]] = (
-    (lambda jobs: acts.Retry(jobs=jobs), retried),
-    (lambda jobs: acts.Reschedule(jobs=jobs, run_at=timedelta(hours=2), priority=7), rescheduled),
-    (lambda jobs: acts.Fail(jobs=jobs, reason="enough"), failed),
-    (lambda jobs: acts.Remove(jobs=jobs), removed),
+KINDS: Sequence[tuple[Callable[[Sequence[JobVersion]], actions.Act], Check]] = (
+    (lambda jobs: actions.Retry(jobs=jobs), retried),
+    (lambda jobs: actions.Reschedule(jobs=jobs, run_at=timedelta(hours=2), priority=7), rescheduled),
+    (lambda jobs: actions.Fail(jobs=jobs, reason="enough"), failed),
+    (lambda jobs: actions.Remove(jobs=jobs), removed),
 )
 
 
@@ -146,7 +146,7 @@ def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_ot
         make, check = dice.choice(KINDS)
         before = table(url)
 
-        result = source.act(make([Seen.of(each.job) for each in chosen]))
+        result = source.act(make([JobVersion.of(each.job) for each in chosen]))
 
         after = table(url)
         done, omitted = {int(each) for each in result.done}, {int(each.what) for each in result.omitted}
@@ -172,8 +172,8 @@ def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: 
     before = table(url)
     page = [each for each in source.page(JobFilter(), limit=200).jobs if each.job.locked_by is None]
 
-    gone = source.act(acts.Remove(jobs=[Seen.of(each.job) for each in page]))
-    back = source.act(acts.Restore(jobs=gone.removed))
+    gone = source.act(actions.Remove(jobs=[JobVersion.of(each.job) for each in page]))
+    back = source.act(actions.Restore(jobs=gone.removed))
 
     after = table(url)
     assert len(back.done) == len(gone.done) == len(page)
@@ -315,7 +315,7 @@ def retried_by_keys(url: str, log: Path) -> int:
 def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: ClientSource, tmp_path: Path) -> None:
     log = ActionLog(tmp_path / "actions.jsonl")
     page = [each for each in source.page(JobFilter(), limit=50).jobs if each.job.locked_by is None][:5]
-    act = acts.Remove(jobs=[Seen.of(each.job) for each in page])
+    act = actions.Remove(jobs=[JobVersion.of(each.job) for each in page])
     before = table(url)
     log.note(source.target, act, source.act(act))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from gw_tui.arrangement import arranged, held
+from gw_tui.rules.stable_order import arranged, held
 
 KEYS = st.lists(st.sampled_from("abcdefghijklmnop"), unique=True, max_size=12)
 

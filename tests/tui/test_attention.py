@@ -7,15 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core import Count, Finding, Glance, HeldQueue, JobState, Quality, Verdict, crontab_item
-from gw_tui.attention import GROWING_FOR, Grade, Known, Worry, drain_time, worries
-from gw_tui.demo import START, DemoSource, FixedClock
-from gw_tui.source import Crontabs
+from gw_core import CheckStatus, Count, Finding, JobState, LockedQueue, Quality, QueueSnapshot, crontab_item
+from gw_tui.data.demo import START, DemoSource, FixedClock
+from gw_tui.data.source import Crontabs
+from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, drain_time, worries
 
 CALM = DemoSource(FixedClock(), jobs=60)
 
 
-def quiet_glance() -> Glance:
+def quiet_glance() -> QueueSnapshot:
     """Return a glance at a queue where all is well."""
     glance = CALM.glance()
     workers = [worker for worker in glance.workers if worker.has_heartbeat and not worker.is_stale]
@@ -24,13 +24,13 @@ def quiet_glance() -> Glance:
     return replace(glance, workers=workers, heads=heads, held_queues=(), counters=counters)
 
 
-def with_backlog(glance: Glance, age: timedelta) -> Glance:
+def with_backlog(glance: QueueSnapshot, age: timedelta) -> QueueSnapshot:
     head = replace(glance.heads[0], oldest_due_at=glance.at - age, oldest_task="mail", ready=Count(60))
     return replace(glance, heads=[head, *glance.heads[1:]])
 
 
-def found(glance: Glance, **more: object) -> list[Worry]:
-    return worries(Known(glance=glance, **more))
+def found(glance: QueueSnapshot, **more: object) -> list[Alert]:
+    return worries(AlertInput(glance=glance, **more))
 
 
 def test_a_quiet_queue_worries_nobody() -> None:
@@ -42,14 +42,14 @@ def test_silent_workers_come_first_with_the_jobs_they_hold() -> None:
 
     worst = found(glance)[0]
 
-    assert (worst.grade, worst.place) == (Grade.BAD, "workers")
+    assert (worst.grade, worst.place) == (Severity.BAD, "workers")
     assert worst.what == "1 worker gone silent, 3 jobs locked"
     assert worst.age == timedelta(minutes=9, seconds=4)
 
 
 def test_a_queue_held_for_long_is_named() -> None:
-    held = HeldQueue(name="imports", held_by="w1", held_at=START - timedelta(minutes=16))
-    fresh = HeldQueue(name="mail", held_by="w1", held_at=START - timedelta(minutes=14))
+    held = LockedQueue(name="imports", held_by="w1", held_at=START - timedelta(minutes=16))
+    fresh = LockedQueue(name="mail", held_by="w1", held_at=START - timedelta(minutes=14))
 
     (worry,) = found(replace(quiet_glance(), held_queues=(fresh, held)))
 
@@ -59,7 +59,7 @@ def test_a_queue_held_for_long_is_named() -> None:
 def test_a_long_wait_is_told() -> None:
     (worry,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)))
 
-    assert (worry.grade, worry.place, worry.filter) == (Grade.DOUBTFUL, "jobs", "state:ready")
+    assert (worry.grade, worry.place, worry.filter) == (Severity.DOUBTFUL, "jobs", "state:ready")
     assert worry.what == "oldest ready job (mail)"
 
 
@@ -88,15 +88,15 @@ def test_a_backlog_that_only_grows_older_is_bad() -> None:
     growing = [float(second + 300) for second in range(GROWING_FOR)]
 
     assert found(glance, ages=growing)[0].what == "backlog grows older (mail)"
-    assert found(glance, ages=[*growing[:-1], 10.0])[0].grade is Grade.DOUBTFUL
-    assert found(glance, ages=[None] * 30 + growing[:30])[0].grade is Grade.DOUBTFUL
+    assert found(glance, ages=[*growing[:-1], 10.0])[0].grade is Severity.DOUBTFUL
+    assert found(glance, ages=[None] * 30 + growing[:30])[0].grade is Severity.DOUBTFUL
 
 
 def test_waiting_jobs_without_workers_are_bad() -> None:
     (worry,) = found(replace(with_backlog(quiet_glance(), timedelta(seconds=31)), workers=()))
 
     assert found(replace(with_backlog(quiet_glance(), timedelta(seconds=29)), workers=())) == []
-    assert (worry.grade, worry.what) == (Grade.BAD, "jobs wait and nobody works (mail)")
+    assert (worry.grade, worry.what) == (Severity.BAD, "jobs wait and nobody works (mail)")
 
 
 @pytest.mark.parametrize(("failed", "total", "is_worry"), [(10, 40, True), (9, 10, False), (10, 51, False)])
@@ -146,9 +146,9 @@ def test_dead_rows_that_pile_up_are_told() -> None:
 
 def test_the_doctor_is_heard_where_nothing_fresher_is_known() -> None:
     findings = [
-        Finding("indexes", Verdict.WRONG, "index x is invalid"),
-        Finding("vacuum", Verdict.NOTE, "later"),
-        Finding("locks", Verdict.WRONG, "known better here"),
+        Finding("indexes", CheckStatus.WRONG, "index x is invalid"),
+        Finding("vacuum", CheckStatus.NOTE, "later"),
+        Finding("locks", CheckStatus.WRONG, "known better here"),
     ]
 
     assert [worry.what for worry in found(quiet_glance(), findings=findings)] == ["indexes: index x is invalid"]

@@ -12,13 +12,13 @@ from hostile_console import HostileSource
 from hypothesis import given, strategies as st
 from screens_support import Console, run
 
-from gw_core import UNSAFE_TEXT, JobReport, QueueReport, Seen
+from gw_core import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
 from gw_tui import clipboard
-from gw_tui.acts import Fail, Remove, Reschedule, Retry, Unlock
-from gw_tui.as_typed import as_typed
+from gw_tui.actions.actions import Fail, Remove, Reschedule, Retry, Unlock
+from gw_tui.actions.preview import as_typed
+from gw_tui.data.source import Crontabs, Target
 from gw_tui.dialogs.choose import Choose
 from gw_tui.screens.job import JobScreen
-from gw_tui.source import Crontabs, Target
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
 HERE = Target(where="x", schema="graphile_worker")
@@ -115,9 +115,9 @@ def test_a_payload_too_large_to_copy_is_refused_before_it_is_laid_out(monkeypatc
     run(scenario, source=Large())
 
 
-def seen(count: int) -> list[Seen]:
+def seen(count: int) -> list[JobVersion]:
     return [
-        Seen(id=n, revision=0, attempts=1, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)
+        JobVersion(id=n, revision=0, attempts=1, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)
         for n in range(1, count + 1)
     ]
 

@@ -5,62 +5,81 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_tui.connection_state import (
+from gw_tui.rules.connection_state import (
     LEAST_WAIT,
     LONGEST_WAIT,
+    ConnectionPhase,
     ConnectionState,
-    Phase,
-    Trouble,
+    FailureKind,
     wait_before,
 )
 
 NEW = ConnectionState()
 HEARD = NEW.heard(100.0)
-LOST = HEARD.lost(101.0, Trouble.LOST, "the server went away", retry_in=4.0)
+LOST = HEARD.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4.0)
 
 
 @pytest.mark.parametrize(
     ("state", "now", "phase"),
     [
-        pytest.param(NEW, 5.0, Phase.CONNECTING, id="nothing heard yet"),
-        pytest.param(HEARD, 100.5, Phase.LIVE, id="just heard"),
-        pytest.param(HEARD, 106.0, Phase.LIVE, id="three periods ago"),
-        pytest.param(HEARD, 106.1, Phase.STALE, id="more than three periods ago"),
-        pytest.param(HEARD.heard(107.0), 107.0, Phase.LIVE, id="heard after it was stale"),
-        pytest.param(LOST, 102.0, Phase.DOWN, id="lost"),
-        pytest.param(LOST.trying(), 105.0, Phase.RETRYING, id="a try under way"),
+        pytest.param(NEW, 5.0, ConnectionPhase.CONNECTING, id="nothing heard yet"),
+        pytest.param(HEARD, 100.5, ConnectionPhase.LIVE, id="just heard"),
+        pytest.param(HEARD, 106.0, ConnectionPhase.LIVE, id="three periods ago"),
+        pytest.param(HEARD, 106.1, ConnectionPhase.STALE, id="more than three periods ago"),
+        pytest.param(HEARD.heard(107.0), 107.0, ConnectionPhase.LIVE, id="heard after it was stale"),
+        pytest.param(LOST, 102.0, ConnectionPhase.DOWN, id="lost"),
+        pytest.param(LOST.trying(), 105.0, ConnectionPhase.RETRYING, id="a try under way"),
         pytest.param(
-            LOST.trying().lost(106.0, Trouble.LOST, "again", retry_in=1.0), 106.0, Phase.DOWN, id="a try in vain"
+            LOST.trying().lost(106.0, FailureKind.LOST, "again", retry_in=1.0),
+            106.0,
+            ConnectionPhase.DOWN,
+            id="a try in vain",
         ),
-        pytest.param(LOST.trying().heard(107.0), 107.0, Phase.LIVE, id="back"),
+        pytest.param(LOST.trying().heard(107.0), 107.0, ConnectionPhase.LIVE, id="back"),
         pytest.param(
-            NEW.lost(1.0, Trouble.LOST, "refused", retry_in=1.0), 1.0, Phase.DOWN, id="never there to begin with"
+            NEW.lost(1.0, FailureKind.LOST, "refused", retry_in=1.0),
+            1.0,
+            ConnectionPhase.DOWN,
+            id="never there to begin with",
         ),
-        pytest.param(NEW.lost(1.0, Trouble.REFUSED, "password", retry_in=None), 900.0, Phase.REFUSED, id="not let in"),
         pytest.param(
-            NEW.lost(1.0, Trouble.FORBIDDEN, "no right", retry_in=2.0), 1.0, Phase.REFUSED, id="without a right"
+            NEW.lost(1.0, FailureKind.REFUSED, "password", retry_in=None),
+            900.0,
+            ConnectionPhase.REFUSED,
+            id="not let in",
         ),
         pytest.param(
-            HEARD.lost(101.0, Trouble.NO_SCHEMA, "none", retry_in=2.0).trying(), 103.0, Phase.NO_SCHEMA, id="no schema"
+            NEW.lost(1.0, FailureKind.FORBIDDEN, "no right", retry_in=2.0),
+            1.0,
+            ConnectionPhase.REFUSED,
+            id="without a right",
         ),
-        pytest.param(HEARD.lost(101.0, Trouble.FAULT, "?", retry_in=2.0), 101.0, Phase.DOWN, id="a fault of ours"),
+        pytest.param(
+            HEARD.lost(101.0, FailureKind.NO_SCHEMA, "none", retry_in=2.0).trying(),
+            103.0,
+            ConnectionPhase.NO_SCHEMA,
+            id="no schema",
+        ),
+        pytest.param(
+            HEARD.lost(101.0, FailureKind.FAULT, "?", retry_in=2.0), 101.0, ConnectionPhase.DOWN, id="a fault of ours"
+        ),
     ],
 )
-def test_what_was_heard_says_how_things_stand(state: ConnectionState, now: float, phase: Phase) -> None:
+def test_what_was_heard_says_how_things_stand(state: ConnectionState, now: float, phase: ConnectionPhase) -> None:
     assert state.phase(now, period=2.0) is phase
 
 
-@pytest.mark.parametrize(("now", "phase"), [(105.0, Phase.LIVE), (105.1, Phase.STALE)])
-def test_a_busy_database_may_take_five_seconds_however_short_the_period(now: float, phase: Phase) -> None:
+@pytest.mark.parametrize(("now", "phase"), [(105.0, ConnectionPhase.LIVE), (105.1, ConnectionPhase.STALE)])
+def test_a_busy_database_may_take_five_seconds_however_short_the_period(now: float, phase: ConnectionPhase) -> None:
     assert HEARD.phase(now, period=0.2) is phase
 
 
 def test_a_longer_period_makes_stale_later() -> None:
-    assert HEARD.phase(120.0, period=10.0) is Phase.LIVE
+    assert HEARD.phase(120.0, period=10.0) is ConnectionPhase.LIVE
 
 
 def test_the_next_try_is_counted_down_and_tries_are_counted() -> None:
-    twice = LOST.trying().lost(105.0, Trouble.LOST, "still", retry_in=8.0)
+    twice = LOST.trying().lost(105.0, FailureKind.LOST, "still", retry_in=8.0)
 
     assert LOST.next_try_in(103.0) == 2.0
     assert LOST.next_try_in(999.0) == 0.0
@@ -83,7 +102,7 @@ def test_waits_grow_to_a_bound_and_are_spread(attempt: int, chance: float) -> No
     assert wait <= wait_before(attempt + 1, chance) or wait_before(attempt + 1, chance) == LONGEST_WAIT * chance
 
 
-@pytest.mark.parametrize("trouble", list(Trouble))
-def test_only_what_ends_everything_breaks_off(trouble: Trouble) -> None:
-    assert trouble.breaks_off == (trouble in (Trouble.LOST, Trouble.REFUSED, Trouble.NO_SCHEMA))
+@pytest.mark.parametrize("trouble", list(FailureKind))
+def test_only_what_ends_everything_breaks_off(trouble: FailureKind) -> None:
+    assert trouble.breaks_off == (trouble in (FailureKind.LOST, FailureKind.REFUSED, FailureKind.NO_SCHEMA))
     assert not (trouble.breaks_off and trouble.is_passing)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core import JobFilter, JobSpec, JobState, NameKind, Seen
-from gw_tui import acts
-from gw_tui.demo import DemoSource, FixedClock
+from gw_core import JobFilter, JobSpec, JobState, JobVersion, NameKind
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource, FixedClock
 
 
 def lived(seconds: int) -> DemoSource:
@@ -55,8 +55,8 @@ def test_pages_hold_every_job_once(state: JobState | None) -> None:
     assert set(seen) == {each.job.id for each in source.queue.states() if state in (None, each.state)}
 
 
-def seen_of(source: DemoSource, state: JobState) -> list[Seen]:
-    return [Seen.of(each.job) for each in source.page(JobFilter(state=state), with_payload=True).jobs]
+def seen_of(source: DemoSource, state: JobState) -> list[JobVersion]:
+    return [JobVersion.of(each.job) for each in source.page(JobFilter(state=state), with_payload=True).jobs]
 
 
 def test_acts_do_what_they_say_and_leave_alone_what_has_changed() -> None:
@@ -64,10 +64,10 @@ def test_acts_do_what_they_say_and_leave_alone_what_has_changed() -> None:
     failed, ready = seen_of(source, JobState.FAILED), seen_of(source, JobState.READY)
     running = seen_of(source, JobState.RUNNING)[0]
 
-    retried = source.act(acts.Retry(jobs=[failed[0], running]))
-    again = source.act(acts.Retry(jobs=[failed[0]]))
-    removed = source.act(acts.Remove(jobs=[ready[0]]))
-    restored = source.act(acts.Restore(jobs=removed.removed))
+    retried = source.act(actions.Retry(jobs=[failed[0], running]))
+    again = source.act(actions.Retry(jobs=[failed[0]]))
+    removed = source.act(actions.Remove(jobs=[ready[0]]))
+    restored = source.act(actions.Restore(jobs=removed.removed))
 
     assert retried.done == (str(failed[0].id),)
     assert [each.why for each in retried.omitted] == [f"locked by {running.locked_by}"]
@@ -80,9 +80,9 @@ def test_a_sweep_says_first_and_does_then() -> None:
     source = lived(0)
     stale = [worker.id for worker in source.workers() if worker.is_stale]
 
-    said = source.act(acts.Sweep(dry_run=True))
+    said = source.act(actions.Sweep(dry_run=True))
     assert [worker.id for worker in source.workers() if worker.is_stale] == stale
-    done = source.act(acts.Sweep())
+    done = source.act(actions.Sweep())
 
     assert list(said.done) == list(done.done) == stale
     assert not any(worker.is_stale for worker in source.workers())
@@ -90,7 +90,7 @@ def test_a_sweep_says_first_and_does_then() -> None:
 
 def test_added_jobs_and_names_are_there() -> None:
     source = lived(0)
-    (number,) = source.act(acts.Add(spec=JobSpec(task="mail", queue_name="q", payload={"a": 1}))).done
+    (number,) = source.act(actions.Add(spec=JobSpec(task="mail", queue_name="q", payload={"a": 1}))).done
 
     assert source.job(int(number)).job.payload == '{"a":1}'
     assert "q" in source.names(NameKind.QUEUES)

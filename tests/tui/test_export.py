@@ -12,8 +12,8 @@ import pytest
 from screens_support import Console, run
 
 from gw_core import FoundJob, JobFilter, JobState
-from gw_tui import export
-from gw_tui.demo import DemoSource
+from gw_tui.data.demo import DemoSource
+from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
 
 

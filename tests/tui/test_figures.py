@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gw_core import Count, Quality
-from gw_tui import figures
+from gw_tui.text import formatting
 
 NOW = datetime(2026, 3, 14, 12, 0, tzinfo=UTC)
 
@@ -19,12 +19,12 @@ NOW = datetime(2026, 3, 14, 12, 0, tzinfo=UTC)
      (4_001_234, "4.00M"), (123_456_789, "123M"), (5_000_000_000, "5.00G"), (-12_345, "-12.3k")],
 )  # fmt: skip
 def test_a_number_is_short(value: int, shown: str) -> None:
-    assert figures.number(value) == shown
+    assert formatting.number(value) == shown
 
 
 @given(value=st.integers(-(10**12), 10**12))
 def test_no_number_is_wide(value: int) -> None:
-    assert len(figures.number(abs(value))) <= 6
+    assert len(formatting.number(abs(value))) <= 6
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_no_number_is_wide(value: int) -> None:
     ],
 )
 def test_a_count_says_how_good_it_is(quality: Quality, shown: str) -> None:
-    assert figures.count(Count(40, quality)) == shown
+    assert formatting.count(Count(40, quality)) == shown
 
 
 @pytest.mark.parametrize(
@@ -46,22 +46,24 @@ def test_a_count_says_how_good_it_is(quality: Quality, shown: str) -> None:
      (273_600, "3d04h"), (40 * 86_400, "40d"), (-127, "-2m07s")],
 )  # fmt: skip
 def test_a_span_has_its_two_largest_units(seconds: float, shown: str) -> None:
-    assert figures.span(timedelta(seconds=seconds)) == shown
+    assert formatting.span(timedelta(seconds=seconds)) == shown
 
 
 def test_moments_say_where_they_lie() -> None:
-    assert figures.until(NOW + timedelta(seconds=54), NOW) == "in 54s"
-    assert figures.until(NOW - timedelta(seconds=127), NOW) == "2m07s ago"
-    assert figures.day(NOW - timedelta(hours=1), NOW) == "11:00:00"
-    assert figures.day(NOW - timedelta(days=2), NOW) == "12 Mar 12:00"
-    assert figures.day(NOW - timedelta(days=400), NOW) == "2025-02-07"
-    assert figures.clock(NOW) == "12:00:00Z"
+    assert formatting.until(NOW + timedelta(seconds=54), NOW) == "in 54s"
+    assert formatting.until(NOW - timedelta(seconds=127), NOW) == "2m07s ago"
+    assert formatting.day(NOW - timedelta(hours=1), NOW) == "11:00:00"
+    assert formatting.day(NOW - timedelta(days=2), NOW) == "12 Mar 12:00"
+    assert formatting.day(NOW - timedelta(days=400), NOW) == "2025-02-07"
+    assert formatting.clock(NOW) == "12:00:00Z"
 
 
 def test_what_is_not_known_is_a_dash() -> None:
-    assert {figures.span(None), figures.until(None, NOW), figures.rate(None), figures.clock(None)} == {figures.NOTHING}
+    assert {formatting.span(None), formatting.until(None, NOW), formatting.rate(None), formatting.clock(None)} == {
+        formatting.NOTHING
+    }
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0, "0/s"), (0.24, "0.2/s"), (45.2, "45/s"), (1_200, "1,200/s")])
 def test_rates_keep_a_digit_where_it_counts(value: float, shown: str) -> None:
-    assert figures.rate(value) == shown
+    assert formatting.rate(value) == shown

@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from gw_tui.filter_language import Filter, parse
+from gw_tui.rules.filter_language import Filter, parse
 from gw_tui.widgets.filter_bar import FilterBar
 
 NAMES = {"tasks": ["send_email", "send_sms"], "queues": [], "workers": ["w\x1b[31m"]}

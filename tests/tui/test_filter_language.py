@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from gw_core import FoundJob, Job, JobFilter, JobState, Narrowing
-from gw_tui.filter_language import KINDS, TICK, Cost, Filter, FilterError, parse, suggest
+from gw_tui.rules.filter_language import KINDS, TICK, Cost, Filter, FilterError, parse, suggest
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EPOCH = NOW.timestamp()

@@ -6,8 +6,8 @@ import pytest
 from screens_support import Console, run
 
 from gw_core import Count, Quality
-from gw_tui import acts
-from gw_tui.demo import DemoSource
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource
 from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.jump import JumpScreen
 
@@ -157,10 +157,10 @@ def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_told() -> None:
     source = DemoSource()
     do = source.act
 
-    def counted(act: acts.Act) -> acts.Result:
-        assert act == acts.CountExactly(queue="imports")
+    def counted(act: actions.Act) -> actions.Result:
+        assert act == actions.CountExactly(queue="imports")
         do(act)
-        return acts.Result(queue=(Count(123_456), Count(120_000, Quality.EXACT)))
+        return actions.Result(queue=(Count(123_456), Count(120_000, Quality.EXACT)))
 
     source.act = counted  # type: ignore[method-assign]
 

@@ -11,12 +11,12 @@ from screens_support import Console, run
 from textual.command import CommandPalette
 
 from gw_core import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
-from gw_tui import connection_state
 from gw_tui.app import ConsoleApp
-from gw_tui.connection_state import Phase
-from gw_tui.demo import DemoSource, FixedClock
-from gw_tui.options import Options
-from gw_tui.registry import BY_ID, PLACES
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.rules import connection_state
+from gw_tui.rules.commands import BY_ID, PLACES
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.options import Options
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.screens.help import HelpScreen
 from gw_tui.screens.jobs import JobsScreen
@@ -202,7 +202,7 @@ def test_it_goes_on_without_a_key_when_the_database_is_back() -> None:
     async def scenario(console: Console) -> None:
         await go_down(console)
         console.source.come_back()
-        await console.until(lambda: console.app.phase is Phase.LIVE)
+        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
         await console.until(lambda: "DOWN" not in console.text and "● LIVE" in console.text)
         assert not front(console).query_one("#body").has_class("-dimmed")
 
@@ -216,7 +216,7 @@ def test_a_key_tries_at_once() -> None:
         await go_down(console)
         console.source.come_back()
         await console.press("r")
-        await console.until(lambda: console.app.phase is Phase.LIVE)
+        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
 
     run(scenario, screen="overview")
 
@@ -252,22 +252,22 @@ def test_read_only_offers_no_acts(is_asked_for: bool) -> None:
 @pytest.mark.parametrize(
     ("error", "phase", "words"),
     [
-        pytest.param(GONE, Phase.DOWN, "✖ DOWN: the database is not available", id="down"),
+        pytest.param(GONE, ConnectionPhase.DOWN, "✖ DOWN: the database is not available", id="down"),
         pytest.param(
             AuthenticationError("the server refused the connection: password"),
-            Phase.REFUSED,
+            ConnectionPhase.REFUSED,
             "then press r",
             id="refused",
         ),
         pytest.param(
             SchemaMissingError("schema 'q' is not installed; install it with: gw migrate --schema q"),
-            Phase.NO_SCHEMA,
+            ConnectionPhase.NO_SCHEMA,
             "gw migrate --schema q",
             id="no schema",
         ),
     ],
 )
-def test_it_may_be_started_before_the_database(error: Exception, phase: Phase, words: str) -> None:
+def test_it_may_be_started_before_the_database(error: Exception, phase: ConnectionPhase, words: str) -> None:
     async def inside() -> None:
         source = DemoSource()
         source.go_down(error)
@@ -275,11 +275,11 @@ def test_it_may_be_started_before_the_database(error: Exception, phase: Phase, w
         async with app.run_test(size=(120, 34)) as pilot:
             console = Console(app, pilot, source)
             await console.shows(words)
-            assert app.phase in (phase, Phase.RETRYING)
+            assert app.phase in (phase, ConnectionPhase.RETRYING)
             source.come_back()
-            if phase is Phase.REFUSED:
+            if phase is ConnectionPhase.REFUSED:
                 await console.press("r")
-            await console.until(lambda: app.phase is Phase.LIVE)
+            await console.until(lambda: app.phase is ConnectionPhase.LIVE)
 
     asyncio.run(inside())
 
@@ -292,7 +292,7 @@ def test_a_database_that_is_slow_makes_the_screen_stale_and_says_why(monkeypatch
         app = ConsoleApp(source, Options(period=0.1))
         async with app.run_test(size=(120, 34)) as pilot:
             console = Console(app, pilot, source)
-            await console.until(lambda: app.phase is Phase.LIVE)
+            await console.until(lambda: app.phase is ConnectionPhase.LIVE)
             source.go_down(StatementTimeoutError("canceling statement due to statement timeout"))
             await console.shows("! STALE: no answer for")
             await console.shows("statement timeout")
@@ -307,7 +307,7 @@ def test_a_passing_blip_is_in_the_journal() -> None:
     async def scenario(console: Console) -> None:
         await go_down(console)
         console.source.come_back()
-        await console.until(lambda: console.app.phase is Phase.LIVE)
+        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
         words = [entry.words for entry in console.app.journal]
         assert words[-1] == "connection live"
         assert "the database is not available: terminating connection" in words

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from gw_core import RecoverySettings, WorkerInfo
-from gw_tui.health import Health, health, silence
+from gw_tui.rules.worker_health import Health, health, silence
 
 RECOVERY = RecoverySettings(threshold=timedelta(minutes=5), orphans_after=timedelta(hours=4))
 

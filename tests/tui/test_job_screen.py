@@ -5,7 +5,7 @@ from __future__ import annotations
 from screens_support import Console, run
 
 from gw_core import Job, JobState
-from gw_tui.demo import DemoSource, FixedClock
+from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.screens.job import JobScreen
 from gw_tui.screens.jobs import JobsScreen
 

@@ -12,8 +12,8 @@ from screens_support import Console, run
 from textual import events
 from textual.widgets import Input
 
-from gw_core import JobFilter, JobPage, JobState, PageMark, StatementTimeoutError
-from gw_tui.demo import DemoSource, FixedClock
+from gw_core import JobFilter, JobPage, JobState, PageCursor, StatementTimeoutError
+from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.choose import Choose
 from gw_tui.screens import jobs
 from gw_tui.screens.jobs import JobsScreen
@@ -23,10 +23,10 @@ from gw_tui.widgets.filter_bar import FilterBar
 class Endless(DemoSource):
     """A queue in which a search finds nothing and never ends."""
 
-    def page(self, wanted: JobFilter, *, after: PageMark | None = None, **more: Any) -> JobPage:
+    def page(self, wanted: JobFilter, *, after: PageCursor | None = None, **more: Any) -> JobPage:
         self._cancelled.wait(0.05)
         place = 0 if after is None else int(after.place[0])
-        return JobPage(after=PageMark.after_id(place + 10_000), looked_at=10_000)
+        return JobPage(after=PageCursor.after_id(place + 10_000), looked_at=10_000)
 
 
 class Piecemeal(DemoSource):
@@ -305,7 +305,7 @@ def test_trouble_is_said_and_what_was_found_stays() -> None:
 
 
 def _slow() -> Any:
-    from gw_tui.source import judged
+    from gw_tui.data.source import judged
 
     return judged(StatementTimeoutError("it took too long"))
 

@@ -8,9 +8,9 @@ from time import perf_counter
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_tui.clean import UNSAFE
-from gw_tui.json_view import MOST_LINES, json_view
-from gw_tui.masking import MASK, is_secret, masked
+from gw_tui.text.json_view import MOST_LINES, json_view
+from gw_tui.text.redact import MASK, is_secret, masked
+from gw_tui.text.sanitize import UNSAFE
 
 
 @pytest.mark.parametrize(

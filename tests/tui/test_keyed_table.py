@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from gw_tui.themes import FALLBACK
 from gw_tui.widgets.keyed_table import SETTLING, Cell, Column, KeyedTable, Row
+from gw_tui.widgets.themes import FALLBACK
 
 COLUMNS = (Column("id", "id", 5, right=True), Column("text", "text"), Column("more", "more", 10, rank=1))
 HOSTILE = "\x1b]52;c;aGk=\x07\u202e[red]x[/red]\x9b31m"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 
-from gw_tui.demo import START
-from gw_tui.journal import Journal, Kind
-from gw_tui.rings import LENGTH, REACHES, Ring
+from gw_tui.data.demo import START
+from gw_tui.rules.history import LENGTH, REACHES, Series
+from gw_tui.rules.journal import Journal, Kind
 
 SECOND, TEN, MINUTE = REACHES
 
 
 def test_a_ring_shows_the_last_minute_second_by_second_with_gaps() -> None:
-    ring = Ring()
+    ring = Series()
     for second in (1_000, 1_001, 1_003):
         ring.add(second, float(second))
 
@@ -20,7 +20,7 @@ def test_a_ring_shows_the_last_minute_second_by_second_with_gaps() -> None:
 
 
 def test_longer_reaches_show_means() -> None:
-    ring = Ring()
+    ring = Series()
     for second in range(60):
         ring.add(6_000 + second, float(second))
 
@@ -29,7 +29,7 @@ def test_longer_reaches_show_means() -> None:
 
 
 def test_a_ring_never_grows() -> None:
-    ring = Ring()
+    ring = Series()
     for second in range(10_000):
         ring.add(second, 1.0)
 

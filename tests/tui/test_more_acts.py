@@ -10,10 +10,10 @@ from screens_support import Console, run
 from textual.screen import Screen
 from textual.widgets import Button, Input, TextArea
 
-from gw_core import Litter
-from gw_tui import acts
+from gw_core import CleanupTarget
+from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
-from gw_tui.demo import DemoSource
+from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
@@ -35,7 +35,7 @@ async def reach(console: Console, kind: type[S]) -> S:
     return found
 
 
-async def acted(console: Console, count: int) -> list[acts.Act]:
+async def acted(console: Console, count: int) -> list[actions.Act]:
     """Wait until so many acts were done."""
     await console.until(lambda: len(console.source.acts) >= count and not console.app.deeds.is_busy)
     await console.pilot.pause()
@@ -128,7 +128,7 @@ def test_a_key_that_no_job_has_is_said_to_be_unknown() -> None:
     async def scenario(console: Console) -> None:
         await ask_for(console, "nobody")
         await console.tells("No job has the key 'nobody'")
-        assert console.source.acts == [acts.FindByKey(key="nobody")]
+        assert console.source.acts == [actions.FindByKey(key="nobody")]
 
     run(scenario)
 
@@ -158,7 +158,7 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
         assert "Forget retired_task?" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
-        assert await acted(console, 1) == [acts.Forget(identifier="retired_task")]
+        assert await acted(console, 1) == [actions.Forget(identifier="retired_task")]
         await console.tells("recurring task retired_task forgotten")
         await console.until(
             lambda: "retired_task" not in console.table().keys or console.table().is_gone("retired_task")
@@ -198,7 +198,7 @@ def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
         await reach(console, Confirm)
         assert "last beat 9m04s ago" in console.text
         await console.press("right", "enter")
-        assert await acted(console, 2) == [acts.Sweep(dry_run=True), acts.Sweep()]
+        assert await acted(console, 2) == [actions.Sweep(dry_run=True), actions.Sweep()]
 
     run(scenario, screen="overview")
 
@@ -212,8 +212,8 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
         await console.press("right", "enter")
         await console.tells(f"{count} failed jobs cleared away")
         dry, done = await acted(console, 2)
-        assert dry == acts.Clean(litter=Litter.FAILED_JOBS, dry_run=True)
-        assert done == acts.Clean(litter=Litter.FAILED_JOBS)
+        assert dry == actions.Clean(litter=CleanupTarget.FAILED_JOBS, dry_run=True)
+        assert done == actions.Clean(litter=CleanupTarget.FAILED_JOBS)
 
     run(scenario, screen="overview")
 
@@ -337,14 +337,14 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
 
 def every_screen() -> Mapping[str, type]:
     from gw_tui.app import _screen_of
-    from gw_tui.registry import JOB, PLACES
+    from gw_tui.rules.commands import JOB, PLACES
     from gw_tui.screens.job import JobScreen
 
     return {JOB: JobScreen, **{place.id: type(_screen_of(place)) for place in PLACES}}
 
 
 def test_every_command_of_every_screen_has_its_action() -> None:
-    from gw_tui.registry import COMMANDS
+    from gw_tui.rules.commands import COMMANDS
 
     screens = every_screen()
     missing = [

@@ -14,12 +14,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from screens_support import Console
 from support import wait_until
 
-from gw_core import Client, JobFilter, JobSpec, JobState, ReadOnlyError, Seen
-from gw_tui import acts
+from gw_core import Client, JobFilter, JobSpec, JobState, JobVersion, ReadOnlyError
+from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
-from gw_tui.connection_state import Phase
-from gw_tui.options import Options
-from gw_tui.source import ClientSource, Place
+from gw_tui.data.source import ClientSource, Place
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.options import Options
 
 pytestmark = pytest.mark.once
 
@@ -72,7 +72,7 @@ def queue(database_url: str) -> Iterator[Queue]:
 
 
 async def live(console: Console) -> None:
-    await console.until(lambda: console.app.phase is Phase.LIVE)
+    await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
 
 
 # -- what it takes -----------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue)
     async def scenario(console: Console) -> None:
         await live(console)
         await console.shows("task_0")
-        console.app.act(acts.CountExactly())
+        console.app.act(actions.CountExactly())
         await console.until(lambda: console.app.last_act is not None)
         for place_ in ("jobs", "queues", "workers", "cron", "locks", "events"):
             console.app.visit(place_)
@@ -105,7 +105,7 @@ def test_the_connection_that_looks_can_write_nothing(queue: Queue) -> None:
 def test_read_only_can_write_nothing_at_all(queue: Queue) -> None:
     source = ClientSource(place(queue.url, read_only=True))
     with pytest.raises(ReadOnlyError):
-        source.act(acts.Add(spec=JobSpec(task="mail")))
+        source.act(actions.Add(spec=JobSpec(task="mail")))
     assert source.target.is_read_only
     source.close()
 
@@ -158,8 +158,8 @@ def test_a_table_locked_by_somebody_is_no_loss_and_nobody_waits_for_us(queue: Qu
         await live(console)
         with psycopg.connect(queue.url) as other:
             other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
-            await console.until(lambda: console.app.phase is Phase.STALE or bool(console.app.glance.unseen))
-        await console.until(lambda: console.app.phase is Phase.LIVE and not console.app.glance.unseen)
+            await console.until(lambda: console.app.phase is ConnectionPhase.STALE or bool(console.app.glance.unseen))
+        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE and not console.app.glance.unseen)
 
     play(queue.url, scenario)
 
@@ -185,7 +185,9 @@ def test_a_role_without_rights_is_told_and_let_in_once_it_has_them(queue: Queue)
     try:
 
         async def scenario(console: Console) -> None:
-            await console.until(lambda: console.app.phase in (Phase.REFUSED, Phase.NO_SCHEMA, Phase.DOWN))
+            await console.until(
+                lambda: console.app.phase in (ConnectionPhase.REFUSED, ConnectionPhase.NO_SCHEMA, ConnectionPhase.DOWN)
+            )
             queue.run(f'grant usage on schema graphile_worker to "{role}"')
             queue.run(f'grant select on all tables in schema graphile_worker to "{role}"')
             await live(console)
@@ -230,20 +232,20 @@ def source(queue: Queue) -> Iterator[ClientSource]:
     found.close()
 
 
-def some(source: ClientSource, state: JobState, count: int) -> list[Seen]:
-    return [Seen.of(each.job) for each in source.page(JobFilter(state=state), limit=count).jobs]
+def some(source: ClientSource, state: JobState, count: int) -> list[JobVersion]:
+    return [JobVersion.of(each.job) for each in source.page(JobFilter(state=state), limit=count).jobs]
 
 
 def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, source: ClientSource) -> None:
     first, second, third = some(source, JobState.READY, 3)
     queue.run(f"update _private_jobs set locked_at = now(), locked_by = 'w7' where id = {second.id}")
 
-    failed = source.act(acts.Fail(jobs=[first, second], reason="enough"))
-    again = source.act(acts.Fail(jobs=[first]))
-    retried = source.act(acts.Retry(jobs=some(source, JobState.FAILED, 1)))
-    removed = source.act(acts.Remove(jobs=[third]))
-    gone = source.act(acts.Remove(jobs=[third]))
-    restored = source.act(acts.Restore(jobs=removed.removed))
+    failed = source.act(actions.Fail(jobs=[first, second], reason="enough"))
+    again = source.act(actions.Fail(jobs=[first]))
+    retried = source.act(actions.Retry(jobs=some(source, JobState.FAILED, 1)))
+    removed = source.act(actions.Remove(jobs=[third]))
+    gone = source.act(actions.Remove(jobs=[third]))
+    restored = source.act(actions.Restore(jobs=removed.removed))
 
     assert failed.done == (str(first.id),)
     assert [each.why for each in failed.omitted] == ["locked by w7"]
@@ -258,10 +260,10 @@ def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, so
 def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: ClientSource) -> None:
     (seen,) = some(source, JobState.READY, 1)
 
-    source.act(acts.Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7))
-    added = source.act(acts.Add(spec=JobSpec(task="mail", queue_name="q")))
+    source.act(actions.Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7))
+    added = source.act(actions.Add(spec=JobSpec(task="mail", queue_name="q")))
     queue.run("update _private_jobs set locked_at = now(), locked_by = 'dead' where task_id = 1")
-    unlocked = source.act(acts.Unlock(workers=["dead"]))
+    unlocked = source.act(actions.Unlock(workers=["dead"]))
 
     assert queue.run(f"select priority, run_at > now() from _private_jobs where id = {seen.id}") == [(7, True)]
     assert queue.run(f"select count(*) from _private_jobs where id = {added.done[0]}") == [(1,)]
@@ -272,8 +274,8 @@ def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: C
 def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: ClientSource) -> None:
     queue.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'node-1' where id < 4")
 
-    said = source.act(acts.Sweep(dry_run=True))
-    done = source.act(acts.Sweep())
+    said = source.act(actions.Sweep(dry_run=True))
+    done = source.act(actions.Sweep())
 
     assert said.done == done.done == ("node-1",)
     assert (said.sweep.jobs, done.sweep.jobs) == (3, 3)
@@ -281,4 +283,4 @@ def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: ClientSource)
 
 
 def test_an_exact_count_is_one(source: ClientSource) -> None:
-    assert source.act(acts.CountExactly()).statistics.total.value == 30
+    assert source.act(actions.CountExactly()).statistics.total.value == 30

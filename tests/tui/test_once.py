@@ -14,9 +14,9 @@ import pytest
 from hostile_console import EVIL, HostileSource
 
 from gw_core import Client, JobSpec
-from gw_tui.demo import DemoSource
-from gw_tui.once import KEYS, lines_of, look, record_of
-from gw_tui.source import ClientSource, Place
+from gw_tui.data.demo import DemoSource
+from gw_tui.data.source import ClientSource, Place
+from gw_tui.print_once import KEYS, lines_of, look, record_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 

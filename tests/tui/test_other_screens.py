@@ -12,24 +12,24 @@ from screens_support import Console, run
 
 from gw_core import (
     AdvisoryLock,
-    Blockage,
-    Blockages,
+    BackendSession,
+    CheckStatus,
     Finding,
-    Glance,
     Job,
-    KnownCrontab,
-    Session,
+    KnownCronItem,
+    LockWait,
+    LockWaits,
+    QueueSnapshot,
     StatementTimeoutError,
-    Verdict,
     WorkerInfo,
     crontab_item,
 )
-from gw_tui.clean import UNSAFE
-from gw_tui.demo import DemoSource
+from gw_tui.data.demo import DemoSource
+from gw_tui.data.source import Crontabs, judged
 from gw_tui.screens.job import JobScreen
 from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.queues import PAGE
-from gw_tui.source import Crontabs, judged
+from gw_tui.text.sanitize import UNSAFE
 
 SCREENS = ("jobs", "queues", "workers", "cron", "locks")
 
@@ -152,14 +152,14 @@ def test_without_a_crontab_nobody_says_what_is_due() -> None:
 # -- what workers hold -----------------------------------------------------------------------------------------------
 
 
-class Counted(DemoSource):
+class ExactCount(DemoSource):
     """What workers hold was counted some time ago."""
 
     def __init__(self, ago: timedelta) -> None:
         super().__init__()
         self._ago = ago
 
-    def glance(self) -> Glance:
+    def glance(self) -> QueueSnapshot:
         return replace(super().glance(), locks_age=self._ago)
 
 
@@ -168,7 +168,7 @@ def test_an_old_count_of_what_workers_hold_says_its_age(screen: str, words: str)
     async def scenario(console: Console) -> None:
         await console.shows(words)
 
-    run(scenario, source=Counted(timedelta(seconds=9)), screen=screen, size=(160, 45))
+    run(scenario, source=ExactCount(timedelta(seconds=9)), screen=screen, size=(160, 45))
 
 
 @pytest.mark.parametrize(("screen", "words"), [("workers", "dead after"), ("overview", "stale")])
@@ -177,7 +177,7 @@ def test_a_fresh_count_of_what_workers_hold_does_not(screen: str, words: str) ->
         await console.shows(words)
         assert "1.5s ago" not in console.text
 
-    run(scenario, source=Counted(timedelta(seconds=1.5)), screen=screen, size=(160, 45))
+    run(scenario, source=ExactCount(timedelta(seconds=1.5)), screen=screen, size=(160, 45))
 
 
 # -- locks -----------------------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ class Hostile(DemoSource):
                 id=HOSTILE, host=HOSTILE, version=HOSTILE, heartbeat_age=timedelta(), last_heartbeat_at=self.clock()
             )
         ]
-        self.queue.known = [KnownCrontab(HOSTILE, self.clock(), None)]
+        self.queue.known = [KnownCronItem(HOSTILE, self.clock(), None)]
 
     def crontabs(self) -> Crontabs:
         item = crontab_item(
@@ -286,10 +286,10 @@ class Hostile(DemoSource):
         return Crontabs(known=tuple(self.queue.known), items=(item,))
 
     def findings(self) -> tuple[Finding, ...]:
-        return (Finding(HOSTILE, Verdict.WRONG, HOSTILE, HOSTILE),)
+        return (Finding(HOSTILE, CheckStatus.WRONG, HOSTILE, HOSTILE),)
 
-    def blockages(self) -> Blockages:
-        session = Session(
+    def blockages(self) -> LockWaits:
+        session = BackendSession(
             pid=1,
             user=HOSTILE,
             application=HOSTILE,
@@ -298,8 +298,8 @@ class Hostile(DemoSource):
             transaction_age=None,
             statement=HOSTILE,
         )
-        return Blockages(
-            blocked=(Blockage(session=session, waits_for=HOSTILE, blocked_by=(2,)),),
+        return LockWaits(
+            blocked=(LockWait(session=session, waits_for=HOSTILE, blocked_by=(2,)),),
             blockers=(session,),
             advisory=(AdvisoryLock(name=HOSTILE, granted=False, session=session),),
             prepared_transactions=((HOSTILE, timedelta()),),

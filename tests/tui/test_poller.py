@@ -16,18 +16,26 @@ from textual.message import Message
 from gw_core import (
     AuthenticationError,
     DatabaseUnavailableError,
-    Glance,
+    JobVersion,
     LockTimeoutError,
     PermissionDeniedError,
+    QueueSnapshot,
     SchemaMissingError,
-    Seen,
     StatementTimeoutError,
 )
-from gw_tui.acts import Fail, Retry
-from gw_tui.connection_state import Trouble
-from gw_tui.demo import DemoSource
-from gw_tui.messages import Acted, Announced, Answered, Heard, Hearing, Hindered, Lost, Trying
-from gw_tui.poller import (
+from gw_tui.actions.actions import Fail, Retry
+from gw_tui.data.demo import DemoSource
+from gw_tui.data.messages import (
+    ActionFinished,
+    Connecting,
+    ConnectionLost,
+    JobsAnnounced,
+    ListenStateChanged,
+    QueryAnswered,
+    QueryFailed,
+    SnapshotReceived,
+)
+from gw_tui.data.poller import (
     BLURRED,
     FORBIDDEN_AGAIN,
     GLANCES,
@@ -40,7 +48,8 @@ from gw_tui.poller import (
     Poller,
     Reader,
 )
-from gw_tui.source import Question, Source, judged
+from gw_tui.data.source import Question, Source, judged
+from gw_tui.rules.connection_state import FailureKind
 
 GONE = DatabaseUnavailableError("the database is not available: gone")
 
@@ -79,7 +88,7 @@ class Room:
         def lasting(*arguments: object) -> object:
             self.now += self.takes
             answer = look(*arguments)
-            return replace(answer, took=timedelta(seconds=self.takes)) if isinstance(answer, Glance) else answer
+            return replace(answer, took=timedelta(seconds=self.takes)) if isinstance(answer, QueueSnapshot) else answer
 
         return lasting
 
@@ -122,7 +131,7 @@ def test_a_turn_brings_the_glance_and_the_answer(room: Room) -> None:
 
     rest = room.turn()
 
-    assert room.kinds == ["Heard", "Answered"]
+    assert room.kinds == ["SnapshotReceived", "QueryAnswered"]
     assert 0.9 < rest <= 1.0
 
 
@@ -143,7 +152,7 @@ def test_a_seldom_question_is_asked_seldom(room: Room) -> None:
     for _ in range(10):
         room.now += 1.01
         room.turn()
-        answers += room.kinds.count("Answered")
+        answers += room.kinds.count("QueryAnswered")
 
     assert answers == 2
 
@@ -168,7 +177,7 @@ def test_five_looks_a_second_are_five_when_they_are_cheap(room: Room) -> None:
     began, heard = room.now, 0
     while room.now < began + 20:
         room.now += room.turn() + 0.005  # whoever waits wakes a little late
-        heard += room.kinds.count("Heard")
+        heard += room.kinds.count("SnapshotReceived")
 
     assert heard in range(99, 102)
 
@@ -197,7 +206,7 @@ def test_a_dear_count_of_what_workers_hold_is_taken_less_often_than_looks(room: 
     began, heard = room.now, 0
     while room.now < began + 19.5:
         room.now += room.turn()
-        heard += room.kinds.count("Heard")
+        heard += room.kinds.count("SnapshotReceived")
 
     assert (len(counts), heard) == (2, 20)
 
@@ -211,7 +220,7 @@ def test_without_a_database_what_workers_hold_is_not_counted_either(room: Room) 
     room.reader.hurry()
     room.turn()
 
-    assert room.kinds == ["Lost"]
+    assert room.kinds == ["ConnectionLost"]
 
 
 def test_one_slow_look_among_quick_ones_makes_no_long_rest(room: Room) -> None:
@@ -223,7 +232,7 @@ def test_one_slow_look_among_quick_ones_makes_no_long_rest(room: Room) -> None:
 
     assert rest <= 1.0
     assert room.turn() > 100  # two of three are slow: now it is the database
-    heard = [each for each in room.posted if isinstance(each, Heard)]
+    heard = [each for each in room.posted if isinstance(each, SnapshotReceived)]
     assert heard[-1].rest > 100
 
 
@@ -246,7 +255,7 @@ def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) 
 
     room.turn()
 
-    assert [each.generation for each in room.posted if isinstance(each, Answered)] == [2]
+    assert [each.generation for each in room.posted if isinstance(each, QueryAnswered)] == [2]
 
 
 def test_a_longer_period_looks_less_often(room: Room) -> None:
@@ -262,7 +271,7 @@ def test_an_announcement_lets_look_at_once(room: Room) -> None:
 
     room.turn()
 
-    assert room.kinds == ["Heard"]
+    assert room.kinds == ["SnapshotReceived"]
 
 
 def test_announcements_let_look_no_more_often_than_a_dear_look_allows(room: Room) -> None:
@@ -285,7 +294,7 @@ def test_the_way_to_the_database_does_not_count_as_work_for_the_server(room: Roo
 
 
 def test_connecting_does_not_count_as_work_for_the_server(room: Room) -> None:
-    def connecting() -> Glance:
+    def connecting() -> QueueSnapshot:
         room.now += 3.0
         return DemoSource().glance()
 
@@ -303,7 +312,7 @@ def test_a_lost_database_is_tried_again_at_growing_intervals(room: Room) -> None
     waits = []
     for _ in range(10):
         rest = room.turn()
-        (lost,) = [each for each in room.posted if isinstance(each, Lost)]
+        (lost,) = [each for each in room.posted if isinstance(each, ConnectionLost)]
         waits.append(lost.retry_in)
         room.now += rest
 
@@ -317,7 +326,7 @@ def test_nothing_is_tried_before_its_time_and_every_try_is_told(room: Room) -> N
 
     assert room.turn() > 0
     assert room.kinds == []
-    assert room.rest() == ["Trying", "Lost"]
+    assert room.rest() == ["Connecting", "ConnectionLost"]
 
 
 def test_hurrying_tries_at_once_and_all_is_well_again_without_a_key(room: Room) -> None:
@@ -331,30 +340,30 @@ def test_hurrying_tries_at_once_and_all_is_well_again_without_a_key(room: Room) 
 
     room.turn()
 
-    assert room.kinds == ["Trying", "Heard", "Answered"]
+    assert room.kinds == ["Connecting", "SnapshotReceived", "QueryAnswered"]
 
 
 def test_who_is_refused_waits_for_a_hand(room: Room) -> None:
     room.source.go_down(AuthenticationError("the server refused the connection: password"))
 
     assert room.turn() == pytest.approx(UNTIL_WOKEN)
-    assert [each.retry_in for each in room.posted if isinstance(each, Lost)] == [None]
+    assert [each.retry_in for each in room.posted if isinstance(each, ConnectionLost)] == [None]
 
 
 @pytest.mark.parametrize(
     ("error", "trouble"),
     [
-        pytest.param(StatementTimeoutError("too long"), Trouble.SLOW, id="slow"),
-        pytest.param(LockTimeoutError("locked"), Trouble.LOCKED, id="locked"),
-        pytest.param(PermissionDeniedError("no right"), Trouble.FORBIDDEN, id="forbidden"),
-        pytest.param(SchemaMissingError("none"), Trouble.NO_SCHEMA, id="no schema"),
-        pytest.param(GONE, Trouble.LOST, id="lost"),
-        pytest.param(AuthenticationError('database "x" does not exist'), Trouble.LOST, id="no database yet"),
-        pytest.param(AuthenticationError('role "x" does not exist'), Trouble.REFUSED, id="no such role"),
-        pytest.param(ZeroDivisionError("by zero"), Trouble.FAULT, id="our own fault"),
+        pytest.param(StatementTimeoutError("too long"), FailureKind.SLOW, id="slow"),
+        pytest.param(LockTimeoutError("locked"), FailureKind.LOCKED, id="locked"),
+        pytest.param(PermissionDeniedError("no right"), FailureKind.FORBIDDEN, id="forbidden"),
+        pytest.param(SchemaMissingError("none"), FailureKind.NO_SCHEMA, id="no schema"),
+        pytest.param(GONE, FailureKind.LOST, id="lost"),
+        pytest.param(AuthenticationError('database "x" does not exist'), FailureKind.LOST, id="no database yet"),
+        pytest.param(AuthenticationError('role "x" does not exist'), FailureKind.REFUSED, id="no such role"),
+        pytest.param(ZeroDivisionError("by zero"), FailureKind.FAULT, id="our own fault"),
     ],
 )
-def test_every_error_is_one_kind_of_trouble(error: Exception, trouble: Trouble) -> None:
+def test_every_error_is_one_kind_of_trouble(error: Exception, trouble: FailureKind) -> None:
     assert judged(error)[0] is trouble
 
 
@@ -365,15 +374,15 @@ def test_a_slow_question_is_asked_half_as_often_and_hinders_nothing_else(room: R
     room.source.queues = slow
     room.reader.ask(HowMany(), 1)
     room.turn()
-    assert room.kinds == ["Heard", "Hindered"]
+    assert room.kinds == ["SnapshotReceived", "QueryFailed"]
 
     found = []
     for _ in range(20):
         room.now += 1.01
         room.turn()
         found += room.kinds
-    assert found.count("Heard") == 20
-    assert found.count("Hindered") == 3
+    assert found.count("SnapshotReceived") == 20
+    assert found.count("QueryFailed") == 3
 
 
 def test_a_question_without_a_right_is_asked_rarely(room: Room) -> None:
@@ -385,11 +394,11 @@ def test_a_question_without_a_right_is_asked_rarely(room: Room) -> None:
     room.turn()
     room.now += FORBIDDEN_AGAIN - 1
     room.turn()
-    assert room.kinds == ["Heard"]
+    assert room.kinds == ["SnapshotReceived"]
 
     room.now += 2
     room.turn()
-    assert "Hindered" in room.kinds
+    assert "QueryFailed" in room.kinds
 
 
 def test_a_glance_that_is_only_slow_is_no_loss(room: Room) -> None:
@@ -397,7 +406,7 @@ def test_a_glance_that_is_only_slow_is_no_loss(room: Room) -> None:
 
     room.turn()
 
-    assert room.kinds == ["Hindered"]
+    assert room.kinds == ["QueryFailed"]
 
 
 def test_a_fault_of_ours_does_not_end_the_thread(room: Room) -> None:
@@ -405,8 +414,8 @@ def test_a_fault_of_ours_does_not_end_the_thread(room: Room) -> None:
 
     room.turn()
 
-    (lost,) = [each for each in room.posted if isinstance(each, Lost)]
-    assert (lost.trouble, lost.sentence) == (Trouble.FAULT, "ZeroDivisionError: division by zero")
+    (lost,) = [each for each in room.posted if isinstance(each, ConnectionLost)]
+    assert (lost.trouble, lost.sentence) == (FailureKind.FAULT, "ZeroDivisionError: division by zero")
 
 
 # -- with threads ------------------------------------------------------------------------------------------------------
@@ -450,7 +459,7 @@ def names() -> set[str]:
 def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: DemoSource, post: Post) -> None:
     reader = Reader(source, post, period=30.0)
     reader.start()
-    wait_until(lambda: post.find(Heard))
+    wait_until(lambda: post.find(SnapshotReceived))
     source.delay = 60.0
     reader.ask(HowMany(1), 1)
     wait_until(lambda: reader._busy_with == 1)
@@ -458,59 +467,61 @@ def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: DemoSou
 
     reader.ask(HowMany(2), 2)
 
-    wait_until(lambda: post.find(Answered))
-    assert [each.generation for each in post.find(Answered)] == [2]
-    assert not post.find(Hindered)
+    wait_until(lambda: post.find(QueryAnswered))
+    assert [each.generation for each in post.find(QueryAnswered)] == [2]
+    assert not post.find(QueryFailed)
     assert reader.stop()
 
 
 def test_announcements_are_gathered_and_let_look(source: DemoSource, post: Post, poller: Poller) -> None:
-    wait_until(lambda: post.find(Heard))
+    wait_until(lambda: post.find(SnapshotReceived))
     poller.listener.reached()
-    wait_until(lambda: post.find(Hearing))
+    wait_until(lambda: post.find(ListenStateChanged))
     source.announce(3)
     source.announce(4)
 
-    wait_until(lambda: post.find(Announced))
+    wait_until(lambda: post.find(JobsAnnounced))
 
-    assert sum(each.jobs for each in post.find(Announced)) == 7
+    assert sum(each.jobs for each in post.find(JobsAnnounced)) == 7
 
 
 def test_a_deaf_listener_hears_again_when_the_database_is_back(source: DemoSource, post: Post) -> None:
     listener = Listener(source, post, lambda: None)
     listener.start()
     listener.reached()
-    wait_until(lambda: post.find(Hearing))
+    wait_until(lambda: post.find(ListenStateChanged))
     source.go_down(GONE)
-    wait_until(lambda: len(post.find(Hearing)) == 2)
+    wait_until(lambda: len(post.find(ListenStateChanged)) == 2)
     source.come_back()
     listener.reached()
-    wait_until(lambda: len(post.find(Hearing)) == 3)
+    wait_until(lambda: len(post.find(ListenStateChanged)) == 3)
 
-    assert [each.hears for each in post.find(Hearing)] == [True, False, True]
+    assert [each.hears for each in post.find(ListenStateChanged)] == [True, False, True]
     assert listener.stop()
 
 
 def test_acts_are_answered_one_after_the_other(source: DemoSource, post: Post) -> None:
     actor = Actor(source, post)
     job = next(each for each in source.queue.states() if each.state == "failed").job
-    missing = Fail(jobs=[Seen(id=1, revision=0, attempts=0, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)])
+    missing = Fail(
+        jobs=[JobVersion(id=1, revision=0, attempts=0, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)]
+    )
 
-    actor.turn(Retry(jobs=[Seen.of(job)]))
+    actor.turn(Retry(jobs=[JobVersion.of(job)]))
     actor.turn(missing)
     source.go_down(GONE)
     actor.turn(missing)
 
-    done, omitted, failed = post.find(Acted)
+    done, omitted, failed = post.find(ActionFinished)
     assert done.result.done == (str(job.id),)
     assert omitted.result.omitted[0].why == "gone"
-    assert failed.trouble is Trouble.LOST
+    assert failed.trouble is FailureKind.LOST
 
 
 def test_leaving_waits_for_nobody(source: DemoSource, post: Post) -> None:
     poller = Poller(source, post, period=0.05)
     poller.start()
-    wait_until(lambda: post.find(Heard))
+    wait_until(lambda: post.find(SnapshotReceived))
     source.delay = 60.0
     poller.reader.hurry()
     wait_until(lambda: source.is_busy)
@@ -528,9 +539,9 @@ def test_a_try_is_told_before_it_is_made(source: DemoSource, post: Post) -> None
     reader = Reader(source, post, chance=lambda: 0.0)
     reader.start()
 
-    wait_until(lambda: len(post.find(Lost)) >= 2)
+    wait_until(lambda: len(post.find(ConnectionLost)) >= 2)
 
-    assert isinstance(post.posted[1], Trying)
+    assert isinstance(post.posted[1], Connecting)
     assert reader.stop()
 
 

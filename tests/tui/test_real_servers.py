@@ -13,14 +13,14 @@ from servers import Server
 from gw_core import Client, JobSpec
 from gw_core.postgres.migrations import migrate
 from gw_tui.app import ConsoleApp
-from gw_tui.connection_state import Phase
-from gw_tui.options import Options
+from gw_tui.data.source import ClientSource, Place
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.options import Options
 from gw_tui.screens.jobs import JobsScreen
-from gw_tui.source import ClientSource, Place
 
 pytestmark = pytest.mark.once
 
-AWAY = (Phase.DOWN, Phase.RETRYING)
+AWAY = (ConnectionPhase.DOWN, ConnectionPhase.RETRYING)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
     async def inside() -> None:
         source = ClientSource(Place(conninfo=url, schema="graphile_worker"))
         app = ConsoleApp(source, Options(period=0.2, screen="jobs", filter="state:failed"))
-        assert app.phase is Phase.CONNECTING
+        assert app.phase is ConnectionPhase.CONNECTING
         async with app.run_test(size=(80, 24), notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
 
@@ -55,7 +55,7 @@ async def away(console: Console) -> None:
 
 
 async def live(console: Console) -> None:
-    await console.until(lambda: console.app._phase is Phase.LIVE)
+    await console.until(lambda: console.app._phase is ConnectionPhase.LIVE)
     await console.until(lambda: "LIVE" in console.text and not is_dimmed(console))
 
 
@@ -112,7 +112,7 @@ def test_it_waits_for_a_server_that_is_not_there_yet_and_then_for_its_schema(ser
         await away(console)
         await asyncio.to_thread(server.start)
         await console.shows("gw migrate")
-        assert console.app.phase is Phase.NO_SCHEMA
+        assert console.app.phase is ConnectionPhase.NO_SCHEMA
         await asyncio.to_thread(migrate, server.url)
         await live(console)
 

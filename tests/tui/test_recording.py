@@ -20,14 +20,14 @@ from gw_core import (
     JobState,
     NameKind,
     Narrowing,
-    PageMark,
+    PageCursor,
 )
-from gw_tui import acts
+from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
-from gw_tui.demo import START, DemoSource, FixedClock
-from gw_tui.options import Options
-from gw_tui.recording import RecordingSource, ReplaySource
-from gw_tui.source import Source
+from gw_tui.data.demo import START, DemoSource, FixedClock
+from gw_tui.data.recording import RecordingSource, ReplaySource
+from gw_tui.data.source import Source
+from gw_tui.rules.options import Options
 
 
 class Clock:
@@ -49,7 +49,7 @@ LOOKS: dict[str, Callable[[Source], object]] = {
     "glance": lambda source: source.glance(),
     "page": lambda source: source.page(JobFilter()),
     "page of failed jobs": lambda source: source.page(JobFilter(state=JobState.FAILED), limit=3),
-    "next page": lambda source: source.page(JobFilter(), after=PageMark.after_id(99_100)),
+    "next page": lambda source: source.page(JobFilter(), after=PageCursor.after_id(99_100)),
     "job": lambda source: source.job(99_007),
     "no job": lambda source: source.job(1),
     "statistics": lambda source: source.statistics(),
@@ -155,7 +155,7 @@ def test_a_recording_says_what_it_does_not_hold_and_takes_no_acts(tmp_path: Path
     with pytest.raises(GraphileWorkerError, match="not looked at while the recording was made"):
         replay.job(7)
     with pytest.raises(GraphileWorkerError, match="nothing can be done in it"):
-        replay.act(acts.Sweep())
+        replay.act(actions.Sweep())
     assert replay.target.is_read_only
     assert replay.target.where == "demo@in-memory/shop (replay)"
 

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from gw_core import CrontabItem, KnownCrontab, crontab_item
-from gw_tui.recurring import MOST_MISSED, Course, recurring
+from gw_core import CronItem, KnownCronItem, crontab_item
+from gw_tui.rules.recurring import MOST_MISSED, CronStatus, recurring
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 
 
-def known(identifier: str, last: datetime | None = None) -> KnownCrontab:
-    return KnownCrontab(identifier, NOW - timedelta(days=1), last)
+def known(identifier: str, last: datetime | None = None) -> KnownCronItem:
+    return KnownCronItem(identifier, NOW - timedelta(days=1), last)
 
 
-def courses(memories: list[KnownCrontab], items: list[CrontabItem] | None) -> dict[str, Course]:
+def courses(memories: list[KnownCronItem], items: list[CronItem] | None) -> dict[str, CronStatus]:
     return {row.identifier: row.course for row in recurring(memories, items, NOW)}
 
 
 def test_a_task_whose_last_run_was_its_last_due_minute_is_on_time() -> None:
     (row,) = recurring([known("report", NOW.replace(minute=0, second=0))], [crontab_item("0 * * * *", "report")], NOW)
 
-    assert (row.course, row.missed) == (Course.ON_TIME, 0)
+    assert (row.course, row.missed) == (CronStatus.ON_TIME, 0)
     assert row.next_run == NOW.replace(hour=13, second=0)
 
 
 def test_the_run_of_this_minute_is_not_missed_yet() -> None:
     last = NOW.replace(second=0) - timedelta(minutes=1)
 
-    assert courses([known("tick", last)], [crontab_item("* * * * *", "tick")]) == {"tick": Course.ON_TIME}
+    assert courses([known("tick", last)], [crontab_item("* * * * *", "tick")]) == {"tick": CronStatus.ON_TIME}
 
 
 def test_runs_since_the_last_are_counted_as_missed_and_come_first() -> None:
@@ -38,11 +38,11 @@ def test_runs_since_the_last_are_counted_as_missed_and_come_first() -> None:
     rows = recurring(memories, items, NOW)
 
     assert [(row.identifier, row.missed) for row in rows] == [("late", 2), ("early", 0)]
-    assert rows[0].course is Course.MISSED
+    assert rows[0].course is CronStatus.MISSED
 
 
 def test_counting_missed_runs_ends_at_a_bound() -> None:
-    memory = KnownCrontab("tick", NOW - timedelta(days=9000), None)
+    memory = KnownCronItem("tick", NOW - timedelta(days=9000), None)
 
     (row,) = recurring([memory], [crontab_item("* * * * *", "tick")], NOW)
 
@@ -50,9 +50,9 @@ def test_counting_missed_runs_ends_at_a_bound() -> None:
 
 
 def test_what_only_one_side_knows_is_said() -> None:
-    assert courses([known("a")], None) == {"a": Course.UNKNOWN}
-    assert courses([known("a")], []) == {"a": Course.FOREIGN}
-    assert courses([], [crontab_item("* * * * *", "b")]) == {"b": Course.NEW}
+    assert courses([known("a")], None) == {"a": CronStatus.UNKNOWN}
+    assert courses([known("a")], []) == {"a": CronStatus.FOREIGN}
+    assert courses([], [crontab_item("* * * * *", "b")]) == {"b": CronStatus.NEW}
 
 
 def test_the_identifier_stands_for_the_task_where_no_crontab_tells() -> None:

@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from gw_tui.registry import BY_ID, COMMANDS, JOB, PLACE_OF, PLACES, Danger, Need, Situation, known_on, with_keys
+from gw_tui.rules.commands import (
+    BY_ID,
+    COMMANDS,
+    JOB,
+    PLACE_OF,
+    PLACES,
+    CommandContext,
+    Requirement,
+    Risk,
+    known_on,
+    with_keys,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "console.md"
-IDLE = Situation(is_live=True)
+IDLE = CommandContext(is_live=True)
 
 
 def test_every_command_explains_itself() -> None:
@@ -46,28 +57,28 @@ def test_the_manual_names_every_screen_with_its_key_and_words() -> None:
 # -- when a command is possible ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [each.id for each in COMMANDS if each.danger is not Danger.NONE])
+@pytest.mark.parametrize("name", [each.id for each in COMMANDS if each.danger is not Risk.NONE])
 def test_acts_wait_while_the_database_is_away_and_are_not_offered_read_only(name: str) -> None:
     command = BY_ID[name]
 
-    assert command.possible(Situation(is_live=True, has_row=True)) is True
-    assert command.possible(Situation(is_live=False, has_row=True)) is None
-    assert command.possible(Situation(is_live=True, is_read_only=True, has_row=True)) is False
+    assert command.possible(CommandContext(is_live=True, has_row=True)) is True
+    assert command.possible(CommandContext(is_live=False, has_row=True)) is None
+    assert command.possible(CommandContext(is_live=True, is_read_only=True, has_row=True)) is False
 
 
-@pytest.mark.parametrize("name", [each.id for each in COMMANDS if each.needs is Need.ROW])
+@pytest.mark.parametrize("name", [each.id for each in COMMANDS if each.needs is Requirement.ROW])
 def test_what_needs_a_row_waits_for_one(name: str) -> None:
     assert BY_ID[name].possible(IDLE) is None
 
 
 def test_trying_again_is_offered_only_in_trouble() -> None:
     assert BY_ID["reconnect"].possible(IDLE) is False
-    assert BY_ID["reconnect"].possible(Situation(is_live=False, is_down=True)) is True
+    assert BY_ID["reconnect"].possible(CommandContext(is_live=False, is_down=True)) is True
 
 
 def test_waiting_changes_are_offered_when_there_are_any() -> None:
     assert BY_ID["changes"].possible(IDLE) is False
-    assert BY_ID["changes"].possible(Situation(has_changes=True)) is True
+    assert BY_ID["changes"].possible(CommandContext(has_changes=True)) is True
 
 
 # -- keys of one's own -------------------------------------------------------------------------------------------------

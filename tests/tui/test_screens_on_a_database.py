@@ -12,10 +12,10 @@ from screens_support import Console
 
 from gw_core import Client, JobSpec, crontab_item
 from gw_tui.app import ConsoleApp
-from gw_tui.options import Options
+from gw_tui.data.source import ClientSource, Place
+from gw_tui.rules.options import Options
 from gw_tui.screens.job import JobScreen
 from gw_tui.screens.jobs import JobsScreen
-from gw_tui.source import ClientSource, Place
 
 pytestmark = pytest.mark.once
 

@@ -8,9 +8,9 @@ from itertools import islice
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_core import FoundJob, Job, JobPage, JobState, PageMark
-from gw_tui.filter_language import parse
-from gw_tui.search import CHEAP, MOST_ROWS, PAGE, Ask, Pages, Search, Stage
+from gw_core import FoundJob, Job, JobPage, JobState, PageCursor
+from gw_tui.rules.filter_language import parse
+from gw_tui.rules.search import CHEAP, MOST_ROWS, PAGE, Ask, Pages, Search, Stage
 
 JUDGED_HERE = "prio:<99 prio:7"
 """The database is asked for one condition of a kind."""
@@ -51,9 +51,9 @@ class Queue:
         found = list(islice((each for each in looked if wanted.matches(each.job, each.state)), ask.limit))
         if len(found) == ask.limit:
             return JobPage(
-                jobs=tuple(found), after=PageMark.after_id(found[-1].job.id), looked_at=len(looked), full=True
+                jobs=tuple(found), after=PageCursor.after_id(found[-1].job.id), looked_at=len(looked), full=True
             )
-        after_all = PageMark.after_id(looked[-1].job.id) if len(looked) < len(rest) else None
+        after_all = PageCursor.after_id(looked[-1].job.id) if len(looked) < len(rest) else None
         return JobPage(jobs=tuple(found), after=after_all, looked_at=len(looked))
 
 
@@ -171,7 +171,7 @@ def test_page_by_page_every_match_is_shown_once_and_in_order(priorities: list[in
 
 
 def test_the_way_back_is_exact() -> None:
-    first, second = PageMark.after_id(100), PageMark.after_id(200)
+    first, second = PageCursor.after_id(100), PageCursor.after_id(200)
 
     pages = Pages().forward(first).forward(second)
 

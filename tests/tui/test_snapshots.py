@@ -12,13 +12,13 @@ import os
 from pathlib import Path
 
 import pytest
-from looks import Look, cells, first_difference, painted, read, written
+from looks import CancelStatus, cells, first_difference, painted, read, written
 from scenes import LEAST, SCENES, Scene, a_queue, answered, stands_still
 from screens_support import Console, run
 from textual.theme import Theme
 from textual.widgets import Input, TextArea
 
-from gw_tui.themes import THEMES
+from gw_tui.widgets.themes import THEMES
 
 KEPT = Path(__file__).parent / "snapshots"
 COLOURLESS = [scene for scene in SCENES if scene.name in ("overview", "jobs", "question", "palette", "down")]
@@ -33,7 +33,7 @@ async def settled(console: Console) -> None:
         await console.pilot.pause()
 
 
-async def seen(console: Console) -> Look:
+async def seen(console: Console) -> CancelStatus:
     """Return what is on the screen, in all our themes."""
     found, variables = {}, {}
     for theme in THEMES if console.app.options.colour else THEMES[:1]:
@@ -49,7 +49,7 @@ def colours_of(theme: Theme) -> dict[str, str]:
     return {**own, "warning": str(theme.warning), **theme.variables}
 
 
-def compare(name: str, look: Look, size: tuple[int, int], *, with_paint: bool = True) -> None:
+def compare(name: str, look: CancelStatus, size: tuple[int, int], *, with_paint: bool = True) -> None:
     """Compare a look with the one that was kept, or keep it."""
     file = KEPT / f"{name}-{size[0]}x{size[1]}.txt"
     if os.environ.get("GW_RENEW"):
@@ -94,12 +94,12 @@ def test_every_file_is_of_a_scene() -> None:
 # -- how looks are compared --------------------------------------------------------------------------------------------
 
 
-def a_look(*lines: str, paint: str = "foreground on panel") -> Look:
-    return Look([[(character, paint) for character in line] for line in lines])
+def a_look(*lines: str, paint: str = "foreground on panel") -> CancelStatus:
+    return CancelStatus([[(character, paint) for character in line] for line in lines])
 
 
 def test_a_look_is_read_as_it_was_written() -> None:
-    look = Look([[("a", "quiet on panel"), ("b", "error on panel bold"), (" ", "panel")], [(" ", "panel")] * 3])
+    look = CancelStatus([[("a", "quiet on panel"), ("b", "error on panel bold"), (" ", "panel")], [(" ", "panel")] * 3])
 
     assert read(written(look), 3) == look
 
@@ -120,7 +120,7 @@ def test_a_look_without_paint_is_like_any() -> None:
         pytest.param(a_look("abc"), "it had 2 lines and has 1", id="lines"),
     ],
 )
-def test_the_first_cell_that_differs_is_named(now: Look, words: str) -> None:
+def test_the_first_cell_that_differs_is_named(now: CancelStatus, words: str) -> None:
     difference = first_difference(a_look("abc", "def"), now)
 
     assert difference is not None

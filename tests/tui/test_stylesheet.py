@@ -10,8 +10,8 @@ import pytest
 from screens_support import Console, run
 from textual.css import stylesheet
 
-from gw_tui.registry import PLACES
-from gw_tui.themes import CONTRAST, LIGHT
+from gw_tui.rules.commands import PLACES
+from gw_tui.widgets.themes import CONTRAST, LIGHT
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 import pytest
 from textual.theme import Theme
 
-from gw_tui.themes import STATES, THEMES
+from gw_tui.widgets.themes import STATES, THEMES
 
 LEAST_DIFFERENCE = 15.0
 LEAST_CONTRAST = 4.5

@@ -14,10 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from gw_core import JobFilter, JobSpec, Litter, RecoverySettings, Seen, SessionManners
-from gw_tui import acts, source
-from gw_tui.as_typed import as_typed
-from gw_tui.source import ClientSource, Place
+from gw_core import CleanupTarget, JobFilter, JobSpec, JobVersion, RecoverySettings, SessionLimits
+from gw_tui.actions import actions
+from gw_tui.actions.preview import as_typed
+from gw_tui.data import source
+from gw_tui.data.source import ClientSource, Place
 
 pytestmark = pytest.mark.once
 
@@ -75,8 +76,8 @@ class Ground:
     def state(self) -> State:
         return [self.hands.execute(query.encode()).fetchall() for query in STATE]
 
-    def seen(self, key: str) -> list[Seen]:
-        return [Seen.of(each.job) for each in self.source.page(JobFilter(key=key)).jobs]
+    def seen(self, key: str) -> list[JobVersion]:
+        return [JobVersion.of(each.job) for each in self.source.page(JobFilter(key=key)).jobs]
 
     def close(self) -> None:
         self.source.close()
@@ -87,7 +88,7 @@ class Ground:
 def ground(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     # The bounds are for people who look; a machine that stands still for seconds would meet them here.
     for name in ("QUICK", "PATIENT"):
-        monkeypatch.setattr(source, name, SessionManners(connect_timeout=timedelta(minutes=2)))
+        monkeypatch.setattr(source, name, SessionLimits(connect_timeout=timedelta(minutes=2)))
     found = Ground(database_url)
     yield found
     found.close()
@@ -104,25 +105,25 @@ SPEC = JobSpec(
 )
 PAYLOAD = r'{"text": "it' "'" r's \\ and \"", "n": 90071992547409931}'
 
-ACTS: dict[str, Callable[[Ground], acts.Act]] = {
-    "retry of a job that failed for good": lambda at: acts.Retry(jobs=at.seen("failed")),
-    "retry of a job between attempts": lambda at: acts.Retry(jobs=at.seen("backoff")),
-    "retry of a job that has not failed": lambda at: acts.Retry(jobs=at.seen("waiting")),
-    "reschedule": lambda at: acts.Reschedule(jobs=at.seen("waiting"), run_at=FIXED, priority=-5, max_attempts=9),
-    "reschedule to another priority": lambda at: acts.Reschedule(jobs=at.seen("waiting"), priority=-5),
-    "fail with a reason": lambda at: acts.Fail(jobs=at.seen("waiting"), reason="it's \\ enough"),
-    "fail": lambda at: acts.Fail(jobs=at.seen("waiting")),
-    "remove": lambda at: acts.Remove(jobs=[*at.seen("waiting"), *at.seen("failed")]),
-    "remove by key": lambda at: acts.RemoveByKey(key="waiting", job=at.seen("waiting")[0]),
-    "remove by key of a running job": lambda at: acts.RemoveByKey(key="running", job=at.seen("running")[0]),
-    "add": lambda _: acts.Add(spec=SPEC, payload=PAYLOAD),
-    "add with nothing but a task": lambda _: acts.Add(spec=JobSpec(task="-odd")),
-    "unlock": lambda _: acts.Unlock(workers=("dead",)),
-    "sweep": lambda _: acts.Sweep(),
-    "clear away failed jobs": lambda _: acts.Clean(litter=Litter.FAILED_JOBS),
-    "clear away unused tasks": lambda _: acts.Clean(litter=Litter.UNUSED_TASKS),
-    "clear away unused queues": lambda _: acts.Clean(litter=Litter.UNUSED_QUEUES),
-    "forget": lambda _: acts.Forget(identifier="it's old"),
+ACTS: dict[str, Callable[[Ground], actions.Act]] = {
+    "retry of a job that failed for good": lambda at: actions.Retry(jobs=at.seen("failed")),
+    "retry of a job between attempts": lambda at: actions.Retry(jobs=at.seen("backoff")),
+    "retry of a job that has not failed": lambda at: actions.Retry(jobs=at.seen("waiting")),
+    "reschedule": lambda at: actions.Reschedule(jobs=at.seen("waiting"), run_at=FIXED, priority=-5, max_attempts=9),
+    "reschedule to another priority": lambda at: actions.Reschedule(jobs=at.seen("waiting"), priority=-5),
+    "fail with a reason": lambda at: actions.Fail(jobs=at.seen("waiting"), reason="it's \\ enough"),
+    "fail": lambda at: actions.Fail(jobs=at.seen("waiting")),
+    "remove": lambda at: actions.Remove(jobs=[*at.seen("waiting"), *at.seen("failed")]),
+    "remove by key": lambda at: actions.RemoveByKey(key="waiting", job=at.seen("waiting")[0]),
+    "remove by key of a running job": lambda at: actions.RemoveByKey(key="running", job=at.seen("running")[0]),
+    "add": lambda _: actions.Add(spec=SPEC, payload=PAYLOAD),
+    "add with nothing but a task": lambda _: actions.Add(spec=JobSpec(task="-odd")),
+    "unlock": lambda _: actions.Unlock(workers=("dead",)),
+    "sweep": lambda _: actions.Sweep(),
+    "clear away failed jobs": lambda _: actions.Clean(litter=CleanupTarget.FAILED_JOBS),
+    "clear away unused tasks": lambda _: actions.Clean(litter=CleanupTarget.UNUSED_TASKS),
+    "clear away unused queues": lambda _: actions.Clean(litter=CleanupTarget.UNUSED_QUEUES),
+    "forget": lambda _: actions.Forget(identifier="it's old"),
 }
 NOTHING_HAPPENS = {"retry of a job that has not failed"}
 ASKS = {"unlock", "cleanup"}
@@ -169,13 +170,13 @@ def gw(url: str, command: str) -> None:
 @pytest.mark.parametrize(
     "act",
     [
-        acts.Sweep(dry_run=True),
-        acts.Clean(litter=Litter.FAILED_JOBS, dry_run=True),
-        acts.Examine(),
-        acts.CountExactly(),
-        acts.FindByKey(key="k"),
+        actions.Sweep(dry_run=True),
+        actions.Clean(litter=CleanupTarget.FAILED_JOBS, dry_run=True),
+        actions.RunDoctor(),
+        actions.CountExactly(),
+        actions.FindByKey(key="k"),
     ],
     ids=lambda act: type(act).__name__,
 )
-def test_what_only_looks_is_not_offered_to_be_typed(ground: Ground, act: acts.Act) -> None:
+def test_what_only_looks_is_not_offered_to_be_typed(ground: Ground, act: actions.Act) -> None:
     assert as_typed(act, ground.source.target, ground.source.glance()) is None

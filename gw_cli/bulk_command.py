@@ -1,0 +1,358 @@
+"""What the commands that act on jobs have in common: which jobs are meant, the question, the batches, the answer."""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from gw_cli import command, options, output, stderr
+from gw_cli.arguments import one_of, whole_number
+from gw_cli.connect import configured, open_to_change
+from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.sanitize import quoted, visible
+from gw_core import GraphileWorkerError, InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core import ActionResult, JobBatches, JobFilter, Jobs, SelectionCount, SkippedJob
+
+STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
+KEYS: Final = ("id", "task", "result", "reason", "locked_by")
+"""The keys of one answer in JSON, and the columns in a pipe."""
+
+MOST_LINES: Final = 20
+"""Jobs a person is told of one by one; after that, only those that were skipped."""
+
+PROGRESS_SECONDS: Final = 2.0
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The jobs, by their ids.", show_default=False)]
+Key = Annotated[str | None, typer.Option("--job-key", "-k", metavar="KEY", help="The job with this key.")]
+State = Annotated[str | None, typer.Option("--state", metavar="STATE", help=f"Jobs that are {', '.join(STATES)}.")]
+Task = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Jobs of this task.")]
+Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="NAME", help="Jobs of this queue.")]
+Worker = Annotated[str | None, typer.Option("--worker", metavar="ID", help="Jobs that this worker holds.")]
+Flag = Annotated[str | None, typer.Option("--flag", metavar="FLAG", help="Jobs with this flag.")]
+Error = Annotated[
+    str | None, typer.Option("--error", metavar="TEXT", help="Jobs whose last error has this text in it.")
+]
+All = Annotated[bool, typer.Option("--all", help="Every job of the queue.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many jobs would be acted on.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+AllowNone = Annotated[bool, typer.Option("--allow-none", help="Exit 0 instead of 6 when no job matches.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A command's verb in the forms its sentences need."""
+
+    infinitive: str
+    past: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a command was told about the jobs it is to act on."""
+
+    ids: Sequence[str] | None
+    key: str | None
+    state: str | None
+    task: str | None
+    queue: str | None
+    worker: str | None
+    flag: str | None
+    error: str | None
+    every: bool
+
+    def filter(self) -> JobFilter:
+        """Return the jobs that are meant; raises `InvalidInputError` when that is not clear."""
+        from gw_core import JobFilter
+
+        one_of("--state", self.state, STATES)
+        ways = [bool(self.ids), self.key is not None, self.is_filter]
+        if ways.count(True) != 1:
+            raise InvalidInputError(
+                "name jobs in one way: by their ids, with --job-key, or by conditions such as --state failed "
+                "(--all means every job)"
+            )
+        conditions: dict[str, Any] = {name: getattr(self, name) for name in (*_CONDITIONS, "key")}
+        return JobFilter(ids=self._numbers(), **conditions)
+
+    @property
+    def is_filter(self) -> bool:
+        """True when the jobs were described and not named, so that a person should see how many they are."""
+        return self.every or any(getattr(self, name) is not None for name in _CONDITIONS)
+
+    def _numbers(self) -> list[int] | None:
+        numbers = [whole_number("ID", text) for text in self.ids or ()]
+        return [number for number in numbers if number is not None] or None
+
+
+_CONDITIONS: Final = ("state", "task", "queue", "worker", "flag", "error")
+
+
+# -- the frame -------------------------------------------------------------------------------------------------------
+
+Act = Callable[["JobBatches", "JobFilter"], "Iterator[ActionResult]"]
+"""What a command does to jobs, in batches."""
+
+_SELECTION: Final[Mapping[str, Any]] = {
+    "key": Key,
+    "state": State,
+    "task": Task,
+    "queue": Queue,
+    "worker": Worker,
+    "flag": Flag,
+    "error": Error,
+    "every": All,
+}
+_MANNER: Final[Mapping[str, Any]] = {
+    "dry_run": DryRun,
+    "yes": Yes,
+    "allow_none": AllowNone,
+    "as_json": options.Json,
+}
+_PLACE: Final[Mapping[str, Any]] = {
+    "connection": options.Connection,
+    "schema": options.Schema,
+    "pg_bin": options.PgBin,
+    "config": options.Config,
+}
+_SWITCHES: Final = ("every", *_MANNER)
+
+
+def bulk_command(
+    app: typer.Typer, verb: Verb, *, idle: Callable[[SelectionCount], int] = lambda survey: survey.running
+) -> Callable[[Callable[..., Act]], Callable[..., Act]]:
+    """Return the decorator that makes a command of a function.
+
+    The function has the options of its own, and its docstring is the help; it returns what is to be done to the jobs.
+    Which jobs, where, with which question and answer is the same for all. `idle` counts the jobs to be skipped.
+    """
+
+    def decorate(function: Callable[..., Act]) -> Callable[..., Act]:
+        signature = inspect.signature(function, eval_str=True)
+        own = {name: each.replace(kind=each.KEYWORD_ONLY) for name, each in signature.parameters.items()}
+
+        def run(**values: Any) -> ExitCode:
+            choice = Choice(ids=values["ids"], **{name: values[name] for name in _SELECTION})
+            choice.filter()
+            do = function(**{name: values[name] for name in own})
+            configuration = configured(**{name: values[name] for name in _PLACE})
+            with open_to_change(configuration) as client:
+                manner = {name: values[name] for name in _MANNER}
+                return act(client.jobs, choice, verb, partial(do, client.jobs.in_batches()), idle=idle, **manner)
+
+        shared = {name: _parameter(name, kind) for name, kind in {**_SELECTION, **_MANNER, **_PLACE}.items()}
+        parameters = {"ids": _parameter("ids", Ids), **own, **shared}
+        run.__doc__ = function.__doc__
+        # Typer asks for both.
+        run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
+        run.__annotations__ = {name: each.annotation for name, each in parameters.items()}
+        command.command(app, verb.infinitive)(run)
+        return function
+
+    return decorate
+
+
+def _parameter(name: str, kind: Any) -> inspect.Parameter:
+    default = False if name in _SWITCHES else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+# -- the act ---------------------------------------------------------------------------------------------------------
+
+
+def act(
+    jobs: Jobs,
+    choice: Choice,
+    verb: Verb,
+    batches: Callable[[JobFilter], Iterator[ActionResult]],
+    *,
+    dry_run: bool,
+    yes: bool,
+    allow_none: bool,
+    as_json: bool,
+    idle: Callable[[SelectionCount], int] = lambda survey: survey.running,
+) -> ExitCode:
+    """Do what a command does to the chosen jobs, and report each; `idle` counts those to be skipped.
+
+    When no job matches, it raises `NothingMatchedError`, unless `allow_none`: then the answer is empty.
+    """
+    wanted = choice.filter()
+    total = len(wanted.ids or ()) or 1
+    if choice.is_filter or dry_run:
+        survey = jobs.count(wanted)
+        total = survey.jobs
+        if total == 0 and not allow_none:
+            raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}")
+        if dry_run:
+            return _told(survey, verb, idle(survey), as_json=as_json)
+        if total and not yes:
+            confirm(
+                f"{verb.infinitive.capitalize()} {counted(total)}?", f"{counted(total)} would be {verb.past.lower()}"
+            )
+    verdict = _carry_out(batches(wanted), Answer(verb, total, as_json=as_json), choice.key, allow_none=allow_none)
+    return ExitCode.OK if allow_none and verdict is ExitCode.NOT_FOUND else verdict
+
+
+def _told(survey: SelectionCount, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:
+    record = {"jobs": survey.jobs - skipped, "skipped": skipped, "dry_run": True}
+    but = f"; {counted(skipped)} would be skipped" if skipped else ""
+    sentence = f"Would {verb.infinitive} {counted(survey.jobs - skipped)}{but}"
+    output.answer(sentence, plain=str(survey.jobs - skipped), record=record, as_json=as_json)
+    return ExitCode.OK
+
+
+def _carry_out(batches: Iterator[ActionResult], answer: Answer, key: str | None, *, allow_none: bool) -> ExitCode:
+    with interruptions() as interrupted:
+        try:
+            for batch in batches:
+                answer.take(batch)
+                if interrupted():
+                    raise KeyboardInterrupt
+        except BaseException:
+            answer.break_off()
+            raise
+    if answer.is_empty and not allow_none:
+        what = "no job matches any more" if key is None else f"no job has the key {quoted(key)}"
+        raise NothingMatchedError(f"{what}; nothing was {answer.verb.past.lower()}")
+    return answer.end()
+
+
+def confirm(question: str, would: str) -> None:
+    """Ask a person; raises `InvalidInputError` where nobody can answer, `DeclinedError` on a no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidInputError(f"{would}, and nobody is here to be asked; give --yes, or look first with --dry-run")
+    stderr.note(f"{question} Type yes to go on.")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise DeclinedError("nothing was done")
+
+
+class DeclinedError(GraphileWorkerError):
+    """A person was asked and said no."""
+
+
+@contextmanager
+def interruptions() -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C wait for the end of the batch under way; the second one ends it at once, undone."""
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        signal.signal(number, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(seen)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def counted(number: int, what: str = "job") -> str:
+    """Return a number with its noun."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+# -- the answer ------------------------------------------------------------------------------------------------------
+
+
+class Answer:
+    """Says job by job what was done, while it is being done: a set may be larger than memory."""
+
+    def __init__(self, verb: Verb, total: int, *, as_json: bool) -> None:
+        self.verb = verb
+        self.done = 0
+        self.skipped = 0
+        self._missing = 0
+        self._total = total
+        self._as_json = as_json
+        self._for_a_person = not as_json and output.is_terminal(sys.stdout)
+        self._began = False
+        self._lines = 0
+        self._last_progress = time.monotonic()
+
+    @property
+    def is_empty(self) -> bool:
+        """True when no job was named so far."""
+        return not (self.done or self.skipped)
+
+    def take(self, batch: ActionResult) -> None:
+        """Say what a batch did."""
+        # Counted before anything is said: a reader that goes away does not undo the batch.
+        self.done += len(batch.changed)
+        self.skipped += len(batch.skipped)
+        self._missing += sum(each.reason == "missing" for each in batch.skipped)
+        for job in batch.changed:
+            self._say(job.id, job.task, None, None, f"{self.verb.past} job {job.id} ({job.task})")
+        for skipped in batch.skipped:
+            self._say(skipped.id, skipped.task, str(skipped.reason), skipped.locked_by, _sentence(skipped))
+        self._progress()
+
+    def end(self) -> ExitCode:
+        """Say the sum and return the verdict."""
+        self._close()
+        if self.is_empty:
+            stderr.note(f"No job matches; nothing was {self.verb.past.lower()}.")
+        if self.done + self.skipped > 1 or self.skipped:
+            stderr.note(f"{self._sum()}.")
+        if not self.skipped:
+            return ExitCode.OK
+        return ExitCode.NOT_FOUND if self._missing == self.skipped and not self.done else ExitCode.FAILED
+
+    def break_off(self) -> None:
+        """Say what was done before it ended early: that stays done."""
+        with suppress(output.BrokenOutput):
+            self._close()
+        if self.is_empty:
+            return
+        stderr.note(f"{self._sum()} of {self._total} before this ended; the others are as they were.")
+
+    def _sum(self) -> str:
+        skipped = f", skipped {self.skipped}" if self.skipped else ""
+        return f"{self.verb.past} {counted(self.done)}{skipped}"
+
+    def _say(self, number: int, task: str | None, reason: str | None, locked_by: str | None, sentence: str) -> None:
+        if self._for_a_person:
+            self._lines += 1
+            if reason is not None or self._lines <= MOST_LINES:
+                output.line(visible(sentence))
+            return
+        result = self.verb.past.lower() if reason is None else "skipped"
+        values = dict(zip(KEYS, (number, task, result, reason, locked_by), strict=True))
+        if self._as_json:
+            output.script(("," if self._began else "[") + output.to_json(values))
+        else:
+            if not self._began:
+                output.line("\t".join(KEYS))
+            output.line("\t".join(visible(output.cell(value).replace("\\", "\\\\")) for value in values.values()))
+        self._began = True
+
+    def _close(self) -> None:
+        if self._as_json:
+            output.line("]" if self._began else "[]")
+
+    def _progress(self) -> None:
+        now = time.monotonic()
+        if now - self._last_progress >= PROGRESS_SECONDS:
+            self._last_progress = now
+            stderr.note(f"{self._sum()} of {self._total} …")
+
+
+def _sentence(skipped: SkippedJob) -> str:
+    match str(skipped.reason):
+        case "missing":
+            return f"Skipped job {skipped.id}: there is no such job"
+        case "locked":
+            return f"Skipped job {skipped.id} ({skipped.task}): worker {skipped.locked_by} runs it"
+        case _:
+            hint = f"to run it now: gw reschedule {skipped.id} --run-at now"
+            return f"Skipped job {skipped.id} ({skipped.task}): it has not failed; {hint}"

@@ -1,0 +1,121 @@
+"""What every command has in common: how it is declared, found and loaded, late."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from gw_cli.sanitize import quoted
+from gw_core import InvalidInputError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandInfo:
+    """A command as `gw --help` lists it, known without loading it.
+
+    It lives in `gw_cli.commands.NAME` as `app`, which has one command, or several below that name.
+    """
+
+    name: str
+    section: str
+    summary: str
+
+    def load(self) -> Any:
+        """Import the command and return it ready to run."""
+        module = importlib.import_module(f"gw_cli.commands.{self.name}")
+        return typer.main.get_command(module.app)
+
+
+def new_app() -> typer.Typer:
+    """Return the Typer of one module under `gw_cli.commands`; `app.callback` makes it a group."""
+    return typer.Typer(
+        cls=Group,
+        add_completion=False,
+        no_args_is_help=False,
+        # Plain help needs neither rich nor its tenth of a second.
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=HELP_OPTIONS,
+    )
+
+
+def command(app: typer.Typer, name: str) -> Callable[[Function], Function]:
+    """Return the decorator that makes a function a command of `app`; its docstring is the help."""
+    return app.command(name, cls=Command, context_settings=HELP_OPTIONS)
+
+
+class RawText:
+    """Hands a value on as the shell gave it: our settings read texts themselves."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value; an option that may be repeated and was not given is empty."""
+        return () if value is None and (param.multiple or param.nargs == -1) else value
+
+
+class _TextsOnly:
+    """Parameters that are texts, lists of texts and switches, and need no conversion.
+
+    Newer versions of Typer convert even a text with pydantic, whose import takes as long as the database driver's.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, the one for help included."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # the class this is mixed into has it
+        for parameter in parameters:
+            if hasattr(parameter, "_runtime_param"):
+                parameter._runtime_param = RawText()
+        return parameters
+
+
+class Command(_TextsOnly, TyperCommand):
+    """A command."""
+
+
+class Group(_TextsOnly, TyperGroup):
+    """A command with commands below it."""
+
+
+class CommandRegistry(Group):
+    """The commands of `gw`, loaded when they are called; the list in the help comes from their entries."""
+
+    entries: tuple[CommandInfo, ...] = ()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, in the order of the help."""
+        return [entry.name for entry in self.entries]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load one command, or return None when there is none of that name."""
+        return next((entry.load() for entry in self.entries if entry.name == cmd_name), None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command the arguments begin with; raises `InvalidInputError` with the nearest there is."""
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            close = get_close_matches(args[0], names, n=1)
+            hint = f"did you mean gw {close[0]}?" if close else "see gw --help"
+            raise InvalidInputError(f"there is no command {quoted(args[0])}; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands in sections, without loading any."""
+        for title, entries in _sections(self.entries):
+            with formatter.section(title):
+                formatter.write_dl([(entry.name, entry.summary) for entry in entries])
+
+
+def _sections(entries: Iterable[CommandInfo]) -> Iterable[tuple[str, list[CommandInfo]]]:
+    sections: dict[str, list[CommandInfo]] = {}
+    for entry in entries:
+        sections.setdefault(entry.section, []).append(entry)
+    return sections.items()

@@ -1,0 +1,134 @@
+"""Add the jobs of a file: in batches that are all or nothing, in bounded memory, telling how far it came."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from gw_cli import output, stderr
+from gw_cli.bulk_command import PROGRESS_SECONDS, counted, interruptions
+from gw_cli.exit_codes import ExitCode
+from gw_cli.job_files import CommandInfo, job_bytes, read
+from gw_core import InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core import Client, JobSpec
+
+BATCH: Final = 10_000
+"""Lines in one transaction."""
+
+BATCH_BYTES: Final = 8 * 1024 * 1024
+"""And so much of their payloads: memory is bound, however long lines are."""
+
+Jobs = list[tuple[int, "JobSpec"]]
+"""Jobs with the numbers of their lines."""
+
+ON_ERROR: Final = ("stop", "skip")
+
+
+@dataclass(slots=True)
+class Import:
+    """One file on its way into the queue."""
+
+    client: Client
+    skip: bool
+    added: int = 0
+    refused: int = 0
+    through: int = 0
+    """The last line that was dealt with."""
+    _told_at: float = field(default_factory=time.monotonic)
+
+    def run(self, entries: Iterable[CommandInfo]) -> None:
+        """Add all; while the database stores one batch, the lines of the next are read."""
+        with ThreadPoolExecutor(1, "gw-import") as storing, interruptions() as interrupted:
+            under_way: Future[None] | None = None
+            try:
+                for batch in _batches(entries):
+                    jobs = self._sound(batch)
+                    if under_way is not None:
+                        under_way.result()
+                    if interrupted():
+                        raise KeyboardInterrupt
+                    under_way = storing.submit(self._store, jobs, batch[-1][0])
+            finally:
+                if under_way is not None:
+                    under_way.result()
+
+    def _sound(self, batch: list[CommandInfo]) -> Jobs:
+        """Return the jobs of a batch; its faults are told, or end it all."""
+        jobs: Jobs = []
+        for number, said in batch:
+            if type(said) is str:
+                self._refuse(number, said)
+            else:
+                jobs.append((number, said))  # type: ignore[arg-type] # the other member of the union
+        return jobs
+
+    def _refuse(self, line: int, reason: str) -> None:
+        if not self.skip:
+            raise InvalidInputError(f"line {line}: {reason}")
+        self.refused += 1
+        stderr.note(f"line {line} was skipped: {reason}")
+
+    def _store(self, jobs: Jobs, through: int) -> None:
+        try:
+            self.added += len(self.client.add_many([spec for _, spec in jobs]))
+        except InvalidInputError as error:
+            if not self.skip:
+                first, last = jobs[0][0], jobs[-1][0]
+                raise InvalidInputError(f"one of the lines {first} to {last} was refused: {error}") from error
+            self._store_singly(jobs)
+        self.through = through
+        self._progress()
+
+    def _store_singly(self, jobs: Jobs) -> None:
+        """Add the jobs one by one, which finds those that PostgreSQL refuses."""
+        for line, spec in jobs:
+            try:
+                self.added += len(self.client.add_many([spec]))
+            except InvalidInputError as error:
+                self._refuse(line, str(error))
+
+    def _progress(self) -> None:
+        now = time.monotonic()
+        if now - self._told_at >= PROGRESS_SECONDS:
+            self._told_at = now
+            stderr.note(f"Added {counted(self.added)}, up to line {self.through} …")
+
+
+def add_from(
+    client: Client, source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any], skip: bool, as_json: bool
+) -> ExitCode:
+    """Add the jobs of an open file, say how many, and return the verdict."""
+    work = Import(client, skip)
+    try:
+        work.run(read(source, as_csv=as_csv, defaults=defaults))
+    except BaseException:
+        if work.through:
+            stderr.note(
+                f"Added {counted(work.added)} of the lines up to {work.through}, which stay; "
+                "nothing of the later lines was added."
+            )
+        raise
+    record = {"added": work.added, "refused": work.refused, "lines": work.through}
+    output.answer(f"Added {counted(work.added)}", plain=str(work.added), record=record, as_json=as_json)
+    if work.refused:
+        stderr.note(f"{counted(work.refused, 'line')} of {work.through} skipped.")
+    return ExitCode.FAILED if work.refused else ExitCode.OK
+
+
+def _batches(entries: Iterable[CommandInfo]) -> Iterator[list[CommandInfo]]:
+    batch: list[CommandInfo] = []
+    room = BATCH_BYTES
+    for entry in entries:
+        batch.append(entry)
+        said = entry[1]
+        room -= len(said) if isinstance(said, str) else job_bytes(said)
+        if len(batch) >= BATCH or room <= 0:
+            yield batch
+            batch, room = [], BATCH_BYTES
+    if batch:
+        yield batch

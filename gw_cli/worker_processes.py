@@ -1,0 +1,132 @@
+"""`gw run --processes`: the supervisor, and what makes a process one of its workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gw_cli import configuration as c, output, stderr
+from gw_cli.connect import open_client
+from gw_cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gw_core import Client, ControlChannel, Logger, Runner
+
+NUMBER: Final = "--process-number"
+UNANNOUNCED: Final = "--unannounced"
+
+LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
+"""Where Linux tells a container how much of the processors it may use."""
+
+HOPELESS: Final = (
+    ExitCode.USAGE,
+    ExitCode.REFUSED,
+    ExitCode.SCHEMA,
+    ExitCode.TASKS,
+    ExitCode.BREAKING_MIGRATION,
+)
+"""After these, starting a process again brings nothing but the same."""
+
+
+def supervise(configuration: c.Configuration, *, once: bool) -> int:
+    """Run the worker processes asked for, and return the exit code."""
+    from gw_core import Logger, Supervisor
+
+    processes = configuration[c.PROCESSES]
+    assert processes is not None  # noqa: S101 - asked for, or nobody would come here
+    stream = stderr.log_stream()
+    factory = stderr.log_factory(
+        level=configuration[c.LOG_LEVEL], log_format=configuration[c.LOG_FORMAT], stream=stream
+    )
+    if configuration[c.LOG_FORMAT] == "json":
+        stderr.speak_through(factory({"label": "supervisor"}))
+    supervisor = Supervisor(
+        worker_command,
+        processes=processes,
+        grace_period=configuration[c.GRACE_PERIOD],
+        once=once,
+        hopeless=HOPELESS,
+        passing=(ExitCode.UNAVAILABLE,),
+        pass_on=lambda channel, lines: output.pass_on(lines) if channel == "stdout" else stream.pass_on(lines),
+        logger=Logger(factory),
+    )
+    with open_client(configuration) as client:
+        _migrate(client, Logger(factory), waits=not once)
+        if client.is_embedded:
+            # Held open, or the first process to end might stop the server under the next.
+            return supervisor.run()
+    return supervisor.run()
+
+
+def _migrate(client: Client, logger: Logger, *, waits: bool) -> None:
+    """Bring the schema up to date; with `waits` try again for as long as the database cannot be reached."""
+    from gw_core import DatabaseUnavailableError
+
+    has_reported = False
+    while True:
+        try:
+            client.migrate()
+            return
+        except DatabaseUnavailableError as error:
+            if not waits:
+                raise
+            if not has_reported:
+                logger.scope(label="supervisor").warning(f"Cannot start yet: {error}; trying again every second")
+            has_reported = True
+            time.sleep(1)
+
+
+def worker_command(number: int, *, announces: bool) -> Sequence[str]:
+    """Return the command line of a worker process: this program's own, and which of the processes it is."""
+    return [
+        sys.executable,
+        *_manners(),
+        "-m",
+        "gw_cli",
+        *sys.argv[1:],
+        NUMBER,
+        str(number),
+        *([] if announces else [UNANNOUNCED]),
+    ]
+
+
+def _manners() -> Sequence[str]:
+    """Keep the current folder off the import path where it is off ours: a queue.py there must not hide anything."""
+    return [] if sys.path[:1] in ([""], [str(Path.cwd())]) else ["-P"]
+
+
+def as_worker() -> ControlChannel:
+    """Take the place of a worker process: print line by line, for another program passes it on."""
+    from gw_core import ControlChannel
+
+    stdout: Any = sys.stdout
+    if hasattr(stdout, "reconfigure"):
+        stdout.reconfigure(line_buffering=True)
+    return ControlChannel()
+
+
+def bind(runner: Runner, line: ControlChannel) -> None:
+    """Let the supervisor stop this runner, and hear when it begins."""
+    from gw_core import PoolStarted
+
+    runner.events.on(PoolStarted, lambda event: line.tell_ready())
+    line.obey(stop=runner.stop, force=runner.force)
+
+
+def usable_processors() -> int:
+    """Return on how many processors this process may run, a container's share rounded up."""
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(here, _share() or here))
+
+
+def _share() -> int | None:
+    """Return the container's limit in processors, where Linux tells one."""
+    try:
+        quota, period = LIMIT.read_text("ascii").split()
+        return -(-int(quota) // int(period))
+    except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max"
+        return None

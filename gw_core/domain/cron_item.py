@@ -1,0 +1,244 @@
+"""A recurring task as a value, and which of several are due between two moments."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from heapq import merge
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.durations import shown
+from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
+from gw_core.domain.job import JobSpec, check_payload_text
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.schedule import MINUTE, Schedule, floor_minute
+
+MAX_FILL: Final = timedelta(days=3650)
+MAX_PAYLOAD_DEPTH: Final = 20
+NO_FILL: Final = timedelta(0)
+
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronItem:
+    """One recurring task: when, which task, and how its jobs are added.
+
+    `identifier` names the item in the database, where all workers of all languages meet; it is the task's name unless
+    given, must be unique among the items, and should never change. `fill` is how far back missed runs are made up for
+    when a worker starts; zero makes up for none. Raises `InvalidInputError` for a value the database would refuse.
+    """
+
+    task: str
+    schedule: Schedule
+    identifier: str = ""
+    fill: timedelta = NO_FILL
+    max_attempts: int | None = None
+    queue_name: str | None = None
+    job_key: str | None = None
+    job_key_mode: JobKeyMode = JobKeyMode.REPLACE
+    priority: int | None = None
+    payload: JsonObject | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schedule, Schedule):
+            raise InvalidInputError(
+                f"the schedule must be a Schedule, not {self.schedule!r}; use crontab_item() for text"
+            )
+        spec = JobSpec(
+            task=self.task,
+            queue_name=self.queue_name,
+            max_attempts=self.max_attempts,
+            job_key=self.job_key,
+            job_key_mode=self.job_key_mode,
+            priority=self.priority,
+        )
+        object.__setattr__(self, "job_key_mode", spec.job_key_mode)
+        object.__setattr__(self, "identifier", check_identifier(self.identifier or self.task))
+        check_fill(self.fill)
+        if self.payload is not None:
+            object.__setattr__(self, "payload", plain_payload(self.payload))
+
+    def job_payload(self, moment: datetime, *, backfilled: bool) -> dict[str, Any]:
+        """Return the payload of the job for one run: the item's own, and `_cron` with when it was due."""
+        return {**(self.payload or {}), "_cron": {"ts": iso_milliseconds(moment), "backfilled": backfilled}}
+
+    def job_spec(self, moment: datetime, *, backfilled: bool) -> JobSpec:
+        """Return the job to add for one run; its `run_at` is when it was due."""
+        return JobSpec(
+            task=self.task,
+            payload=self.job_payload(moment, backfilled=backfilled),
+            queue_name=self.queue_name,
+            run_at=moment,
+            max_attempts=self.max_attempts,
+            job_key=self.job_key,
+            job_key_mode=self.job_key_mode,
+            priority=self.priority,
+        )
+
+
+def crontab_item(
+    when: str | Schedule,
+    task: str,
+    *,
+    id: str | None = None,
+    fill: timedelta | None = None,
+    max_attempts: int | None = None,
+    queue_name: str | None = None,
+    job_key: str | None = None,
+    job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
+    priority: int | None = None,
+    payload: JsonObject | None = None,
+) -> CronItem:
+    """Return the item that adds `task` at `when`: five fields of text, or a schedule from `daily_at` and its siblings.
+
+    >>> crontab_item("0 8 * * *", "send_report", fill=timedelta(hours=4)).schedule == daily_at(8)
+    True
+    """
+    return CronItem(
+        task=task,
+        schedule=Schedule.parse(when) if isinstance(when, str) else when,
+        identifier=task if id is None else check_identifier(id),
+        fill=NO_FILL if fill is None else fill,
+        max_attempts=max_attempts,
+        queue_name=queue_name,
+        job_key=job_key,
+        job_key_mode=job_key_mode,  # type: ignore[arg-type] # CronItem turns text into the mode, or refuses it
+        priority=priority,
+        payload=payload,
+    )
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+def check_identifier(identifier: str) -> str:
+    """Return the identifier; raises `InvalidInputError` when it cannot be a key in the database."""
+    try:
+        # A job key's rules serve: a text, not empty, storable, at most 512 characters. The identifier is a primary key,
+        # and a row of PostgreSQL's index holds about 2,700 bytes.
+        JobSpec(task="task", job_key=identifier)
+    except InvalidJobError as error:
+        raise InvalidInputError(str(error).replace("job key", "crontab identifier")) from None
+    return identifier
+
+
+def check_fill(fill: timedelta) -> timedelta:
+    """Return the period; raises `InvalidInputError` when it is negative, not in whole seconds, or beyond ten years."""
+    if not isinstance(fill, timedelta):
+        raise InvalidInputError(f"fill must be a timedelta, not {fill!r}")
+    if fill < NO_FILL or fill.microseconds:
+        raise InvalidInputError(f"fill is {fill}; it must be zero or more, in whole seconds")
+    if fill > MAX_FILL:
+        raise InvalidInputError(f"fill is {fill.days} days; at most {MAX_FILL.days} are allowed")
+    return fill
+
+
+def plain_payload(payload: object) -> dict[str, Any]:
+    """Return the payload as plain JSON values; raises `InvalidInputError` when it is not an object JSON can hold."""
+    try:
+        plain = msgspec.to_builtins(payload, str_keys=True)
+        if not isinstance(plain, dict):
+            raise InvalidInputError(f"the payload must be an object, not {type(payload).__name__}")
+        text = json.dumps(plain, allow_nan=False, ensure_ascii=False)
+        check_payload_text(text)
+        text.encode()
+        result: dict[str, Any] = json.loads(text)
+    except InvalidInputError:
+        raise
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            "the payload holds a lone surrogate, which PostgreSQL cannot store; remove it"
+        ) from None
+    except RecursionError:
+        raise InvalidInputError(f"the payload is nested too deeply; at most {MAX_PAYLOAD_DEPTH} levels") from None
+    except (TypeError, ValueError) as error:
+        if "Out of range float" in str(error):
+            raise InvalidInputError("the payload holds NaN or Infinity, which JSON cannot say; remove it") from None
+        raise InvalidInputError(f"the payload cannot be written as JSON: {error}") from None
+    return result
+
+
+def refuse_duplicates(items: Iterable[CronItem]) -> tuple[CronItem, ...]:
+    """Return the items; raises `CrontabError` when two share an identifier, for only one of them would run."""
+    kept = tuple(items)
+    counts = Counter(item.identifier for item in kept)
+    twice = [identifier for identifier, count in counts.items() if count > 1]
+    if twice:
+        names = ", ".join(map(shown, twice))
+        raise CrontabError(
+            f"crontab identifiers must be unique, but found more than once: {names}; give each item an id"
+        )
+    return kept
+
+
+def iso_milliseconds(moment: datetime) -> str:
+    """Return the moment as the ancestor writes it: `2021-01-01T04:00:00.000Z`."""
+    return floor_minute(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- what is due ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DueItem:
+    """An item and the minute it is due at."""
+
+    moment: datetime
+    item: CronItem
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time, `end` excluded, in which the runs of an item are asked for."""
+
+    item: CronItem
+    start: datetime
+    end: datetime
+
+    def runs(self) -> Iterator[DueItem]:
+        """Yield the item's runs in the window, oldest first."""
+        return (DueItem(moment, self.item) for moment in self.item.schedule.between(self.start, self.end))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCronItem:
+    """What the database remembers of an identifier."""
+
+    identifier: str
+    known_since: datetime
+    last_execution: datetime | None = None
+
+
+def due(items: Iterable[CronItem], *, after: datetime, until: datetime) -> list[DueItem]:
+    """Return every run of the items in the minutes after `after`, up to and including `until`, oldest first."""
+    start, end = floor_minute(after) + MINUTE, floor_minute(until) + MINUTE
+    return list(_in_order(Window(item, start, end) for item in items))
+
+
+def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CronItem, ...]]]:
+    """Yield the minutes in which something is due, oldest first, with the items in the order of their windows."""
+    for moment, runs in groupby(_in_order(windows), key=lambda run: run.moment):
+        yield moment, tuple(run.item for run in runs)
+
+
+def missed(item: CronItem, memory: KnownCronItem, *, start: datetime, before: datetime) -> Window:
+    """Return the time for which a worker starting at `start` makes up the item's runs: `before` the clock takes over.
+
+    A run counts when it lies within the item's `fill`, not before the item became known and after its last run.
+    """
+    reach = start - item.fill
+    if memory.last_execution is None:
+        return Window(item, max(reach, memory.known_since), before)
+    return Window(item, max(reach, floor_minute(memory.last_execution) + MINUTE), before)
+
+
+def _in_order(windows: Iterable[Window]) -> Iterator[DueItem]:
+    # Merged and not sorted: years of minutes would not fit in memory, and nobody may want them all.
+    return merge(*(window.runs() for window in windows), key=lambda run: run.moment)

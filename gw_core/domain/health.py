@@ -1,0 +1,97 @@
+"""How a worker process fares, as probes ask it: what it does now, and why it might not be ready for jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from gw_core.domain.errors import (
+    AuthenticationError,
+    DatabaseUnavailableError,
+    InvalidSettingError,
+    PermissionDeniedError,
+    SchemaMissingError,
+    TransientDatabaseError,
+)
+
+LONGEST_SILENCE: Final = timedelta(seconds=15)
+"""How long a pool with idle threads may go without looking for jobs, when its poll interval is not longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeSettings:
+    """Where probes are answered, and whether metrics are. Raises `InvalidSettingError` naming the setting."""
+
+    port: int
+    """The port; 0 takes any that is free."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on; the default can be reached from this machine only."""
+
+    metrics: bool = False
+    """Answer `/metrics` as well, which needs the `metrics` extra."""
+
+    sample_every: timedelta = timedelta(seconds=15)
+    """How old the numbers of the queue may be before a scrape asks the database anew."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.port, bool) or not isinstance(self.port, int) or not 0 <= self.port <= 65535:
+            raise InvalidSettingError(f"the probe's port must be a whole number from 0 to 65535, got {self.port!r}")
+        if not self.host:
+            raise InvalidSettingError("the probe's host is empty; give an address such as 127.0.0.1")
+        if self.sample_every < timedelta(seconds=1):
+            raise InvalidSettingError(f"sample_every must be at least one second, got {self.sample_every}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolHealth:
+    """What a pool does at a moment."""
+
+    threads: int
+    running: int
+    """Jobs that run now."""
+    held_ahead: int
+    """Jobs that were claimed and have not begun."""
+    unsettled: int
+    """Results that wait for being written."""
+    since_look: timedelta | None
+    """How long ago the pool last looked for jobs with success; None: never yet."""
+
+
+def why_not_ready(
+    vitals: PoolHealth | None, *, troubles: Collection[str], stopping: bool, poll: timedelta
+) -> str | None:
+    """Return in a line why a process takes no jobs; None when it does. `vitals` is None before the pool is there."""
+    if stopping:
+        return "stopping"
+    if vitals is None:
+        return "starting"
+    if troubles:
+        return "; ".join(sorted(troubles))
+    if vitals.since_look is None:
+        return "connecting to the database"
+    patience = max(LONGEST_SILENCE, 3 * poll)
+    if vitals.running < vitals.threads and vitals.since_look > patience:
+        return f"has not looked for jobs for {int(vitals.since_look.total_seconds())} s"
+    return None
+
+
+def trouble(what: str, error: BaseException) -> str:
+    """Say what cannot be done and of which kind the reason is: whoever asks a probe learns no names from it."""
+    return f"cannot {what}: {_kind(error)}"
+
+
+def _kind(error: BaseException) -> str:
+    match error:
+        case DatabaseUnavailableError():
+            return "the database is away"
+        case AuthenticationError() | PermissionDeniedError():
+            return "the database refuses us"
+        case SchemaMissingError():
+            return "the schema is missing or incomplete"
+        case TransientDatabaseError():
+            return "the database cannot answer now"
+        case _:
+            return type(error).__name__

@@ -1,0 +1,193 @@
+"""What can be said of one job beyond its row: why it is not running, and when it will be tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+from typing import Final
+
+from gw_core.domain.backoff import retry_delay
+from gw_core.domain.durations import format_duration
+from gw_core.domain.job import Job
+from gw_core.domain.job_state import JobState
+from gw_core.domain.settings import ANCESTORS_STALE_LOCK
+
+MOST_ATTEMPTS: Final = 100
+"""So many attempts are projected at most."""
+
+SILENT_AFTER: Final = timedelta(minutes=5)
+"""A worker not heard of for so long is taken for dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAttempt:
+    """One attempt to come, provided that those before it fail at once.
+
+    `inferred` is false for a moment that stands in the database.
+    """
+
+    number: int
+    at: datetime
+    inferred: bool
+
+
+class ReasonCode(StrEnum):
+    """What keeps a job where it is, in one word."""
+
+    CLAIMABLE = "claimable"
+    SCHEDULED = "scheduled"
+    BACKOFF = "backoff"
+    RUNNING = "running"
+    FAILED = "failed"
+    QUEUE_HELD = "queue_held"
+    BEHIND_OTHERS = "behind_others"
+    TASK_UNKNOWN = "task_unknown"
+    NO_HEARTBEAT = "no_heartbeat"
+    FLAGGED = "flagged"
+    WORKER_SILENT = "worker_silent"
+    LOCK_STALE = "lock_stale"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a job is where it is; `inferred` when the database does not say so itself."""
+
+    standing: ReasonCode
+    sentence: str
+    inferred: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerHeartbeat:
+    """A pool that writes heartbeats: when it last did, and the tasks it said it knows."""
+
+    worker: str
+    last_heartbeat_at: datetime
+    tasks: frozenset[str] | None = None
+
+    def beats(self, now: datetime) -> bool:
+        """True when the pool was heard of lately."""
+        return now - self.last_heartbeat_at <= SILENT_AFTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
+    """What stands around a job at a moment of the database's clock.
+
+    `ahead` counts the jobs of its queue that come first, up to a bound; None where counting them would cost too much.
+    """
+
+    now: datetime
+    queue_held_by: str | None = None
+    queue_held_at: datetime | None = None
+    ahead: int | None = None
+    ahead_is_bound: bool = False
+    hearts: Sequence[WorkerHeartbeat] = field(default=())
+
+
+# -- when it will be tried -------------------------------------------------------------------------------------------
+
+
+def retry_schedule(
+    job: Job, state: JobState, now: datetime, *, most: int = MOST_ATTEMPTS
+) -> tuple[PlannedAttempt, ...]:
+    """Return the attempts to come; a running job's begin after the attempt that is under way."""
+    if state is JobState.FAILED:
+        return ()
+    return tuple(islice(_attempts(job, state, now), most))
+
+
+def _attempts(job: Job, state: JobState, now: datetime) -> Iterator[PlannedAttempt]:
+    number, at, inferred = job.attempts + 1, max(job.run_at, now), job.run_at <= now
+    try:
+        if state is JobState.RUNNING:
+            at, inferred = at + retry_delay(job.attempts), True
+        while number <= job.max_attempts:
+            yield PlannedAttempt(number, at, inferred)
+            at, number, inferred = at + retry_delay(number), number + 1, True
+    except OverflowError:  # the calendar ends; a job scheduled for infinity is not retried
+        return
+
+
+# -- why it is not running -------------------------------------------------------------------------------------------
+
+
+def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
+    """Return why the job is where it is, the weightiest first; sentences hold data and are not fit for a terminal."""
+    match state:
+        case JobState.RUNNING:
+            return tuple(_of_running(job, around))
+        case JobState.FAILED:
+            most = job.max_attempts
+            tries = "its only attempt is used up" if most == 1 else f"all {most} attempts are used up"
+            return (Reason(ReasonCode.FAILED, f"it failed for good: {tries}"),)
+        case JobState.SCHEDULED:
+            first = Reason(ReasonCode.SCHEDULED, f"it is scheduled for later: {_in(job.run_at, around.now)}")
+        case JobState.BACKOFF:
+            sentence = f"attempt {job.attempts} failed, the next is due later: {_in(job.run_at, around.now)}"
+            first = Reason(ReasonCode.BACKOFF, sentence)
+        case JobState.READY:
+            found = (*_of_queue(job, around), *_of_workers(job, around))
+            return found or (Reason(ReasonCode.CLAIMABLE, "nothing known keeps it: a worker may claim it any moment"),)
+    return (first, *_of_workers(job, around))
+
+
+def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
+    since = around.now - job.started_at if job.started_at is not None else timedelta()
+    renewed = around.now - job.locked_at if job.locked_at is not None else timedelta()
+    heart = next((each for each in around.hearts if each.worker == job.locked_by), None)
+    # A worker that was killed a moment ago looks as one that lives: whoever reads it has to know how old the beat is.
+    beat = "" if heart is None else f"; its last beat was {_rounded(around.now - heart.last_heartbeat_at)} ago"
+    yield Reason(ReasonCode.RUNNING, f"{job.locked_by} runs attempt {job.attempts}, for {_rounded(since)}{beat}")
+    if heart is not None and not heart.beats(around.now):
+        silence = _rounded(around.now - heart.last_heartbeat_at)
+        yield Reason(ReasonCode.WORKER_SILENT, f"{job.locked_by} was not heard of for {silence}: it may be dead", True)
+    if renewed > ANCESTORS_STALE_LOCK:
+        yield Reason(
+            ReasonCode.LOCK_STALE, f"its lock was not renewed for {_rounded(renewed)}: its worker may be dead", True
+        )
+    if job.key is None and job.attempts >= job.max_attempts and job.updated_at_epoch > (job.started_epoch or 0):
+        yield Reason(ReasonCode.RETIRED, "it was removed or superseded meanwhile: it will not be tried again", True)
+
+
+def _of_queue(job: Job, around: JobFacts) -> Iterator[Reason]:
+    if around.queue_held_at is not None:
+        since = _rounded(around.now - around.queue_held_at)
+        yield Reason(
+            ReasonCode.QUEUE_HELD, f"its queue {job.queue_name} is held by {around.queue_held_by}, for {since}"
+        )
+    if around.ahead:
+        jobs = "1 job is" if around.ahead == 1 else f"{around.ahead}{' or more' * around.ahead_is_bound} jobs are"
+        yield Reason(ReasonCode.BEHIND_OTHERS, f"{jobs} ahead of it in its queue {job.queue_name}")
+
+
+def _of_workers(job: Job, around: JobFacts) -> Iterator[Reason]:
+    alive = [each for each in around.hearts if each.beats(around.now)]
+    telling = [each.tasks for each in alive if each.tasks is not None]
+    if not alive:
+        sentence = "no worker writes heartbeats here, so that there may be none; workers of other languages write none"
+        yield Reason(ReasonCode.NO_HEARTBEAT, sentence, True)
+    elif len(telling) == len(alive) and not any(job.task_identifier in tasks for tasks in telling):
+        nobody = "the only live worker does not know" if len(alive) == 1 else f"none of {len(alive)} live workers knows"
+        yield Reason(ReasonCode.TASK_UNKNOWN, f"{nobody} the task {job.task_identifier}", True)
+    if job.flag_names:
+        flags = ", ".join(job.flag_names)
+        yield Reason(ReasonCode.FLAGGED, f"workers that forbid one of its flags leave it alone: {flags}", True)
+
+
+def _in(moment: datetime, now: datetime) -> str:
+    return f"in {_rounded(moment - now)}"
+
+
+def _rounded(span: timedelta) -> str:
+    """Return a span as a person says it: its two largest units."""
+    whole = timedelta(seconds=max(0, round(span.total_seconds())))
+    if whole >= timedelta(days=1):
+        whole -= whole % timedelta(hours=1)
+    elif whole >= timedelta(hours=1):
+        whole -= whole % timedelta(minutes=1)
+    return format_duration(whole)

@@ -1,0 +1,57 @@
+"""Who waits for whom in the database, and who keeps dead rows from being cleared away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendSession:
+    """A session of the server. Names and statements are data: not fit for a terminal as they are.
+
+    `statement` is the beginning of what it runs or ran last; None when our role may not see it.
+    """
+
+    pid: int
+    user: str | None
+    application: str | None
+    state: str | None
+    in_state_for: timedelta | None
+    transaction_age: timedelta | None
+    statement: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockWait:
+    """A session that waits for a lock, what it waits for, and the processes that keep it waiting."""
+
+    session: BackendSession
+    waits_for: str
+    """The kind of lock and, where it is a table's, the table: `RowExclusiveLock on _private_jobs`."""
+    blocked_by: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisoryLock:
+    """One of the advisory locks that workers of this queue take, and the session that holds it or waits for it."""
+
+    name: str
+    granted: bool
+    session: BackendSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockWaits:
+    """What stands still in this database, each list up to a bound; `is_all` is false when a bound was met."""
+
+    blocked: Sequence[LockWait] = ()
+    blockers: Sequence[BackendSession] = ()
+    """The sessions that keep others waiting and wait for nobody themselves."""
+    advisory: Sequence[AdvisoryLock] = ()
+    oldest_transactions: Sequence[BackendSession] = ()
+    """Those that have been open for longest, the oldest first."""
+    prepared_transactions: Sequence[tuple[str, timedelta]] = ()
+    """Transactions prepared for a two-phase commit, with their ages."""
+    is_all: bool = True

@@ -1,0 +1,188 @@
+"""What a look at the queue answers: pages of jobs, counts that say how good they are, queues and tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Self
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import Job
+from gw_core.domain.job_state import JobState
+from gw_core.domain.job_status import PlannedAttempt, Reason
+
+FEWEST_HITS: Final = 30
+"""An estimate from fewer hits in a sample is called rough."""
+
+LAST_ID: Final = 2**63 - 1
+
+_PRIORITY: Final = r"-?[0-9]{1,5}"
+_MOMENT: Final = r"-?infinity|[0-9]{4,6}-[0-9]{2}-[0-9]{2}_[0-9:.]{8,15}(?:_BC)?"
+_PLACES: Final = {
+    "turn": re.compile(rf"turn/({_PRIORITY})/({_MOMENT})/([0-9]{{1,10}},[0-9]{{1,5}})"),
+    "queue": re.compile(rf"queue/({_PRIORITY})/({_MOMENT})/([0-9]{{1,19}})"),
+    "failed": re.compile(rf"failed/({_MOMENT})/([0-9]{{1,19}})"),
+}
+
+
+class Quality(StrEnum):
+    """How good a number is."""
+
+    EXACT = "exact"
+    AT_LEAST = "at least"
+    """Counting stopped at a bound."""
+    ESTIMATE = "estimate"
+    """Projected from a sample of the table."""
+    ROUGH = "rough"
+    """Projected from so few hits that it may be far off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number and how good it is."""
+
+    value: int
+    quality: Quality = Quality.EXACT
+
+
+def projected(hits: int, share: float) -> Count:
+    """Return the count that so many hits in this share (0 to 1) of the table stand for."""
+    if share >= 1:
+        return Count(hits)
+    return Count(round(hits / share), Quality.ESTIMATE if hits >= FEWEST_HITS else Quality.ROUGH)
+
+
+# -- pages of jobs ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PageCursor:
+    """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
+
+    `order` is `id`, or `turn` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
+    or `failed` for jobs that failed for good, the latest failure first, or `newest` for any jobs, the newest first.
+    """
+
+    order: str
+    place: tuple[str, ...]
+
+    @classmethod
+    def after_id(cls, job_id: int) -> Self:
+        """Return the mark after a job in order of ids."""
+        return cls("id", (str(job_id),))
+
+    @classmethod
+    def newest(cls, before: int = LAST_ID) -> Self:
+        """Return the mark to begin after for the newest jobs first, or those before an id."""
+        return cls("newest", (str(before),))
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read a mark back; raises `InvalidInputError` for a text that is none."""
+        if re.fullmatch("[0-9]{1,19}", text) and int(text) < 2**63:
+            return cls.after_id(int(text))
+        if re.fullmatch("newest/[0-9]{1,19}", text) and int(text[7:]) <= LAST_ID:
+            return cls.newest(int(text[7:]))
+        for order, pattern in _PLACES.items():
+            if match := pattern.fullmatch(text):
+                *priority, moment, place = match.groups()
+                return cls(order, (*priority, moment.replace("_", " "), f"({place})" if order == "turn" else place))
+        raise InvalidInputError("that is no place to go on after; give an id, or the mark an earlier page ended with")
+
+    def __str__(self) -> str:
+        if self.order == "id":
+            return self.place[0]
+        if self.order == "newest":
+            return f"newest/{self.place[0]}"
+        *priority, moment, place = self.place
+        return "/".join((self.order, *priority, moment.replace(" ", "_"), place.strip("()")))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """A job with its state."""
+
+    job: Job
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    """Jobs that matched, and where to go on.
+
+    `after` is None when nothing can follow. `looked_at` says how many jobs were looked at; a page that is not `full`
+    and has an `after` ended because the search had taken its time, and more matches may follow. `order` is that of its
+    jobs, in the words of `PageCursor`.
+    """
+
+    jobs: tuple[FoundJob, ...] = ()
+    order: str = "id"
+    after: PageCursor | None = None
+    looked_at: int = 0
+    full: bool = False
+
+
+# -- one job ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """Everything that can be said of one job at the moment `at` of the database's clock.
+
+    `failed_at` is when the last attempt failed; None while that is not known. A job's row does not record it, and the
+    next `run_at` does not tell either: a task chooses its own delay with `RetryAfter`, and `GiveUp` skips attempts.
+    """
+
+    job: Job
+    state: JobState
+    at: datetime
+    reasons: tuple[Reason, ...]
+    attempts: tuple[PlannedAttempt, ...]
+    failed_at: datetime | None = None
+
+
+# -- the whole -------------------------------------------------------------------------------------------------------
+
+Counts = Mapping[JobState, Count]
+"""One count for each state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatistics:
+    """How much is in the queue at the moment `at`; the moments of the first due and the next job are exact."""
+
+    at: datetime
+    total: Count
+    states: Counts
+    first_due_at: datetime | None
+    next_due_at: datetime | None
+    queues: int
+    held_queues: int
+    table_bytes: int
+    tasks: Mapping[str, Counts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueReport:
+    """A named queue: who holds it and since when, how many jobs wait, how many of them are due, and which is next."""
+
+    name: str
+    held_by: str | None
+    held_at: datetime | None
+    waiting: Count
+    due: Count
+    head_id: int | None
+    head_task: str | None
+    head_run_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReport:
+    """A task the database knows: its jobs by state, and the live workers that know it; None when nobody tells."""
+
+    name: str
+    jobs: Counts
+    known_by: tuple[str, ...] | None

@@ -1,0 +1,213 @@
+"""What one glance at a queue shows: everything a console draws at each tick, and how fast jobs flow between two."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from gw_core.domain.cron_item import KnownCronItem
+from gw_core.domain.query_results import Count, Quality
+from gw_core.domain.recovery import WorkerInfo
+
+USUAL_WINDOW: Final = timedelta(seconds=3)
+"""Busy sessions of PostgreSQL tell the server what they did once a second, so that a shorter look would flicker."""
+
+
+# -- where -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerInfo:
+    """Which server answered, and as what; `host` is None for a local socket."""
+
+    version: str
+    database: str
+    user: str
+    host: str | None
+    port: int | None
+    started_at: datetime
+    in_recovery: bool
+    """It follows another server and takes no writes."""
+    read_only: bool
+    """This session may not write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaInfo:
+    """What is installed in the schema; where an index of ours is missing, some numbers are as well."""
+
+    name: str
+    revision: int | None
+    """The newest revision of the shared line; None when our role may not read it."""
+    rows_hidden: bool
+    """Row level security hides the tables' rows from this role."""
+    has_heartbeats: bool
+    has_locked_index: bool
+    has_failed_index: bool
+    has_queue_index: bool
+
+
+# -- what ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCounters:
+    """How many rows of jobs were ever inserted, updated and deleted, as the server's statistics know it.
+
+    They lag by a second, by ten where a session fell idle, and begin anew after a crash or a reset.
+    """
+
+    inserted: int
+    updated: int
+    deleted: int
+    live_rows: int
+    dead_rows: int
+    last_vacuum_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrioritySummary:
+    """The jobs of one priority: how many are ready up to a bound, which came due first, and when the next will be."""
+
+    priority: int
+    ready: Count
+    oldest_id: int | None
+    oldest_task: str | None
+    oldest_due_at: datetime | None
+    next_due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedQueue:
+    """A named queue that a worker holds."""
+
+    name: str
+    held_by: str | None
+    held_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSnapshot:
+    """The queue at the moment `at` of the database's clock.
+
+    A number that could not be had cheaply is None; a part that failed is named with its reason in `unseen`: `revision`,
+    `counters`, `heads`, `locks`, `failed`, `workers`, `rust workers`, `queues` or `crontabs`.
+    """
+
+    at: datetime
+    took: timedelta
+    """How long the answer took, the way to the database included."""
+    worked: timedelta | None = None
+    """How long the server worked at it, as it says itself; None where it could not say."""
+    server: ServerInfo
+    schema: SchemaInfo
+    counters: TableCounters | None = None
+    total: Count | None = None
+    """All jobs; an estimate."""
+    waiting: Count | None = None
+    """Jobs that are ready, scheduled or between attempts; an estimate."""
+    running: Count | None = None
+    locks_age: timedelta | None = None
+    """How long ago it was counted what workers hold: `running`, and the jobs of `workers`."""
+    failed: Count | None = None
+    table_bytes: int | None = None
+    """The table of jobs with its indexes."""
+    heads: Sequence[PrioritySummary] = ()
+    heads_are_all: bool = True
+    """Whether no further priority has waiting jobs."""
+    workers: Sequence[WorkerInfo] = ()
+    """Those that beat last come first; then holders of locks without a heartbeat."""
+    held_queues: Sequence[LockedQueue] = ()
+    held_queues_are_all: bool = True
+    crontabs: Sequence[KnownCronItem] = ()
+    unseen: Sequence[tuple[str, str]] = field(default=())
+
+    @property
+    def ready(self) -> Count:
+        """How many jobs are ready, up to the bounds of the heads."""
+        heads = [head.ready for head in self.heads]
+        is_exact = self.heads_are_all and all(each.quality is Quality.EXACT for each in heads)
+        return Count(sum(each.value for each in heads), Quality.EXACT if is_exact else Quality.AT_LEAST)
+
+    @property
+    def oldest(self) -> PrioritySummary | None:
+        """The head whose first job has been due for longest; None when nothing is ready."""
+        due = [head for head in self.heads if head.oldest_due_at is not None]
+        return min(due, key=lambda head: head.oldest_due_at or self.at, default=None)
+
+    @property
+    def backlog_age(self) -> timedelta | None:
+        """How long the oldest ready job has been due; None when nothing is ready."""
+        oldest = self.oldest
+        return (
+            None if oldest is None or oldest.oldest_due_at is None else max(timedelta(), self.at - oldest.oldest_due_at)
+        )
+
+    @property
+    def next_due_at(self) -> datetime | None:
+        """When the next job will become ready."""
+        return min((head.next_due_at for head in self.heads if head.next_due_at is not None), default=None)
+
+
+# -- how fast --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """How many jobs a second were added, done and otherwise changed, over a span that ended at `at`.
+
+    `done` counts every row that went: completed and removed ones. `changed` counts claims, failures and whatever else
+    writes to a job that stays; a job that runs through smoothly counts once in each.
+    """
+
+    at: datetime
+    span: timedelta
+    added: float
+    done: float
+    changed: float
+
+
+class ThroughputMeter:
+    """Turns the counters of glances into rates. Counters that began anew make a new beginning and no spike."""
+
+    def __init__(self, window: timedelta = USUAL_WINDOW) -> None:
+        self._window = window
+        self._seen: deque[tuple[QueueSnapshot, TableCounters]] = deque()
+
+    def read(self, glance: QueueSnapshot) -> Throughput | None:
+        """Return the rates since about one window ago; None for the first glance and while nothing can be compared."""
+        if glance.counters is None:
+            return None
+        if self._seen and not _follows(glance, glance.counters, *self._seen[-1]):
+            self._seen.clear()
+        self._seen.append((glance, glance.counters))
+        while len(self._seen) > 2 and glance.at - self._seen[1][0].at >= self._window:
+            self._seen.popleft()
+        return None if len(self._seen) == 1 else _flow(*self._seen[0], *self._seen[-1])
+
+
+def _follows(later: QueueSnapshot, now: TableCounters, earlier: QueueSnapshot, before: TableCounters) -> bool:
+    """Tell whether two readings are of the same counters, and in this order."""
+    return (
+        later.at > earlier.at
+        and later.server.started_at == earlier.server.started_at
+        and later.schema.name == earlier.schema.name
+        and now.inserted >= before.inserted
+        and now.updated >= before.updated
+        and now.deleted >= before.deleted
+    )
+
+
+def _flow(earlier: QueueSnapshot, before: TableCounters, later: QueueSnapshot, now: TableCounters) -> Throughput:
+    span = later.at - earlier.at
+    seconds = span.total_seconds()
+    return Throughput(
+        at=later.at,
+        span=span,
+        added=(now.inserted - before.inserted) / seconds,
+        done=(now.deleted - before.deleted) / seconds,
+        changed=(now.updated - before.updated) / seconds,
+    )

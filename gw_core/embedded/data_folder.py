@@ -1,0 +1,326 @@
+"""The folder of one embedded server: what lies in it, and the locks by which its users agree.
+
+Four locked files replace every list of process numbers: the kernel drops a lock when its last holder is gone, however
+that came about, so no number can be stale, reused or a zombie's. The folder is opened once, and its files are named
+relative to it, so that root never acts on what a link puts in their place.
+
+- `lock`: held for the moment in which somebody comes or leaves.
+- `users.lock`: shared by everyone who uses the server; the watchdog waits to have it alone, then stops the server.
+- `server.lock`: inherited by the server and each of its processes; free means that none of them is left.
+- `watchdog.lock`: held by the watchdog; free while the server runs means that somebody has to start a new one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+from gw_core.domain.errors import EmbeddedError
+from gw_core.embedded import preparation
+from gw_core.embedded.account import ROOT, Account, give, keeper_of, minimal_environment, name_of, server_account
+from gw_core.embedded.address import PORT
+
+PATIENCE = 60.0
+PAUSE = 0.005
+# The shortest sun_path among the systems we run on (macOS), its terminating zero taken off.
+LONGEST_SOCKET_PATH = 103
+LOG_LIMIT = 8 * 1024 * 1024
+
+
+class ServerUsage(Enum):
+    """Who besides us holds the server."""
+
+    NOBODY = auto()
+    OTHERS = auto()
+    ENDING = auto()
+
+
+class DataFolder:
+    """The folder of one embedded server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / preparation.DATA
+        self.unfinished = folder / preparation.UNFINISHED
+        self.log = folder / "server.log"
+        self._opened: int | None = None
+
+    @property
+    def directory(self) -> int:
+        """The open folder, a file descriptor that is closed with this object."""
+        if self._opened is None:
+            self._opened = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            weakref.finalize(self, os.close, self._opened)
+        return self._opened
+
+    @property
+    def state(self) -> os.stat_result:
+        """The folder's owner and permissions."""
+        return os.fstat(self.directory)
+
+    def perform(self, account: Account, step: Callable[..., Any], folder: int, *arguments: Any) -> Any:
+        """Take a step of `preparation` as the account, in an open folder."""
+        switch = dict(account.switch)
+        return preparation.perform(step, folder, *arguments, switch=switch, environment=minimal_environment())
+
+    def prepare(self) -> None:
+        """Create the folder, or make sure that it is one of ours."""
+        if not self.folder.exists():
+            self._make_folder()
+        names = set(os.listdir(self.directory))
+        if "lock" in names:
+            return
+        if "PG_VERSION" in names:
+            raise EmbeddedError(
+                f"{str(self.folder)!r} is the data folder of another PostgreSQL server; name an empty or a new folder"
+            )
+        if names - {"lock", ".gitignore", "users.lock"}:
+            # Somebody may have come first while we looked.
+            if "lock" in os.listdir(self.directory):
+                return
+            raise EmbeddedError(
+                f"{str(self.folder)!r} holds other files; name an empty or a new folder: embedded:///path"
+            )
+        self.perform(keeper_of(self.state), preparation.make_file, self.directory, ".gitignore", "*\n")
+
+    def _make_folder(self) -> None:
+        """Create the folder and those above it, as the owner of the folder in which they begin."""
+        above = next(place for place in self.folder.parents if place.exists())
+        base = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.perform(
+                keeper_of(os.fstat(base)), preparation.make_folders, base, self.folder.relative_to(above).parts
+            )
+        finally:
+            os.close(base)
+
+    # -- the data folder -----------------------------------------------------------------------------------------------
+
+    @property
+    def account(self) -> Account:
+        """The account the server runs as."""
+        data = self.open_data()
+        try:
+            return server_account(self.state, None if data is None else os.fstat(data))
+        finally:
+            if data is not None:
+                os.close(data)
+
+    def open_data(self) -> int | None:
+        """The open data folder, or None while there is none.
+
+        Raises `EmbeddedError` when root finds in somebody's folder data that are not theirs: their owner could be made
+        to run a server on them, or lose them.
+        """
+        try:
+            data = preparation.open_folder(preparation.DATA, self.directory)
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError as error:
+            raise EmbeddedError(f"{str(self.data)!r} is not a folder but a link or a file; remove it") from error
+        owner, data_owner = self.state.st_uid, os.fstat(data).st_uid
+        if os.geteuid() == ROOT and owner not in (ROOT, data_owner):
+            os.close(data)
+            raise EmbeddedError(
+                f"{str(self.data)!r} belongs to {_user(data_owner)} and the folder around it to {_user(owner)};"
+                f" give both to one of them with chown -R"
+            )
+        return data
+
+    @contextmanager
+    def data_path(self) -> Iterator[str]:
+        """A path that leads to the data folder, for root past every link; to a place that is not there without data."""
+        data = self.open_data() if self._opened is not None or self.folder.exists() else None
+        through = f"/proc/self/fd/{data}"
+        try:
+            yield through if data is not None and os.geteuid() == ROOT and os.path.isdir(through) else str(self.data)
+        finally:
+            if data is not None:
+                os.close(data)
+
+    def take_over(self, account: Account) -> None:
+        """Give data that were copied here by root to the account."""
+        data = self.open_data()
+        if data is not None:
+            try:
+                give(data, account, str(self.data))
+            finally:
+                os.close(data)
+
+    def major(self) -> int | None:
+        """The major version the data were made with, or None while there are none."""
+        data = self.open_data()
+        if data is None:
+            return None
+        try:
+            file = os.open("PG_VERSION", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=data)
+        except FileNotFoundError:
+            return None
+        finally:
+            os.close(data)
+        with open(file, "rb") as version:
+            try:
+                return int(version.read(64).decode("ascii", "replace").split(".")[0])
+            except ValueError:
+                raise EmbeddedError(
+                    f"{str(self.data)!r} holds no PostgreSQL data that can be read; name another folder"
+                ) from None
+
+    # -- locks ---------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else comes or leaves meanwhile."""
+        descriptor = self.wait_for_lock("lock", fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def join(self) -> int:
+        """Become a user; while an unused server is being stopped this waits for its end."""
+        return self.wait_for_lock("users.lock", fcntl.LOCK_SH)
+
+    def usage(self) -> ServerUsage:
+        """Who uses the server now; only asked inside `alone()`, so nobody new comes in between."""
+        descriptor = self.open("users.lock")
+        try:
+            if _locked(descriptor, fcntl.LOCK_EX):
+                return ServerUsage.NOBODY
+            return ServerUsage.OTHERS if _locked(descriptor, fcntl.LOCK_SH) else ServerUsage.ENDING
+        finally:
+            os.close(descriptor)
+
+    def try_lock(self, name: str) -> int | None:
+        """The open and locked file, or None when somebody holds it."""
+        descriptor = self.open(name)
+        if _locked(descriptor, fcntl.LOCK_EX):
+            return descriptor
+        os.close(descriptor)
+        return None
+
+    def is_held(self, name: str) -> bool:
+        """Whether somebody holds the lock."""
+        descriptor = self.try_lock(name)
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is None
+
+    def wait_for_lock(self, name: str, kind: int) -> int:
+        """The open and locked file, as soon as it can be had."""
+        descriptor = self.open(name)
+        deadline = time.monotonic() + PATIENCE
+        while not _locked(descriptor, kind):
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise EmbeddedError(
+                    f"another process has held {str(self.folder / name)!r} for {PATIENCE:g} s;"
+                    f" see {str(self.log)!r}, end that process, then try again"
+                )
+            time.sleep(PAUSE)
+        return descriptor
+
+    def open(self, name: str, flags: int = os.O_RDWR) -> int:
+        """Open one of the folder's own files, created first where it is missing; never what a link names.
+
+        Raises `EmbeddedError` when root finds a file there that is not the folder owner's own alone.
+        """
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(name, flags, dir_fd=self.directory)
+        except FileNotFoundError:
+            self.perform(keeper_of(self.state), preparation.make_file, self.directory, name)
+            descriptor = os.open(name, flags, dir_fd=self.directory)
+        if os.geteuid() == ROOT and not _is_own(os.fstat(descriptor), self.state.st_uid):
+            os.close(descriptor)
+            raise EmbeddedError(
+                f"{str(self.folder / name)!r} is not a file of its own that belongs to {_user(self.state.st_uid)},"
+                " the owner of the folder; remove it"
+            )
+        return descriptor
+
+    # -- the server's socket and log ----------------------------------------------------------------------------------
+
+    @property
+    def socket_folder(self) -> Path:
+        """A path to the data folder that fits into a socket's address; clients find the socket there."""
+        # libpq takes a comma for the start of a second host.
+        fits = len(os.fsencode(self.data / f".s.PGSQL.{PORT}")) <= LONGEST_SOCKET_PATH
+        return self.data if fits and b"," not in os.fsencode(self.data) else self._short_link()
+
+    def _short_link(self) -> Path:
+        name = f"gw-{os.geteuid()}-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:16]}"
+        for parent in _short_folders():
+            link = parent / name
+            with suppress(FileExistsError):
+                link.symlink_to(self.data)
+            # In a folder everybody may write to, a link counts only if we made it.
+            if link.is_symlink() and link.lstat().st_uid == os.geteuid() and os.readlink(link) == str(self.data):
+                return link
+        raise EmbeddedError(
+            f"{str(self.folder)!r} is too long for a socket and no short link to it could be made in {_words()};"
+            " name a shorter folder: embedded:///path"
+        )
+
+    def forget_link(self) -> None:
+        """Remove the short link, once nobody uses the server."""
+        if self.socket_folder != self.data:
+            with suppress(OSError):
+                self.socket_folder.unlink()
+
+    def log_size(self) -> int:
+        """How many bytes the log holds."""
+        try:
+            return os.stat(self.log.name, dir_fd=self.directory, follow_symlinks=False).st_size
+        except OSError:
+            return 0
+
+    def open_log(self) -> int:
+        """The log to append to; an old one that has grown long is set aside."""
+        if self.log_size() > LOG_LIMIT:
+            old = self.log.with_suffix(".log.old").name
+            os.replace(self.log.name, old, src_dir_fd=self.directory, dst_dir_fd=self.directory)
+        return self.open(self.log.name, os.O_WRONLY | os.O_APPEND)
+
+    def log_tail(self, start: int, lines: int = 12) -> str:
+        """The last lines written to the log after `start`, safe to print."""
+        with suppress(OSError, EmbeddedError), open(self.open(self.log.name, os.O_RDONLY), "rb") as file:
+            file.seek(max(start, file.seek(0, os.SEEK_END) - 16_384))
+            text = file.read().decode(errors="replace").splitlines()[-lines:]
+            return "\n".join("  " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in text)
+        return ""
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_own(file: os.stat_result, owner: int) -> bool:
+    """Whether a file is a regular one of the owner's that has no second name, which might be another folder's."""
+    return stat.S_ISREG(file.st_mode) and file.st_uid == owner and file.st_nlink == 1
+
+
+def _user(uid: int) -> str:
+    return f"the user {name_of(uid) or uid}"
+
+
+def _short_folders() -> Iterator[Path]:
+    yield from dict.fromkeys(Path(folder) for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp"))  # noqa: S108 - the link's owner is checked
+
+
+def _words() -> str:
+    return " or ".join(str(folder) for folder in _short_folders())

@@ -1,0 +1,140 @@
+"""What a task is given beside its payload."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gw_core.domain.cancellation import StopReason
+from gw_core.domain.job import Job, JobSpec
+from gw_core.execution.payloads import CronRun, cron_of, trace_of
+from gw_core.log import Logger
+
+if TYPE_CHECKING:
+    # Not at run time: a process that runs an isolated task starts in half the time without the database driver.
+    from gw_core.postgres.callers_connection import BorrowedConnection
+    from gw_core.postgres.connections import ConnectionPool
+    from gw_core.postgres.database import Connection, Database
+    from gw_core.postgres.enqueue import Enqueuer
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResources:
+    """What all jobs of a pool share."""
+
+    adder: Enqueuer
+    connections: ConnectionPool
+    logger: Logger
+
+
+class StopSignal:
+    """Tells a task that its job should end soon; used like a `threading.Event` that others set.
+
+    The event behind it is made only when somebody waits: one for each of 70,000 jobs a second would be felt.
+    """
+
+    # Defaults of the class and no __init__: one is made for every job, most are never touched.
+    _is_set = False
+    _event: threading.Event | None = None
+    reason: StopReason | None = None
+    """Why; None while there is no reason."""
+    forced = False
+    """True once the job is being given back: nothing the task still does will count."""
+
+    def is_set(self) -> bool:
+        """True once the task should end."""
+        return self._is_set
+
+    def __bool__(self) -> bool:
+        return self._is_set
+
+    def set(self, reason: StopReason = StopReason.WORKER_STOPS) -> None:
+        """Ask the task to end; the first reason counts."""
+        self.reason = self.reason or reason
+        # The flag before the event is read, in `wait` the event before the flag is read: one of the two sees the other.
+        self._is_set = True
+        if self._event is not None:
+            self._event.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the task should end, at most `timeout` seconds; use it in place of `time.sleep`."""
+        if self._event is None:
+            self._event = threading.Event()
+        if self._is_set:
+            return True
+        return self._event.wait(timeout)
+
+
+class JobContext:
+    """The job a task runs for, and what it may use: logger, connections, adding jobs, knowing when to stop."""
+
+    __slots__ = ("_logger", "_resources", "job", "should_stop", "worker_id")
+
+    def __init__(self, job: Job, worker_id: str, resources: TaskResources) -> None:
+        self.job = job
+        self.worker_id = worker_id
+        self._resources = resources
+        self._logger: Logger | None = None
+        self.should_stop = StopSignal()
+        """Set when this job should end: the worker stops, its time is over, or somebody cancelled it."""
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why the job should end, once `should_stop` is set: `StopReason.CANCELLED`, for example."""
+        return self.should_stop.reason
+
+    @property
+    def logger(self) -> Logger:
+        """A logger whose messages name this job."""
+        if self._logger is None:
+            self._logger = self._resources.logger.scope(
+                label="job", worker_id=self.worker_id, task_identifier=self.job.task_identifier, job_id=self.job.id
+            )
+        return self._logger
+
+    @property
+    def queue_name(self) -> str | None:
+        """The named queue the job belongs to."""
+        return self.job.queue_name
+
+    @property
+    def cron(self) -> CronRun | None:
+        """When the job of a recurring task was due, from the payload's `_cron`; None for other jobs."""
+        return cron_of(self.job.payload)
+
+    @property
+    def trace(self) -> Any:
+        """The payload's `_trace`, with which producers pass on the context of a trace; None when it has none."""
+        return trace_of(self.job.payload)
+
+    @property
+    def database(self) -> Database:
+        """Where the connections of this context lead."""
+        return self._resources.connections.database
+
+    def add_job(
+        self, task: str | JobSpec, payload: Any = None, *, conn: BorrowedConnection | None = None, **options: Any
+    ) -> Job | None:
+        """Add a job; the arguments are those of `Client.add`."""
+        spec = task if isinstance(task, JobSpec) else JobSpec(task=task, payload=payload, **options)
+        return self._resources.adder.add(spec, conn=conn)
+
+    def add_jobs(self, specs: Sequence[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
+        """Add several jobs, all or none, and return their ids."""
+        return self._resources.adder.add_many(specs, conn=conn)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend a psycopg connection in autocommit mode; open a transaction with `with connection.transaction():`."""
+        with self._resources.connections.connection() as connection:
+            yield connection
+
+    def query(self, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+        """Run one statement in a transaction of its own and return its rows."""
+        from gw_core.postgres.connections import fetch_all
+
+        with self._resources.connections.connection() as connection:
+            return fetch_all(connection, statement, values)

@@ -1,0 +1,76 @@
+"""Threads for what coroutines hand over with `asyncio.to_thread`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Final, ParamSpec, TypeVar
+
+from gw_core import forks
+
+MOST_THREADS: Final = 32
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DaemonExecutor(ThreadPoolExecutor):
+    """An executor whose threads are daemons.
+
+    The standard library's are waited for when the interpreter ends: one call that blocks would keep a process alive
+    that was told to stop. An event loop accepts nothing but a `ThreadPoolExecutor`, so this is one by name.
+    `_lock` guards `_started` and `_is_closed`; `_idle` counts the threads that wait for work.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(max_workers=1)  # never started: `submit` is ours
+        self._name = name
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = threading.Semaphore(0)
+        self._started = 0
+        self._is_closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn` in one of the threads, and return the future of its result."""
+        future: Future[T] = Future()
+
+        def call() -> None:
+            if future.set_running_or_notify_cancel():
+                _settle(future, lambda: fn(*args, **kwargs))
+
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the event loop is stopping; it starts no more calls in threads")
+            self._calls.put(call)
+            if not self._idle.acquire(blocking=False) and self._started < MOST_THREADS:
+                self._started += 1
+                threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the threads end after what they do; does not wait for them, whatever is asked."""
+        with self._lock:
+            self._is_closed = True
+        self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+            del call  # not kept alive while waiting for the next
+            self._idle.release()
+        self._calls.put(None)  # for the next thread
+
+
+def _settle(future: Future[T], call: Callable[[], T]) -> None:
+    began = forks.count
+    try:
+        result = call()
+    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the future
+        forks.end_if_child(began)
+        future.set_exception(error)
+    else:
+        forks.end_if_child(began)
+        future.set_result(result)

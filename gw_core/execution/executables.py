@@ -1,0 +1,371 @@
+"""Run an executable file of any language as a task: the job on its stdin, its output in the log."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.outcome import Snooze
+from gw_core.domain.settings import WorkerSettings
+from gw_core.execution.process_groups import GROUPS
+from gw_core.execution.signature import Invoke
+
+if TYPE_CHECKING:
+    from gw_core.domain.job import Job
+    from gw_core.execution.context import JobContext
+
+TERMINATION_PATIENCE: Final = timedelta(seconds=10)
+"""How long a program may take to end after SIGTERM before it and its group are killed."""
+
+DRAIN_PATIENCE: Final = timedelta(seconds=1)
+"""How long output is read after the program ended, when something it started still holds its pipes."""
+
+LONGEST_LINE: Final = 16_384
+"""Longer lines of output are logged in pieces of this many bytes, so that no output grows our memory."""
+
+ALWAYS_HANDED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+"""The variables a program gets in any case: without them few programs find what they need, and none is a secret."""
+
+_TICK: Final = 0.2
+_CHUNK: Final = 65_536
+_TAIL_LINES: Final = 20
+_TAIL_CHARACTERS: Final = 4_000
+
+
+class ExecutableError(GraphileWorkerError):
+    """The program could not be started, or ended with anything but exit code 0."""
+
+
+def compose_executable(path: Path, handed_on: Sequence[str] | None = None) -> Invoke:
+    """Return the call that runs the program for a job, with the named variables of our environment; None is all."""
+    return lambda job, context: run_executable(path, job, context, handed_on=handed_on)
+
+
+def run_executable(
+    path: Path,
+    job: Job,
+    context: JobContext,
+    *,
+    handed_on: Sequence[str] | None = None,
+    patience: timedelta = TERMINATION_PATIENCE,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Run the program to its end, in the environment that `environment_of` returns.
+
+    It gets `{"payload": …}` on stdin and the job in GRAPHILE_WORKER_* variables; its lines of output are logged. When
+    the job is asked to stop, the program's process group is sent SIGTERM; after `patience`, or when the job is given
+    back, SIGKILL. Such a run ends with `Snooze`. Raises `ExecutableError` for any other end but exit code 0.
+    """
+    program = _Program(_started(path, job, handed_on))
+    with program.tracked(context):
+        talk = _ProgramSession(program, job, context, patience=patience, clock=clock)
+        exit_code = talk.until_the_end()
+    if exit_code == 0:
+        return
+    if talk.was_told_to_stop or program.was_interrupted:
+        raise Snooze(WorkerSettings().interrupted_delay, f"{path.name} was ended because the worker is stopping")
+    raise ExecutableError(f"{path.name} {_how_it_ended(exit_code)}{talk.last_words()}")
+
+
+def interrupt_given_back() -> None:
+    """Kill the programs of jobs that are being given back, with all they started; returns at once.
+
+    Their threads would do it within a moment, but a process about to end leaves them none.
+    """
+    for program, context in list(_RUNNING.items()):
+        if context.should_stop.forced:
+            program.interrupt()
+
+
+def _interrupt_all() -> None:
+    for program in list(_RUNNING):
+        program.interrupt()
+
+
+# -- starting ------------------------------------------------------------------------------------------------------
+
+
+def environment_of(job: Job, handed_on: Sequence[str] | None = None) -> dict[str, str]:
+    """Return the variables the program sees: those of the job, and ours.
+
+    With `handed_on`, only `ALWAYS_HANDED_ON` and the variables it names are taken from our environment; None takes all,
+    as Graphile Worker does.
+    """
+    run_at = job.run_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    told = {
+        "GRAPHILE_WORKER_PAYLOAD_FORMAT": "json",
+        "GRAPHILE_WORKER_TASK_IDENTIFIER": job.task_identifier,
+        "GRAPHILE_WORKER_JOB_ID": str(job.id),
+        "GRAPHILE_WORKER_JOB_KEY": job.key,
+        "GRAPHILE_WORKER_JOB_ATTEMPTS": str(job.attempts),
+        "GRAPHILE_WORKER_JOB_MAX_ATTEMPTS": str(job.max_attempts),
+        "GRAPHILE_WORKER_JOB_PRIORITY": str(job.priority),
+        "GRAPHILE_WORKER_JOB_RUN_AT": run_at,
+    }
+    # A worker may itself run inside an executable task; the key of that job is not this one's.
+    kept = os.environ.keys() if handed_on is None else {*ALWAYS_HANDED_ON, *handed_on}
+    everything = {**{name: value for name, value in os.environ.items() if name in kept}, **told}
+    return {name: value for name, value in everything.items() if value is not None}
+
+
+def _started(path: Path, job: Job, handed_on: Sequence[str] | None) -> subprocess.Popen[bytes]:
+    GROUPS.start()
+    try:
+        return subprocess.Popen(  # noqa: S603 - running what stands in the task folder is the purpose; no shell
+            [path.absolute()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment_of(job, handed_on),
+            # A session, and so a process group, of its own: a Ctrl-C at the terminal is ours to answer, not the
+            # program's, and nothing it starts can ask that terminal for a password.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ExecutableError(_why_not_started(path, error)) from error
+
+
+def _why_not_started(path: Path, error: OSError) -> str:
+    match error:
+        case PermissionError():
+            return f"{path} is not executable for this user; run: chmod +x {path.name}"
+        case FileNotFoundError() if path.exists():
+            return f"{path} cannot be started: its #! line names an interpreter that is not there"
+        case FileNotFoundError():
+            return f"{path} is no longer there; put it back or restart the worker without it"
+    return f"{path} cannot be started: {error.strerror or error}; a script needs a #! line that names its interpreter"
+
+
+def _how_it_ended(exit_code: int) -> str:
+    if exit_code > 0:
+        return f"ended with exit code {exit_code}"
+    try:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_code}"
+
+
+class _Program:
+    """A running program. `_lock` keeps a signal from being sent after its number was given back to the system."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._lock = threading.Lock()
+        self.was_interrupted = False
+
+    @property
+    def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+        """stdin, stdout and stderr, from our side."""
+        process = self._process
+        assert process.stdin is not None  # noqa: S101 - all three are pipes, see _started
+        assert process.stdout is not None  # noqa: S101
+        assert process.stderr is not None  # noqa: S101
+        return process.stdin, process.stdout, process.stderr
+
+    def exit_code(self) -> int | None:
+        """Return the exit code, negative for a signal; None while the program runs."""
+        with self._lock:
+            return self._process.poll()
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Send a signal to the program and all it started, unless the program has ended."""
+        with self._lock:
+            if self._process.returncode is None:
+                self._kill_group(number)
+
+    def kill_leftovers(self) -> None:
+        """Kill what the program, which has ended, left in its group; call right after its end was seen."""
+        self._kill_group(signal.SIGKILL)
+
+    def interrupt(self) -> None:
+        """Kill the program and its group; safe from any thread."""
+        self.was_interrupted = True
+        self.signal_group(signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def tracked(self, context: JobContext) -> Iterator[None]:
+        """Be reachable for those who interrupt, and leave neither process nor pipe behind."""
+        _RUNNING[self] = context
+        GROUPS.add(self._process.pid)
+        try:
+            yield
+        finally:
+            del _RUNNING[self]
+            if self.exit_code() is None:
+                self.signal_group(signal.SIGKILL)
+                self._process.wait()
+            GROUPS.remove(self._process.pid)
+            for pipe in self.pipes:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def _kill_group(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+
+_RUNNING: Final[dict[_Program, JobContext]] = {}
+
+# A forced stop ends the process sooner than its threads can look after their programs.
+atexit.register(_interrupt_all)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_RUNNING.clear)  # they are the parent's
+
+
+# -- talking -------------------------------------------------------------------------------------------------------
+
+
+class _ProgramSession:
+    """Writes the payload, logs what comes, and looks after the request to stop; all in the worker's thread."""
+
+    def __init__(
+        self, program: _Program, job: Job, context: JobContext, *, patience: timedelta, clock: Callable[[], float]
+    ) -> None:
+        self._program = program
+        self._context = context
+        self._patience = patience.total_seconds()
+        self._clock = clock
+        self._unsent = memoryview(b'{"payload":' + job.payload.encode("utf-8", "surrogatepass") + b"}")
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._lines = {"stdout": _Lines(self._tell_stdout), "stderr": _Lines(self._tell_stderr)}
+        self._told_at: float | None = None
+        self._ended_at: float | None = None
+
+    @property
+    def was_told_to_stop(self) -> bool:
+        """True when the program was sent SIGTERM."""
+        return self._told_at is not None
+
+    def until_the_end(self) -> int:
+        """Return the exit code, when the program has ended and its output is read."""
+        with selectors.DefaultSelector() as pipes:
+            self._register(pipes)
+            exit_code = self._listen(pipes)
+        for lines in self._lines.values():
+            lines.end()
+        if self.was_told_to_stop or self._program.was_interrupted:
+            self._program.kill_leftovers()
+        return exit_code
+
+    def last_words(self) -> str:
+        """Return the last lines of stderr, for the error."""
+        words = "\n".join(self._tail)[-_TAIL_CHARACTERS:].strip()
+        return f": {words}" if words else " and wrote nothing to stderr"
+
+    def _register(self, pipes: selectors.BaseSelector) -> None:
+        stdin, stdout, stderr = self._program.pipes
+        for pipe in (stdin, stdout, stderr):
+            os.set_blocking(pipe.fileno(), False)
+        pipes.register(stdin, selectors.EVENT_WRITE, "stdin")
+        pipes.register(stdout, selectors.EVENT_READ, "stdout")
+        pipes.register(stderr, selectors.EVENT_READ, "stderr")
+
+    def _listen(self, pipes: selectors.BaseSelector) -> int:
+        rest = 0.001
+        while True:
+            # Asked before the pipes are looked at: what the program wrote in between would be lost the other way round.
+            exit_code = self._program.exit_code()
+            open_pipes = bool(pipes.get_map())
+            if exit_code is not None and not open_pipes:
+                return exit_code
+            ready = pipes.select(_TICK if open_pipes else rest)
+            for key, _ in ready:
+                self._serve(pipes, key)
+            if exit_code is not None and self._is_drained(something_came=bool(ready)):
+                return exit_code
+            self._look_after_stop()
+            # With all pipes closed only the end is awaited: usually at once, so look soon, then less often.
+            rest = 0.001 if open_pipes else min(_TICK, rest * 2)
+
+    def _is_drained(self, *, something_came: bool) -> bool:
+        """True when a program that has ended, and what it left behind, has no more to say, or goes on for too long."""
+        now = self._clock()
+        if self._ended_at is None:
+            self._ended_at = now
+        return not something_came or now - self._ended_at > DRAIN_PATIENCE.total_seconds()
+
+    def _serve(self, pipes: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+        pipe: IO[bytes] = key.fileobj  # type: ignore[assignment]  # what _register put in
+        goes_on = self._write(key.fd) if key.data == "stdin" else self._read(key.fd, self._lines[key.data])
+        if not goes_on:
+            pipes.unregister(pipe)
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+    def _write(self, descriptor: int) -> bool:
+        try:
+            written = os.write(descriptor, self._unsent[:_CHUNK])
+        except BlockingIOError:
+            return True
+        except OSError:  # the program does not read its stdin, which is its right
+            return False
+        self._unsent = self._unsent[written:]
+        return len(self._unsent) > 0
+
+    def _read(self, descriptor: int, lines: _Lines) -> bool:
+        try:
+            chunk = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return True
+        lines.feed(chunk)
+        return bool(chunk)
+
+    def _look_after_stop(self) -> None:
+        stop = self._context.should_stop
+        if stop.forced:
+            self._program.interrupt()
+        elif self._told_at is None:
+            if stop.is_set():
+                self._told_at = self._clock()
+                self._program.signal_group(signal.SIGTERM)
+        elif self._clock() - self._told_at > self._patience:
+            self._program.signal_group(signal.SIGKILL)
+
+    def _tell_stdout(self, line: str) -> None:
+        self._context.logger.info(line)
+
+    def _tell_stderr(self, line: str) -> None:
+        self._tail.append(line)
+        self._context.logger.error(line)
+
+
+class _Lines:
+    """Cuts a stream of bytes into lines, and lines that are too long into pieces."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._held = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes and tell the lines they complete."""
+        *whole, held = (self._held + chunk).split(b"\n")
+        for line in whole:
+            self._tell_in_pieces(line)
+        while len(held) > LONGEST_LINE:
+            self._tell_in_pieces(held[:LONGEST_LINE])
+            held = held[LONGEST_LINE:]
+        self._held = held
+
+    def end(self) -> None:
+        """Tell what came after the last line break."""
+        held, self._held = self._held, b""
+        self._tell_in_pieces(held)
+
+    def _tell_in_pieces(self, line: bytes) -> None:
+        for start in range(0, len(line), LONGEST_LINE):
+            text = line[start : start + LONGEST_LINE].decode("utf-8", "replace").rstrip()
+            if text:
+                self._tell(text)

@@ -1,0 +1,190 @@
+"""Run one job with its task, and say how it ended; nothing a task does gets past here."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze, error_message
+from gw_core.execution.error_details import error_details
+
+if TYPE_CHECKING:
+    from gw_core.domain.job import Job
+    from gw_core.execution.context import JobContext
+    from gw_core.execution.task import Task
+
+MAX_MESSAGE_LENGTH: Final = 20_000
+"""Longer messages of failures are cut in the middle: they go into a row, a log line and a terminal."""
+
+_LISTED_ITEMS: Final = 10
+
+
+class TaskResultError(GraphileWorkerError):
+    """The task returned something that shows that it did not do its work."""
+
+
+class BatchError(GraphileWorkerError):
+    """Some items of a batch job failed; `errors` has them by index."""
+
+    def __init__(self, message: str, errors: dict[int, BaseException]) -> None:
+        super().__init__(message)
+        self.errors = errors
+
+
+def execute(job: Job, task: Task, context: JobContext, clock: Callable[[], float] = time.perf_counter) -> Outcome:
+    """Run the task and return how it ended; never raises."""
+    started = clock()
+    try:
+        result = task.invoke(job, context)
+        if result is None:
+            return Completed(job, clock() - started)
+        error, payload = _judge(job, context, result)
+    except BaseException as raised:  # noqa: BLE001 - what a task raises belongs to the job, sys.exit() included
+        return outcome_of(job, raised, clock() - started)
+    seconds = clock() - started
+    if error is None:
+        return Completed(job, seconds)
+    return Failed(job, seconds, error, _message(error), payload=payload)
+
+
+def outcome_of(job: Job, error: BaseException, seconds: float) -> Outcome:
+    """Return how a run ended that raised `error`."""
+    match error:
+        case Snooze():
+            return Returned(job, _message(error), error.delay, seconds)
+        case RetryAfter():
+            return Failed(job, seconds, error, _message(error), delay=error.delay)
+        case GiveUp():
+            return Failed(job, seconds, error, _message(error) + _given_up(job), permanent=True)
+        case _:
+            return Failed(job, seconds, error, _message(error))
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, Snooze):
+        return _shortened(str(error))
+    return _shortened(error_message(error)) + error_details(error)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= MAX_MESSAGE_LENGTH:
+        return text
+    half = MAX_MESSAGE_LENGTH // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
+def _given_up(job: Job) -> str:
+    """Say how many attempts there were: the job's row says `max_attempts`, as in Node, so that it is not retried."""
+    return "" if job.is_last_attempt else f" (given up by the task on attempt {job.attempts} of {job.max_attempts})"
+
+
+# -- what a task may return ----------------------------------------------------------------------------------------
+
+_Verdict = tuple[BaseException | None, str | None]
+_SUCCESS: Final[_Verdict] = (None, None)
+
+
+def _judge(job: Job, context: JobContext, result: object) -> _Verdict:
+    """Return the error a result stands for, and the payload that is left to do; raises when it is none at all."""
+    if isinstance(result, Awaitable):
+        from gw_core.execution.event_loop import run_coroutine
+
+        result = run_coroutine(result, context)
+    if isinstance(result, list):
+        return _judge_batch(job, context, result)
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        if inspect.isgenerator(result):
+            result.close()
+        raise TaskResultError(
+            "the task returned a generator, whose body never ran; call it to its end, for example with list(...)"
+        )
+    return _SUCCESS
+
+
+# -- batch jobs ----------------------------------------------------------------------------------------------------
+
+_decode_items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_next: Final = json.JSONDecoder().raw_decode
+_SKIPPED: Final = {sign: re.compile(rf"[ \t\n\r]*{re.escape(sign)}?[ \t\n\r]*") for sign in "[,"}
+
+
+def items_of(payload: str) -> list[msgspec.Raw]:
+    """Return the JSON text of each item of a payload that is a list."""
+    try:
+        return _decode_items(payload)
+    except msgspec.MsgspecError:
+        return _items_to_the_letter(payload)
+
+
+def _items_to_the_letter(payload: str) -> list[msgspec.Raw]:
+    """Read what PostgreSQL's json accepts and the fast decoder does not, such as an escaped lone surrogate."""
+    items: list[msgspec.Raw] = []
+    start = _skip(payload, "[")
+    while payload[start] != "]":
+        _, end = _decode_next(payload, start)
+        items.append(msgspec.Raw(payload[start:end].encode()))
+        start = _skip(payload, ",", end)
+    return items
+
+
+def _skip(text: str, sign: str, start: int = 0) -> int:
+    """Return where the next token begins, after white space and at most one `sign`."""
+    begins = _SKIPPED[sign].match(text, start)
+    return start if begins is None else begins.end()
+
+
+def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
+    if not job.payload.lstrip().startswith("["):
+        return _SUCCESS
+    results = _awaited(results, context)
+    items = items_of(job.payload)
+    if len(results) != len(items):
+        _warn(
+            context,
+            f"Task {job.task_identifier} returned {len(results)} results for a batch of {len(items)} items; "
+            "the job counts as done. Return one result for each item, or None.",
+        )
+        return _SUCCESS
+    errors = {index: result for index, result in enumerate(results) if isinstance(result, BaseException)}
+    if not errors:
+        return _SUCCESS
+    left = msgspec.json.encode([items[index] for index in errors]).decode()
+    return BatchError(_batch_message(errors, len(items)), errors), left
+
+
+def _awaited(results: list[Any], context: JobContext) -> list[Any]:
+    """Return the results with awaitables and futures replaced by what they came to."""
+    if any(isinstance(each, Awaitable) for each in results):
+        from gw_core.execution.event_loop import run_all
+
+        results = run_all(results, context)
+    return [_result_of(each) if isinstance(each, Future) else each for each in results]
+
+
+def _result_of(future: Future[Any]) -> object:
+    try:
+        return future.result()
+    except BaseException as error:  # noqa: BLE001 - it is this item's failure
+        return error
+
+
+def _batch_message(errors: dict[int, BaseException], count: int) -> str:
+    listed = [f"{index}: {error_message(error)}" for index, error in list(errors.items())[:_LISTED_ITEMS]]
+    if len(errors) > _LISTED_ITEMS:
+        listed.append(f"and {len(errors) - _LISTED_ITEMS} more")
+    return f"{len(errors)} of {count} batch items failed: {'; '.join(listed)}"
+
+
+def _warn(context: JobContext, message: str) -> None:
+    # A sink that breaks must not make a failure of a run that succeeded.
+    with contextlib.suppress(Exception):
+        context.logger.warning(message)

@@ -1,0 +1,33 @@
+"""Reach what jobs run outside of Python's own threads when they are given back."""
+
+from __future__ import annotations
+
+import sys
+
+from gw_core.execution import executables
+
+# Both are loaded with the first task that needs them.
+_COROUTINES = "gw_core.execution.event_loop"
+_ISOLATION = "gw_core.execution.process_pool"
+
+
+def interrupt_given_back() -> None:
+    """Kill the programs and cancel the coroutines of jobs whose `should_stop` is forced; returns at once."""
+    executables.interrupt_given_back()
+    if _COROUTINES in sys.modules:  # and asyncio with it
+        sys.modules[_COROUTINES].SHARED.interrupt_given_back()
+
+
+def kill_given_back() -> None:
+    """Kill the processes of isolated tasks whose job's `should_stop` is forced, which had their time; returns at once.
+
+    Their threads would do it a little later, but a process about to end leaves them none.
+    """
+    if _ISOLATION in sys.modules:
+        sys.modules[_ISOLATION].PROCESSES.kill_given_back()
+
+
+def end_idle_processes() -> None:
+    """End the processes of isolated tasks that have nothing to do."""
+    if _ISOLATION in sys.modules:
+        sys.modules[_ISOLATION].end_idle()

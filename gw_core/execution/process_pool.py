@@ -1,0 +1,385 @@
+"""Run tasks in processes of their own, which can be killed and do not hold up the worker's threads."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, assert_never
+from weakref import WeakKeyDictionary
+
+from gw_core import forks
+from gw_core.domain.cancellation import StopReason
+from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
+from gw_core.domain.supervision import told
+from gw_core.execution.daemon_executor import DaemonExecutor
+from gw_core.execution.executor import items_of
+from gw_core.execution.process_groups import GROUPS
+from gw_core.execution.process_protocol import (
+    FROM_PROCESS,
+    Add,
+    AddedMessage,
+    Channel,
+    ChannelClosedError,
+    FinishedMessage,
+    GarbledMessageError,
+    LogMessage,
+    ModuleTask,
+    RunJob,
+    Setup,
+    StartedMessage,
+    StopJob,
+    TaskLocation,
+    error_of,
+    failure_of,
+    given_of,
+)
+from gw_core.execution.signature import Invoke
+
+if TYPE_CHECKING:
+    from gw_core.domain.job import Job
+    from gw_core.execution.context import JobContext
+    from gw_core.log import Level
+    from gw_core.postgres.database import Database
+
+KILL_AFTER: Final = timedelta(seconds=1)
+"""How long a task may take to end once nothing it does will count, before its process and group are killed."""
+
+KEPT_IDLE: Final = timedelta(seconds=60)
+"""How long a process without work is kept for the next job."""
+
+_TICK: Final = 0.2
+"""Seconds between two looks at whether the job should stop."""
+
+_END: Final = 1.0
+"""Seconds an idle process may take to end before it is killed."""
+
+_LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "info", "debug")
+_BOOTSTRAP: Final = "import sys; sys.path[:] = {path!r}; from gw_core.processes.task_process import serve; serve({pid})"
+
+
+class IsolatedProcessError(GraphileWorkerError):
+    """The process in which a task ran ended before the task did: killed, crashed, or ended by the task itself."""
+
+
+def compose_isolated(home: Callable[[], TaskLocation]) -> Invoke:
+    """Return the call that runs a task in a process of its own; `home` is asked at each run."""
+    return lambda job, context: run_isolated(home(), job, context)
+
+
+def run_isolated(home: TaskLocation, job: Job, context: JobContext) -> object:
+    """Run the task to its end in another process, and return or raise what it came to.
+
+    The task is told when the job should stop. Once nothing it does will count, its process and all it started are
+    killed after a second. Raises `IsolatedProcessError` when the process ends before the task.
+    """
+    while True:
+        process, is_fresh = PROCESSES.lend(home, context)
+        talk = _ProcessSession(process, context)
+        try:
+            ended = talk.until_the_end(RunJob(home, job, context.worker_id, _wanted_levels(context)))
+        except ChannelClosedError:
+            how = PROCESSES.forget(process)
+            if is_fresh or talk.has_begun or context.should_stop.forced:
+                raise IsolatedProcessError(f"the task's process {how}") from None
+            continue  # it died while it had nothing to do; the task never began
+        except GarbledMessageError as error:
+            process.kill()
+            PROCESSES.forget(process)
+            raise IsolatedProcessError(f"the task's process wrote to the worker's own line: {error}") from None
+        except BaseException:
+            process.kill()
+            PROCESSES.forget(process)
+            raise
+        PROCESSES.take_back(process)
+        return _result(ended, job)
+
+
+def end_idle() -> None:
+    """End the processes that have nothing to do."""
+    PROCESSES.end_idle()
+
+
+def module_home(function: Any) -> TaskLocation:
+    """Return where another process finds a function of a module; raises `TaskLoadError` when it could not."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    found: Any = sys.modules.get(str(module))
+    for step in name.split("."):
+        found = getattr(found, step, None)
+    if found is not function or module is None:
+        raise TaskLoadError(
+            f"a process of its own cannot find {name or repr(function)} of {module}; define it with def at the top of "
+            "a module under its own name, or load the registry with --app"
+        )
+    return ModuleTask(module, name, _main() if module == "__main__" else None)
+
+
+def _main() -> tuple[str, str]:
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return "module", str(spec.name)
+    file = getattr(main, "__file__", None)
+    if file is None:
+        raise TaskLoadError("a process of its own cannot find what was typed into an interactive session; use a module")
+    return "file", str(file)
+
+
+def _wanted_levels(context: JobContext) -> tuple[str, ...]:
+    return tuple(level for level in _LEVELS if context.logger.enabled(level))
+
+
+def _result(ended: FinishedMessage, job: Job) -> object:
+    if ended.failure is not None:
+        raise error_of(ended.failure)
+    if not ended.items:
+        return None
+    # As the task returned it: the executor keeps the items that failed.
+    return [error_of(ended.items[n]) if n in ended.items else None for n in range(len(items_of(job.payload)))]
+
+
+# -- one process -----------------------------------------------------------------------------------------------------
+
+
+class IsolatedProcess:
+    """A process that runs one job at a time.
+
+    `_lock` keeps a signal from being sent after its number was given back to the system.
+    """
+
+    def __init__(self, program: object, setup: Setup) -> None:
+        self.program = program
+        """What it has loaded; it can run other tasks of the same."""
+        self.setup = setup
+        self.idle_since = 0.0
+        self._lock = threading.Lock()
+        ours, theirs = socket.socketpair()
+        self.line = Channel(ours, FROM_PROCESS)
+        GROUPS.start()
+        with theirs:
+            self._popen = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter, without a shell
+                [
+                    sys.executable,
+                    "-c",
+                    _BOOTSTRAP.format(path=sys.path, pid=os.getpid()),
+                    "gw isolated task",
+                ],
+                stdin=theirs.fileno(),
+                # A session, and so a group, of its own: it can be killed with all it started, and Ctrl-C is ours.
+                start_new_session=True,
+            )
+        GROUPS.add(self._popen.pid)
+        with contextlib.suppress(ChannelClosedError):  # whoever talks to it finds out
+            self.line.say(setup)
+
+    @property
+    def is_alive(self) -> bool:
+        """False once it has ended."""
+        with self._lock:
+            return self._popen.poll() is None
+
+    def kill(self) -> None:
+        """Kill it, and all it started; returns at once."""
+        with self._lock:
+            if self._popen.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def end(self) -> str:
+        """Hang up, wait for its end, and return in words how that was."""
+        self.line.close()
+        deadline = time.monotonic() + _END
+        while self.is_alive:
+            if time.monotonic() > deadline:
+                self.kill()
+            time.sleep(0.002)
+        # What it left in its group goes with it.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        GROUPS.remove(self._popen.pid)
+        return told(self._popen.returncode or 0)
+
+
+class _ProcessSession:
+    """One job: hears the process, and looks after the request to stop; all in the worker's thread."""
+
+    def __init__(self, process: IsolatedProcess, context: JobContext) -> None:
+        self._process = process
+        self._line = process.line
+        self._context = context
+        self._told_at: float | None = None
+        self._told_forced = False
+        self.has_begun = False
+
+    def until_the_end(self, order: RunJob) -> FinishedMessage:
+        """Return how the job ended; raises `ChannelClosedError` when the process is gone first."""
+        self._line.say(order)
+        while True:
+            message = self._line.hear(_TICK)
+            self._look_after_stop()
+            match message:
+                case None:
+                    continue
+                case StartedMessage():
+                    self.has_begun = True
+                case LogMessage():
+                    self._log(message)
+                case Add():
+                    self._line.say(self._added(message))
+                case FinishedMessage():
+                    return message
+                case _:
+                    assert_never(message)
+
+    def _look_after_stop(self) -> None:
+        stop = self._context.should_stop
+        if not stop.is_set():
+            return
+        now = time.monotonic()
+        if self._told_at is None or stop.forced != self._told_forced:
+            self._told_at, self._told_forced = self._told_at or now, stop.forced
+            self._line.say(StopJob(stop.forced, stop.reason or StopReason.WORKER_STOPS))
+        if stop.forced and now - self._told_at >= KILL_AFTER.total_seconds():
+            self._process.kill()
+
+    def _log(self, message: LogMessage) -> None:
+        logger = self._context.logger.scope(**message.scope) if message.scope else self._context.logger
+        meta: dict[str, object] = dict(message.meta)
+        if message.failure is not None:
+            meta["error"] = error_of(message.failure)
+        {"error": logger.error, "warning": logger.warning, "info": logger.info}.get(message.level, logger.debug)(
+            message.message, meta or None
+        )
+
+    def _added(self, order: Add) -> AddedMessage:
+        try:
+            specs = [given_of(spec) for spec in order.specs]
+            if order.together:
+                return AddedMessage(ids=self._context.add_jobs(specs))
+            return AddedMessage(job=self._context.add_job(specs[0]))
+        except Exception as error:  # noqa: BLE001 - it is raised again in the task
+            return AddedMessage(failure=failure_of(error))
+
+
+# -- all processes ---------------------------------------------------------------------------------------------------
+
+
+class ProcessPool:
+    """The isolated processes of this process: lent to one job at a time, and kept for a while for the next.
+
+    `_lock` guards `_lent`, which has the job each one runs, and `_idle`. Processes are started by threads that live as
+    long as this process: the system ends a process with the thread that started it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lent: dict[IsolatedProcess, JobContext] = {}
+        self._idle: list[IsolatedProcess] = []
+        self._starters = DaemonExecutor("gw-isolation")
+        forks.abandon_in_children(self)
+
+    def lend(self, home: TaskLocation, context: JobContext) -> tuple[IsolatedProcess, bool]:
+        """Return a process for the job, and whether it was started for it."""
+        setup = _setup(context)
+        while True:
+            with self._lock:
+                found = next(
+                    (each for each in reversed(self._idle) if (each.program, each.setup) == (home.program, setup)), None
+                )
+                if found is not None:
+                    self._idle.remove(found)
+                    self._lent[found] = context
+            if found is None:
+                return self._started(home, setup, context), True
+            if found.is_alive:
+                return found, False
+            self.forget(found)
+
+    def take_back(self, process: IsolatedProcess) -> None:
+        """Keep a process for the next job; end those that have waited in vain for long."""
+        now = time.monotonic()
+        process.idle_since = now
+        with self._lock:
+            self._lent.pop(process, None)
+            self._idle.append(process)
+            old = [each for each in self._idle if now - each.idle_since > KEPT_IDLE.total_seconds()]
+        for each in old:
+            self._end_if_idle(each)
+
+    def end_idle(self) -> None:
+        """End those that have nothing to do."""
+        with self._lock:
+            idle = list(self._idle)
+        for each in idle:
+            self._end_if_idle(each)
+
+    def forget(self, process: IsolatedProcess) -> str:
+        """End a process that is of no use any more, and return in words how it ended."""
+        how = process.end()
+        with self._lock:
+            self._lent.pop(process, None)
+        return how
+
+    def kill_given_back(self) -> None:
+        """Kill those whose job is being given back; returns at once."""
+        with self._lock:
+            given_back = [process for process, context in self._lent.items() if context.should_stop.forced]
+        for process in given_back:
+            process.kill()
+
+    def kill_all(self) -> None:
+        """Kill them all; returns at once."""
+        with self._lock:
+            everyone = [*self._lent, *self._idle]
+        for process in everyone:
+            process.kill()
+
+    def abandon(self) -> None:
+        """In a forked child: these processes are the parent's."""
+        self._lock = threading.Lock()
+        self._lent, self._idle = {}, []
+        self._starters = DaemonExecutor("gw-isolation")
+
+    def _started(self, home: TaskLocation, setup: Setup, context: JobContext) -> IsolatedProcess:
+        try:
+            process = self._starters.submit(IsolatedProcess, home.program, setup).result()
+        except OSError as error:
+            raise IsolatedProcessError(f"no process can be started for the task: {error.strerror or error}") from error
+        with self._lock:
+            self._lent[process] = context
+        return process
+
+    def _end_if_idle(self, process: IsolatedProcess) -> None:
+        with self._lock:
+            if process not in self._idle:
+                return
+            self._idle.remove(process)
+        process.end()
+
+
+_SETUPS: WeakKeyDictionary[Database, Setup] = WeakKeyDictionary()
+"""Made once for each database: libpq takes its time to read a connection string."""
+
+
+def _setup(context: JobContext) -> Setup:
+    database = context.database
+    setup = _SETUPS.get(database)
+    if setup is None:
+        setup = Setup(database.libpq_conninfo("task"), database.schema, database.prepared_statements)
+        _SETUPS[database] = setup
+    return setup
+
+
+PROCESSES: Final = ProcessPool()
+"""Those of this process."""
+
+# A forced stop ends the process sooner than its threads can look after theirs.
+atexit.register(PROCESSES.kill_all)

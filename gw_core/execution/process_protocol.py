@@ -1,0 +1,402 @@
+"""What a worker and its isolated processes say to each other, and how it travels."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import threading
+import traceback
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from gw_core import forks
+from gw_core.domain import errors as known_errors
+from gw_core.domain.cancellation import StopReason
+from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.job import Job, JobSpec, encode_payload
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message
+from gw_core.execution.error_details import DETAILS, error_details
+
+LONGEST_TRACE: Final = 20_000
+"""Characters of a traceback that travel."""
+
+Plain = str | int | float | bool | None
+
+# -- where a function is ---------------------------------------------------------------------------------------------
+
+
+class FileTask(msgspec.Struct, frozen=True, tag=True):
+    """In a file of a task folder, as it was when the folder was read for the `reading`th time."""
+
+    root: str
+    path: str
+    identifier: str
+    reading: int
+
+    @property
+    def program(self) -> tuple[object, ...]:
+        """What a process has loaded that can run this; others of the same program share the process."""
+        return (self.root, self.reading)
+
+
+class AppTask(msgspec.Struct, frozen=True, tag=True):
+    """In the registry that `--app` names."""
+
+    spec: str
+    identifier: str
+
+    @property
+    def program(self) -> tuple[object, ...]:
+        """See `FileTask`."""
+        return (self.spec,)
+
+
+class ModuleTask(msgspec.Struct, frozen=True, tag=True):
+    """At the top of a module; `main` says how the program began when the module is the one that was started."""
+
+    module: str
+    name: str
+    main: tuple[str, str] | None = None
+
+    @property
+    def program(self) -> tuple[object, ...]:
+        """See `FileTask`."""
+        return (self.module, self.main)
+
+
+TaskLocation = FileTask | AppTask | ModuleTask
+"""Where another process finds the function of a task."""
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An exception, as far as it can leave its process."""
+
+    kind: str
+    message: str
+    meaning: str | None = None
+    """What it tells the worker: "give up", "retry", "snooze" or "exit"."""
+    delay: float = 0.0
+    exit_code: int | str | None = None
+    places: tuple[tuple[str, int, str, str], ...] = ()
+    """File, line, function and module of each frame, outermost first."""
+    trace: str = ""
+    details: str = ""
+    """What `last_error` says after the message."""
+
+
+class IsolatedTaskError(Exception):
+    """Stands for what a task raised in a process of its own: its class has that class's name, and the same message.
+
+    The traceback of the other process is the text of its cause.
+    """
+
+    places: tuple[tuple[str, int, str, str], ...] = ()
+    """Where it was raised: file, line, function and module of each frame, outermost first."""
+
+
+class RemoteError(Exception):
+    """The traceback of an exception in another process, as text."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what is told of an exception."""
+    kind = type(error).__name__
+    message = str(error) if isinstance(error, Snooze) else error_message(error).removeprefix(f"{kind}: ")
+    meaning, delay, code = None, 0.0, None
+    match error:
+        case GiveUp():
+            meaning = "give up"
+        case RetryAfter():
+            meaning, delay = "retry", error.delay.total_seconds()
+        case Snooze():
+            meaning, delay = "snooze", error.delay.total_seconds()
+        case SystemExit():
+            meaning, code = "exit", error.code if isinstance(error.code, int | str | None) else repr(error.code)
+    frames = traceback.walk_tb(error.__traceback__)
+    places = tuple(
+        (frame.f_code.co_filename, line, frame.f_code.co_name, str(frame.f_globals.get("__name__", "")))
+        for frame, line in frames
+    )
+    return Failure(
+        kind, sayable(message), meaning, delay, code, places, sayable(_trace(error)), sayable(error_details(error))
+    )
+
+
+def _trace(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))[-LONGEST_TRACE:]
+    except Exception:  # noqa: BLE001 - user code's __str__ or __repr__; the failure itself must travel
+        return ""
+
+
+def error_of(failure: Failure) -> BaseException:
+    """Return the exception that stands for a failure, ready to be raised."""
+    error: BaseException
+    match failure.meaning:
+        case "give up":
+            error = GiveUp(failure.message)
+        case "retry":
+            error = RetryAfter(failure.delay, failure.message)
+        case "snooze":
+            error = Snooze(failure.delay, failure.message)
+        case "exit":
+            error = SystemExit(failure.exit_code)
+        case _:
+            error = type(failure.kind, (IsolatedTaskError,), {"places": failure.places})(failure.message)
+    setattr(error, DETAILS, failure.details)
+    if failure.trace:
+        error.__cause__ = RemoteError(failure.trace)
+    return error
+
+
+def our_error_of(failure: Failure) -> Exception:
+    """Return the exception for what a method of ours raised in the other process; of its class, where that is ours."""
+    kind = getattr(known_errors, failure.kind, None)
+    if isinstance(kind, type) and issubclass(kind, GraphileWorkerError):
+        return kind(failure.message)
+    return GraphileWorkerError(f"{failure.kind}: {failure.message}")
+
+
+def sayable(text: str) -> str:
+    """Return the text without lone surrogates, which cannot travel."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# -- a job to add ----------------------------------------------------------------------------------------------------
+
+
+class Spec(msgspec.Struct, frozen=True):
+    """A `JobSpec`; its payload is JSON text."""
+
+    task: str
+    payload: str
+    queue_name: str | None
+    run_at: datetime | None
+    run_in: float | None
+    max_attempts: int | None
+    job_key: str | None
+    job_key_mode: str
+    priority: int | None
+    flags: tuple[str, ...]
+
+
+def spec_of(given: JobSpec) -> Spec:
+    """Return what travels of a job to add."""
+    return Spec(
+        task=given.task,
+        payload=encode_payload(given.payload),
+        queue_name=given.queue_name,
+        run_at=given.run_at if isinstance(given.run_at, datetime) else None,
+        run_in=given.run_at.total_seconds() if isinstance(given.run_at, timedelta) else None,
+        max_attempts=given.max_attempts,
+        job_key=given.job_key,
+        job_key_mode=str(given.job_key_mode),
+        priority=given.priority,
+        flags=tuple(given.flags),
+    )
+
+
+def given_of(spec: Spec) -> JobSpec:
+    """Return the job to add."""
+    return JobSpec(
+        task=spec.task,
+        payload=msgspec.json.decode(spec.payload),
+        queue_name=spec.queue_name,
+        run_at=spec.run_at if spec.run_in is None else timedelta(seconds=spec.run_in),
+        max_attempts=spec.max_attempts,
+        job_key=spec.job_key,
+        job_key_mode=JobKeyMode.of(spec.job_key_mode),
+        priority=spec.priority,
+        flags=spec.flags,
+    )
+
+
+# -- what the worker says --------------------------------------------------------------------------------------------
+
+
+class Setup(msgspec.Struct, frozen=True, tag=True):
+    """Said first: how the task reaches the database, should it want to. Not on the command line: it has a password."""
+
+    conninfo: str
+    schema: str
+    prepared_statements: bool
+
+
+class RunJob(msgspec.Struct, frozen=True, tag=True):
+    """Run this job."""
+
+    home: TaskLocation
+    job: Job
+    worker_id: str
+    levels: tuple[str, ...]
+    """The levels of log messages that somebody wants."""
+
+
+class StopJob(msgspec.Struct, frozen=True, tag=True):
+    """The job should end, and why; when `forced`, nothing it still does will count."""
+
+    forced: bool
+    reason: StopReason
+
+
+class AddedMessage(msgspec.Struct, frozen=True, tag=True):
+    """What became of jobs to add."""
+
+    job: Job | None = None
+    ids: list[int] = []
+    failure: Failure | None = None
+
+
+# -- what the process says -------------------------------------------------------------------------------------------
+
+
+class StartedMessage(msgspec.Struct, frozen=True, tag=True):
+    """The job begins now; what was sent before cannot have run."""
+
+
+class LogMessage(msgspec.Struct, frozen=True, tag=True):
+    """A message for the log."""
+
+    level: str
+    message: str
+    scope: Mapping[str, Plain]
+    meta: Mapping[str, Plain]
+    failure: Failure | None = None
+
+
+class Add(msgspec.Struct, frozen=True, tag=True):
+    """Add these jobs and answer."""
+
+    specs: list[Spec]
+    together: bool
+
+
+class FinishedMessage(msgspec.Struct, frozen=True, tag=True):
+    """The job has ended; with `items` those of a batch that failed, by index."""
+
+    failure: Failure | None = None
+    items: dict[int, Failure] = {}
+
+
+ToProcess = Setup | RunJob | StopJob | AddedMessage
+FromProcess = StartedMessage | LogMessage | Add | FinishedMessage
+
+
+# -- how it travels --------------------------------------------------------------------------------------------------
+
+_HEAD: Final = struct.Struct("!4sI")
+_MARK: Final = b"gw\x01\x00"
+"""Begins every message: what a task writes to this descriptor by mistake is no message, and no length."""
+
+LONGEST_MESSAGE: Final = 1 << 30
+"""Bytes; a payload, which PostgreSQL holds, is shorter."""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+TO_PROCESS: Final = msgspec.msgpack.Decoder(ToProcess)
+FROM_PROCESS: Final = msgspec.msgpack.Decoder(FromProcess)
+
+
+class ChannelClosedError(Exception):
+    """Nobody is at the other end any more."""
+
+
+class GarbledMessageError(GraphileWorkerError):
+    """What came over the line is not a message."""
+
+
+class Channel:
+    """One end of the line: whole messages, one after the other. Several threads may say, one hears."""
+
+    def __init__(self, end: socket.socket, decoder: msgspec.msgpack.Decoder[Any]) -> None:
+        self._end = end
+        forks.close_in_children(end)  # or the other side would not notice our end while a child lives
+        self._decoder = decoder
+        self._saying = threading.Lock()  # keeps the messages of two threads apart
+        self._held = bytearray()
+
+    def say(self, *messages: ToProcess | FromProcess) -> None:
+        """Send messages; raises `ChannelClosedError`, or `GraphileWorkerError` for one that is too long."""
+        parts: list[bytes] = []
+        for message in messages:
+            body = _encode(message)
+            if len(body) > LONGEST_MESSAGE:
+                raise GraphileWorkerError(
+                    f"a message of {len(body)} bytes cannot pass between a worker and an isolated task; "
+                    f"at most {LONGEST_MESSAGE} bytes can"
+                )
+            parts += (_HEAD.pack(_MARK, len(body)), body)
+        try:
+            with self._saying:
+                self._end.sendall(b"".join(parts))
+        except OSError as error:
+            raise ChannelClosedError from error
+
+    def hear(self, patience: float | None = None) -> Any:
+        """Return the next message, or None when none came within `patience` seconds.
+
+        Raises `ChannelClosedError`, and `GarbledMessageError` after something else was written to the line.
+        """
+        while (message := self._whole()) is None:
+            try:
+                if patience is not None and not _is_readable(self._end, patience):
+                    return None
+                chunk = self._end.recv(65_536)
+            except OSError as error:
+                raise ChannelClosedError from error
+            if not chunk:
+                raise ChannelClosedError
+            self._held += chunk
+        return message
+
+    def close(self) -> None:
+        """Hang up."""
+        self._end.close()
+
+    def _whole(self) -> Any:
+        held = self._held
+        if len(held) < _HEAD.size:
+            return None
+        mark, length = _HEAD.unpack_from(held)
+        if mark != _MARK or length > LONGEST_MESSAGE:
+            raise GarbledMessageError(f"what came is not a message; it begins with {bytes(held[: _HEAD.size])!r}")
+        end = _HEAD.size + length
+        if len(held) < end:
+            return None
+        body = bytes(memoryview(held)[_HEAD.size : end])
+        del held[:end]
+        try:
+            return self._decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            raise GarbledMessageError(f"what came is not a message: {error}") from None
+
+
+def _is_readable(end: socket.socket, patience: float) -> bool:
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    return bool(poll.poll(patience * 1000))
+
+
+def plain_of(values: Mapping[str, object]) -> dict[str, Plain]:
+    """Return the values as they can travel."""
+    return {
+        sayable(str(key)): value if isinstance(value, int | float | bool | None) else sayable(_text(value))
+        for key, value in values.items()
+    }
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - user code's __str__
+        return f"({type(value).__name__})"

@@ -1,0 +1,321 @@
+"""Add the jobs of recurring tasks when their minute comes, once over all workers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+from gw_core.domain import schedule_events as e
+from gw_core.domain.cron_item import CronItem, Window, by_minute, missed, refuse_duplicates
+from gw_core.domain.errors import (
+    AuthenticationError,
+    DatabaseUnavailableError,
+    GraphileWorkerError,
+    PermissionDeniedError,
+    SchemaMissingError,
+    TransientDatabaseError,
+)
+from gw_core.domain.events import Events
+from gw_core.domain.job import JobSpec
+from gw_core.domain.schedule import MINUTE, ceil_minute, floor_minute
+from gw_core.postgres.cron_store import CronStore
+from gw_core.postgres.database import Connection, Database
+from gw_core.service import Service
+
+CATCH_UP_LIMIT: Final = timedelta(hours=24)
+"""How far back minutes that passed while the scheduler ran are still scheduled, whether or not `fill` is set."""
+
+LONGEST_REST: Final = timedelta(seconds=30)
+"""A clock that was set is noticed, and a changing set of items read again, at least this often."""
+
+SHORTEST_DELAY: Final = timedelta(milliseconds=200)
+LONGEST_DELAY: Final = timedelta(seconds=10)
+
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+# The minute has begun when the timer fires, also on clocks that round.
+_JUST_AFTER: Final = timedelta(milliseconds=1)
+
+# These mean that nothing can be scheduled now. Any other refusal is about one run, and must not hold up the rest.
+_OUTAGES: Final = (
+    DatabaseUnavailableError,
+    TransientDatabaseError,
+    AuthenticationError,
+    PermissionDeniedError,
+    SchemaMissingError,
+)
+
+ItemSource = Iterable[CronItem] | Callable[[], Iterable[CronItem]]
+"""The items, or a function that is asked for them again and again; it may answer differently each time."""
+
+
+class ConnectionSource(Protocol):
+    """Lends a connection for a statement: `SharedConnection`, the scheduler's own or shared, or a pool."""
+
+    @property
+    def database(self) -> Database:
+        """Where the connection leads."""
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        """Lend the connection."""
+
+
+def system_clock() -> datetime:
+    """Return this machine's time; recurring tasks follow it, as the ancestor's do."""
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An item in force, and the minute from which its schedule counts."""
+
+    item: CronItem
+    since: datetime
+
+
+class Scheduler(Service):
+    """Follows the clock and schedules what is due; all state belongs to the thread that calls `turn`.
+
+    A minute is done when its jobs, or the knowledge that another worker added them, are in the database. Until then it
+    stays ahead of `_next`: an outage, a sleeping machine or a late timer delays a minute but does not lose it.
+    `admit` is asked about every job before it is added, and may change it, return None to skip it, or refuse it.
+    """
+
+    def __init__(
+        self,
+        connections: ConnectionSource,
+        items: ItemSource,
+        *,
+        events: Events | None = None,
+        clock: Callable[[], datetime] = system_clock,
+        admit: Callable[[JobSpec], JobSpec | None] | None = None,
+        name: str = "gw-cron",
+        on_crash: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        super().__init__(name, on_crash=on_crash)
+        self._connections = connections
+        self._source = items if callable(items) else _unchanging(refuse_duplicates(items))
+        self._source_fault = ""
+        self._events = events or Events()
+        self._clock = clock
+        self._admit = admit
+        self._entries: dict[str, _Entry] = {}
+        self._registered: set[str] = set()
+        self._start: datetime | None = None
+        self._announced = False
+        self._started = False
+        self._next = _NEVER
+        self._skipped_from: datetime | None = None
+        self._armed = False
+        self._failures = 0
+        self._has_complained = False
+
+    # -- the service -----------------------------------------------------------------------------------------------
+
+    def turn(self) -> timedelta:
+        """Schedule every minute that has come, and return how long the next one is away."""
+        now = self._clock()
+        start = self._begin(now)
+        self._read_items(now)
+        self._tell_about_timer(now)
+        try:
+            self._announce(start)
+            self._register(start if not self._started else now)
+            self._announce_started(start)
+            self._schedule_until(floor_minute(now))
+        except GraphileWorkerError as error:
+            return self._back_off(error)
+        self._recover()
+        return self._rest_until_next()
+
+    def catch_up(self) -> int:
+        """Register the items and make up for runs missed within `fill`; return how many jobs were added.
+
+        What `gw run --once --cron` does. Raises the database's errors, and the source's.
+        """
+        now = self._clock()
+        start = self._begin(now)
+        self._adopt(refuse_duplicates(self._source()), now)
+        return self._register(start)
+
+    def wake(self) -> None:
+        """Cut the rest short and read a changing set of items again."""
+        self._armed = False  # whoever is woken before the minute has not been misled by the clock
+        super().wake()
+
+    # -- the items -------------------------------------------------------------------------------------------------
+
+    def _begin(self, now: datetime) -> datetime:
+        """Return when the first round began; minutes from then on belong to the clock, those before to `fill`."""
+        if self._start is None:
+            self._start, self._next = now, ceil_minute(now)
+        return self._start
+
+    def _read_items(self, now: datetime) -> None:
+        try:
+            self._adopt(refuse_duplicates(self._source()), now)
+            self._source_fault = ""
+        except Exception as error:  # noqa: BLE001 - user code; the items in force stay in force
+            fault = repr(error)
+            if fault != self._source_fault:
+                self._events.emit(e.CronItemsRejected(error=error))
+            self._source_fault = fault
+
+    def _adopt(self, items: Iterable[CronItem], now: datetime) -> None:
+        """Make these the items in force; one that is new, or has a new schedule, counts from this minute on."""
+        entries = {}
+        for item in items:
+            former = self._entries.get(item.identifier)
+            unchanged = former is not None and former.item.schedule == item.schedule
+            entries[item.identifier] = _Entry(item, former.since if former and unchanged else floor_minute(now))
+        self._entries = entries
+        self._registered &= entries.keys()
+
+    def _announce(self, start: datetime) -> None:
+        if not self._announced:
+            self._announced = True
+            items = tuple(entry.item for entry in self._entries.values())
+            self._events.emit(e.CronStarting(start=start, items=items))
+
+    def _announce_started(self, start: datetime) -> None:
+        if not self._started:
+            self._started = True
+            self._events.emit(e.CronStarted(start=start))
+
+    # -- scheduling ------------------------------------------------------------------------------------------------
+
+    def _register(self, start: datetime) -> int:
+        """Make new items known, and make up for what those that were known before have missed; count the jobs."""
+        unknown = [entry for key, entry in self._entries.items() if key not in self._registered]
+        if not unknown:
+            return 0
+        with self._store() as store:
+            known = store.register([entry.item.identifier for entry in unknown], known_since=start)
+        windows = [
+            missed(entry.item, known[entry.item.identifier], start=start, before=max(self._next, entry.since))
+            for entry in unknown
+            if entry.item.fill and entry.item.identifier in known
+        ]
+        added = self._make_up(windows)
+        self._registered.update(entry.item.identifier for entry in unknown)
+        return added
+
+    def _make_up(self, windows: Iterable[Window]) -> int:
+        added = 0
+        for moment, items in by_minute(windows):
+            if self.is_stopping:
+                break
+            self._events.emit(e.CronBackfill(moment=moment, items=items))
+            jobs = self._schedule(moment, items, backfilled=True)
+            added += sum(job_id is not None for job_id in jobs.values())
+        return added
+
+    def _schedule_until(self, this_minute: datetime) -> None:
+        if self._next > this_minute:
+            return
+        oldest = this_minute - CATCH_UP_LIMIT
+        if self._next < oldest and self._skipped_from is None:
+            self._skipped_from = self._next
+        for moment, items in by_minute(self._pending(this_minute)):
+            if self.is_stopping:
+                return
+            # What came due during an outage was not scheduled on time, even if its minute has not quite passed.
+            backfilled = moment < this_minute or self._has_complained
+            self._events.emit(e.CronSchedule(moment=moment, items=items, backfilled=backfilled))
+            jobs = self._schedule(moment, items, backfilled=backfilled)
+            self._next = moment + MINUTE
+            self._events.emit(e.CronScheduled(moment=moment, items=items, jobs=jobs, backfilled=backfilled))
+        self._next = this_minute + MINUTE
+        # Told only now: while an outage lasts every try would skip some more.
+        if self._skipped_from is not None:
+            self._events.emit(e.CronRunsSkipped(first=self._skipped_from, last=oldest - MINUTE))
+            self._skipped_from = None
+
+    def _pending(self, this_minute: datetime) -> list[Window]:
+        """Return for each item the minutes from `_next` to this one, without those that lie too far back."""
+        return [
+            Window(
+                entry.item,
+                max(self._next, entry.since, this_minute - max(CATCH_UP_LIMIT, entry.item.fill)),
+                this_minute + MINUTE,
+            )
+            for entry in self._entries.values()
+        ]
+
+    def _schedule(self, moment: datetime, items: Iterable[CronItem], *, backfilled: bool) -> Mapping[str, int | None]:
+        runs = {item: self._spec(item, moment, backfilled=backfilled) for item in items}
+        with self._store() as store:
+            try:
+                return store.schedule(moment, {item.identifier: spec for item, spec in runs.items()})
+            except _OUTAGES:
+                raise
+            except GraphileWorkerError:
+                return self._schedule_singly(store, moment, runs)
+
+    def _schedule_singly(
+        self, store: CronStore, moment: datetime, runs: Mapping[CronItem, JobSpec | None]
+    ) -> Mapping[str, int | None]:
+        """One run was refused and took the others of its minute with it: find out which, and let the rest through."""
+        jobs: dict[str, int | None] = {}
+        for item, spec in runs.items():
+            try:
+                jobs.update(store.schedule(moment, {item.identifier: spec}))
+            except _OUTAGES:
+                raise
+            except GraphileWorkerError as refusal:
+                self._events.emit(e.CronItemFailed(moment=moment, item=item, error=refusal))
+        return jobs
+
+    def _spec(self, item: CronItem, moment: datetime, *, backfilled: bool) -> JobSpec | None:
+        spec = item.job_spec(moment, backfilled=backfilled)
+        if self._admit is None:
+            return spec
+        try:
+            return self._admit(spec)
+        except Exception as error:  # noqa: BLE001 - user code; its refusal counts for this run only
+            self._events.emit(e.CronItemFailed(moment=moment, item=item, error=error))
+            return None
+
+    @contextmanager
+    def _store(self) -> Iterator[CronStore]:
+        with self._connections.connection() as connection:
+            yield CronStore(connection, self._connections.database.schema)
+
+    # -- the clock -------------------------------------------------------------------------------------------------
+
+    def _tell_about_timer(self, now: datetime) -> None:
+        if floor_minute(now) > self._next and not self._failures:
+            self._events.emit(e.CronOverdueTimer(current=now, expected=self._next))
+        elif self._armed and now < self._next:
+            self._events.emit(e.CronPrematureTimer(current=now, expected=self._next))
+        self._armed = False
+
+    def _rest_until_next(self) -> timedelta:
+        left = self._next + _JUST_AFTER - self._clock()
+        self._armed = timedelta() < left <= LONGEST_REST
+        return max(timedelta(), min(left, LONGEST_REST))
+
+    # -- trouble ---------------------------------------------------------------------------------------------------
+
+    def _back_off(self, error: Exception) -> timedelta:
+        self._failures += 1
+        grown = SHORTEST_DELAY * 1.5 ** min(self._failures - 1, 20)
+        delay = min(grown, LONGEST_DELAY) * random.uniform(0.5, 1.5)
+        # Two workers whose crontabs differ in order may deadlock; one try later all is well, and not worth a warning.
+        if not self._has_complained and not (self._failures == 1 and isinstance(error, TransientDatabaseError)):
+            self._has_complained = True
+            self._events.emit(e.CronFailed(error=error, delay=delay))
+        return delay
+
+    def _recover(self) -> None:
+        if self._has_complained:
+            self._events.emit(e.CronRestored(attempts=self._failures))
+        self._failures, self._has_complained = 0, False
+
+
+def _unchanging(items: tuple[CronItem, ...]) -> Callable[[], Iterable[CronItem]]:
+    return lambda: items

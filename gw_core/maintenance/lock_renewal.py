@@ -1,0 +1,97 @@
+"""Keep the locks of long jobs fresh, and free those that nobody has renewed for four hours."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from gw_core.domain.claim import Locked, QueueLock
+from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.events import Events, LocksReset, MaintenanceFailed
+from gw_core.domain.job import Job
+from gw_core.postgres.connections import SharedConnection
+from gw_core.postgres.job_store import JobStore
+from gw_core.service import Service
+
+SOON = timedelta(minutes=1)
+"""The first sweep for stale locks comes at random within this span, so that a fleet does not sweep at once."""
+
+
+class ExpiredLocks(Service):
+    """Frees jobs and queues whose lock is older than four hours, every eight to ten minutes, as the ancestor does."""
+
+    def __init__(
+        self, *, pool: str, connection: SharedConnection, events: Events, between: tuple[timedelta, timedelta]
+    ) -> None:
+        super().__init__("gw-stale-locks")
+        self._pool = pool
+        self._connection = connection
+        self._events = events
+        self._between = between
+        self._is_first = True
+        self._has_complained = False
+
+    def turn(self) -> timedelta:
+        """Free what is stale; rest at random between the two spans."""
+        if self._is_first:
+            self._is_first = False
+            return min(SOON, self._between[1]) * random.random()
+        try:
+            with self._connection.connection() as connection:
+                jobs, queues = JobStore(connection, self._connection.database.schema).reset_stale_locks()
+            self._has_complained = False
+            self._events.emit(LocksReset(pool=self._pool, jobs=jobs, queues=queues))
+        except GraphileWorkerError as error:
+            if not self._has_complained:
+                self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            self._has_complained = True
+        soonest, latest = self._between
+        return soonest + (latest - soonest) * random.random()
+
+
+class LockRenewal(Service):
+    """Renews the locks of the jobs a worker has claimed, so that one that runs for hours is not taken for abandoned.
+
+    That includes jobs whose outcome waits to be written: they are ours until it is.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: str,
+        connection: SharedConnection,
+        events: Events,
+        locked: Callable[[], Locked],
+        every: timedelta,
+    ) -> None:
+        super().__init__("gw-renew-locks")
+        self._pool = pool
+        self._connection = connection
+        self._events = events
+        self._locked = locked
+        self._every = every
+        self._seen: list[Job] = []
+        self._has_complained = False
+        self._has_renewed = False
+
+    def turn(self) -> timedelta:
+        """Renew the locks of jobs that were locked an interval ago already: all others are fresh."""
+        locked = self._locked()
+        now = {id(job) for job in locked.jobs}
+        old = [job for job in self._seen if id(job) in now]
+        self._seen = list(locked.jobs)
+        if old or self._has_renewed:
+            self._renew(old, locked.queues)
+        return self._every
+
+    def _renew(self, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> None:
+        try:
+            with self._connection.connection() as connection:
+                JobStore(connection, self._connection.database.schema).renew_locks(jobs, pool=self._pool, queues=queues)
+            self._has_complained = False
+            self._has_renewed = bool(jobs)  # once more when none is left, which deletes what was noted of them
+        except GraphileWorkerError as error:
+            if not self._has_complained:
+                self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            self._has_complained = True

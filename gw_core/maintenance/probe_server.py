@@ -1,0 +1,230 @@
+"""Answer short pages over HTTP, to any number of clients, however slow."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from gw_core.domain.errors import InvalidSettingError
+from gw_core.service import Service
+
+LONGEST_ANSWER: Final = 3.0
+"""Seconds a client may take to ask and to read; then it is cut off."""
+
+LONGEST_HEAD: Final = 8192
+MOST_CLIENTS: Final = 64
+"""Connections open at the same time. One more, and the address with the most of them loses its oldest, so that a flood
+from one address cuts off nobody else's probe."""
+
+PRIVATE_DOMAINS: Final = ("localhost", "local", "internal", "svc")
+"""Domains whose names no foreign name server answers."""
+
+TEXT: Final = "text/plain; charset=utf-8"
+REASONS: Final = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    421: "Misdirected Request",
+    503: "Service Unavailable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """What a path answers."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+
+
+def said(status: int, line: str) -> HttpResponse:
+    """Return an answer of one line."""
+    return HttpResponse(status, f"{line}\n".encode())
+
+
+Page = Callable[[], Awaitable[HttpResponse]]
+
+
+class WebServer(Service):
+    """A thread with an event loop, so that any number of slow clients costs no thread and keeps nobody waiting.
+
+    `start()` raises `InvalidSettingError` when the address cannot be listened on. The standard library's HTTP servers
+    give each client a thread, or make the others wait; all that is needed of HTTP here is to answer a GET and hang up.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        pages: Mapping[str, Page],
+        *,
+        guarded: Collection[str] = (),
+        on_crash: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        super().__init__(name, on_crash=on_crash)
+        self._wanted = host, port
+        self._pages = pages
+        # The pages that are answered under known hosts only; see `is_known_host`.
+        self._guarded = frozenset(guarded)
+        self.address: tuple[str, int] | None = None
+        """The host and port it listens on; None before the start."""
+        self._socket: socket.socket | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # Those of the loop's thread:
+        self._end: asyncio.Event | None = None
+        self._clients: dict[asyncio.StreamWriter, str] = {}
+
+    def start(self) -> None:
+        """Listen, and begin to answer; returns at once."""
+        self._socket = _listening(*self._wanted)
+        host, port, *_ = self._socket.getsockname()
+        self.address = host, port
+        super().start()
+
+    def ask_to_stop(self) -> None:
+        """Ask for the end; clients that have not been answered are cut off."""
+        super().ask_to_stop()
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(self._ring)
+
+    def turn(self) -> timedelta:
+        """Serve until the end is asked for."""
+        asyncio.run(self._serve())
+        return timedelta(0)
+
+    # -- in the loop's thread --------------------------------------------------------------------------------------
+
+    def _ring(self) -> None:
+        if self._end is not None:
+            self._end.set()
+
+    async def _serve(self) -> None:
+        self._end = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(self._attend, sock=self._socket, limit=LONGEST_HEAD)
+        if not self.is_stopping:  # asked for before the loop could be told
+            await self._end.wait()
+        server.close()
+        for client in tuple(self._clients):
+            client.transport.abort()
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._clients) >= MOST_CLIENTS:
+            surplus = self._one_too_many()
+            del self._clients[surplus]
+            surplus.transport.abort()
+        self._clients[writer] = _address_of(writer)
+        try:
+            async with asyncio.timeout(LONGEST_ANSWER):
+                await self._answer(reader, writer)
+        except (TimeoutError, OSError):
+            writer.transport.abort()
+        finally:
+            self._clients.pop(writer, None)
+            writer.close()
+
+    def _one_too_many(self) -> asyncio.StreamWriter:
+        """Return the oldest connection of the address that has the most; of equals, one from another machine."""
+        counts = Counter(self._clients.values())
+        busiest = max(counts, key=lambda address: (counts[address], not _is_loopback(address)))
+        return next(client for client, address in self._clients.items() if address == busiest)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return
+        except asyncio.LimitOverrunError:
+            head = b""
+        method, answer = await self._answer_to(head)
+        writer.write(_written(answer, with_body=method != "HEAD"))
+        # All of it, or the time limit: what a client does not read must not stay in memory.
+        writer.transport.set_write_buffer_limits(0)
+        await writer.drain()
+
+    async def _answer_to(self, head: bytes) -> tuple[str, HttpResponse]:
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/"):
+            return "", said(400, "this is no HTTP request")
+        method, page = words[0], self._pages.get(words[1].partition("?")[0])
+        if page is None:
+            return method, said(404, f"there is no such page; there are {', '.join(self._pages)}")
+        if method not in ("GET", "HEAD"):
+            return method, said(405, "ask with GET")
+        if words[1].partition("?")[0] in self._guarded and not is_known_host(_host_in(head), self._wanted[0]):
+            return method, said(421, "ask for this page by an IP address, by localhost or by this machine's name")
+        return method, await page()
+
+
+def is_known_host(host: str | None, listening_on: str) -> bool:
+    """Whether a request's Host header names this machine in a way that no foreign name server can.
+
+    A page in a browser may point a name of its own at an address of ours and read the answer (DNS rebinding). It
+    cannot do so with an IP address, a name without a dot, a name of a private domain, or the names we go by.
+    """
+    if host is None:
+        return True  # HTTP/1.0; every browser sends one
+    name = host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    name = name.lower().rstrip(".")
+    if _is_address(name) or "." not in name or name.rpartition(".")[2] in PRIVATE_DOMAINS:
+        return True
+    return name in (listening_on.lower(), socket.gethostname().lower())
+
+
+def _host_in(head: bytes) -> str | None:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"host":
+            return value.strip().decode("latin-1")
+    return None
+
+
+def _address_of(client: asyncio.StreamWriter) -> str:
+    peer = client.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(address: str) -> bool:
+    return _is_address(address) and ipaddress.ip_address(address).is_loopback
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = infos[0]
+        return socket.create_server(address, family=family, backlog=128)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise InvalidSettingError(
+            f"cannot listen for probes on {host}:{port}: {reason}; choose another probe port or host"
+        ) from error
+
+
+def _written(answer: HttpResponse, *, with_body: bool) -> bytes:
+    head = (
+        f"HTTP/1.1 {answer.status} {REASONS[answer.status]}\r\n"
+        f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
+        "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("latin-1") + (answer.body if with_body else b"")

@@ -1,0 +1,62 @@
+"""End a worker that has run for long enough, so that its supervisor starts a fresh one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from gw_core.domain.recycle_limits import RecycleLimits
+from gw_core.service import Service
+
+LOOK_EVERY: Final = timedelta(seconds=1)
+
+
+class RecycleMonitor(Service):
+    """Looks every second, and when woken, whether a bound is overstepped; then asks once for the end."""
+
+    def __init__(
+        self,
+        bounds: RecycleLimits,
+        *,
+        ended: Callable[[], int],
+        on_overstepped: Callable[[str], None],
+        on_crash: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        super().__init__("gw-bounds", on_crash=on_crash)
+        self._bounds = bounds
+        self._ended = ended
+        self._on_overstepped = on_overstepped
+        self._began = time.monotonic()
+        self._has_asked = False
+
+    def turn(self) -> timedelta:
+        """Look at the bounds; rest until the next look."""
+        lived = timedelta(seconds=time.monotonic() - self._began)
+        rss = memory_in_use() if self._bounds.max_rss is not None else None
+        reason = self._bounds.overstepped(ended=self._ended(), lived=lived, rss=rss)
+        if reason is not None and not self._has_asked:
+            self._has_asked = True
+            self._on_overstepped(reason)
+        if self._bounds.max_lifetime is None or self._has_asked:
+            return LOOK_EVERY
+        return min(LOOK_EVERY, max(timedelta(milliseconds=1), self._bounds.max_lifetime - lived))
+
+
+def memory_in_use() -> int | None:
+    """Return how many bytes of memory this process uses; where only the peak is known, that; else None."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        import resource  # not on every system
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,514 @@
+"""Act on sets of jobs, free locks and clear away what nobody needs: the statements of an operator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from psycopg.rows import tuple_row
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import Job, JobSpec, check_count
+from gw_core.domain.job_state import JobFilter
+from gw_core.domain.job_version import JobVersion
+from gw_core.domain.session_limits import milliseconds
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.database import Connection
+from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.job_store import RemovedJob
+from gw_core.postgres.name_lookup import MOST_NAMES, NameKind, find_names
+from gw_core.postgres.schema_state import WORKERS_STEP, check
+from gw_core.postgres.statements import query
+
+BATCH: Final = 1_000
+"""Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
+
+LONGEST_WAIT: Final = timedelta(seconds=10)
+"""How long a batch waits for a row that somebody else holds in an open transaction."""
+
+NOW: Final = timedelta()
+
+
+class SkipReason(StrEnum):
+    """Why a job was left as it is."""
+
+    LOCKED = "locked"
+    """A worker runs it."""
+    MISSING = "missing"
+    """There is no such job, or no longer."""
+    NOT_FAILED = "not failed"
+    """It has not failed yet, so there is nothing to retry."""
+    CHANGED = "changed"
+    """It is not any more what was seen."""
+    BUSY = "busy"
+    """Somebody else is changing it at this moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionCount:
+    """What a filter means at this moment."""
+
+    jobs: int
+    highest_id: int
+    running: int
+    """Jobs that a worker runs; they will be skipped."""
+    locked: int
+    """Jobs with any lock, also one older than four hours."""
+    unfailed: int
+    """Jobs that wait for their first attempt; `retry` skips them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedJob:
+    """A job that was acted on; `job` is as it was before, when it was acted on as seen: what `restore` wants."""
+
+    id: int
+    task: str
+    job: Job | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedJob:
+    """A job that was left as it is, and why; `locked_by` is the worker that runs it, `changes` what is different."""
+
+    id: int
+    task: str | None
+    reason: SkipReason
+    locked_by: str | None = None
+    changes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What an action did: the jobs it changed, and those it skipped, with the reason."""
+
+    changed: tuple[ChangedJob, ...] = ()
+    skipped: tuple[SkippedJob, ...] = ()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the changed jobs."""
+        return tuple(each.id for each in self.changed)
+
+    @property
+    def skipped_by_reason(self) -> dict[SkipReason, int]:
+        """How many jobs were skipped for each reason that occurred."""
+        return dict(Counter(each.reason for each in self.skipped))
+
+    @classmethod
+    def of(cls, batches: Iterable[ActionResult]) -> ActionResult:
+        """Run through batches and return them as one result."""
+        changed: list[ChangedJob] = []
+        skipped: list[SkippedJob] = []
+        for batch in batches:
+            changed += batch.changed
+            skipped += batch.skipped
+        return cls(tuple(changed), tuple(skipped))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLocks:
+    """What a worker holds, and how long ago its heart beat; None when it never did, or nobody can know."""
+
+    worker_id: str
+    jobs: int
+    queues: int
+    last_beat: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class _LockedRow:
+    """A row we hold."""
+
+    id: int
+    task: str
+    locked_by: str | None
+    is_fresh: bool | None
+    has_given_its_last: bool
+    has_failed: bool
+
+    @property
+    def is_running(self) -> bool:
+        """True when the shared functions would leave it alone: a lock of more than four hours counts as none."""
+        return bool(self.is_fresh)
+
+
+_Act = Callable[[Connection, list[_LockedRow]], tuple[set[int], dict[int, SkipReason]]]
+
+Which = JobFilter | Sequence[int]
+"""How a caller says which jobs are meant: by a filter, or by their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Actions:
+    """What all actions share: the connections, the schema, and transactions that wait for no lock for long."""
+
+    lender: ConnectionSource
+    schema: str
+
+    def _survey(self, jobs: JobFilter) -> SelectionCount:
+        """Count the jobs a filter means."""
+        with self._connection() as connection:
+            found = rows(connection, query("count_selected_jobs", self.schema), _conditions(jobs))[0]
+        count, highest, running, locked, unfailed = found
+        return SelectionCount(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
+
+    def _passed(self, connection: Connection, ids: Sequence[int]) -> list[SkippedJob]:
+        """Say why rows could not be held: they are gone, or somebody else holds them."""
+        if not ids:
+            return []
+        there = {row[0]: row for row in rows(connection, query("find_skipped_jobs", self.schema), {"ids": list(ids)})}
+        busy = [SkippedJob(row[0], row[1], SkipReason.BUSY, row[2]) for row in there.values()]
+        return busy + [SkippedJob(each, None, SkipReason.MISSING) for each in ids if each not in there]
+
+    def _announce(self, connection: Connection, count: int) -> None:
+        if count:
+            rows(connection, query("notify_jobs", self.schema), {"count": count})
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with self.lender.connection() as connection, translated(self.schema):
+            yield connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with self._connection() as connection, connection.transaction():
+            patience = milliseconds(self.lender.database.manners.within_lock(LONGEST_WAIT))
+            connection.execute("select set_config('lock_timeout', %s, true)", (patience,))
+            yield connection
+
+
+@dataclass(frozen=True, slots=True)
+class JobBatches(_Actions):
+    """The actions of `Jobs` as iterators: each step runs one batch of at most `size` jobs, a transaction of its own.
+
+    Nothing happens until the iterator is asked for its first batch, and no batch is begun after it is dropped.
+    """
+
+    size: int = BATCH
+
+    def complete(
+        self, which: Which | None = None, *, seen: Sequence[JobVersion] | None = None
+    ) -> Iterator[ActionResult]:
+        """As `Jobs.complete`."""
+        return self._walk(which, seen, self._unlocked("action_complete"), deletes=True)
+
+    def fail(
+        self, which: Which | None = None, reason: str | None = None, *, seen: Sequence[JobVersion] | None = None
+    ) -> Iterator[ActionResult]:
+        """As `Jobs.fail`."""
+        return self._walk(which, seen, self._unlocked("action_fail", reason=reason))
+
+    def reschedule(
+        self,
+        which: Which | None = None,
+        *,
+        seen: Sequence[JobVersion] | None = None,
+        run_at: datetime | timedelta | None = None,
+        priority: int | None = None,
+        attempts: int | None = None,
+        max_attempts: int | None = None,
+    ) -> Iterator[ActionResult]:
+        """As `Jobs.reschedule`."""
+        check_count("attempts", attempts, 0)
+        check_count("max attempts", max_attempts, 1)
+        JobSpec(task="reschedule", run_at=run_at, priority=priority)  # the same limits as for a new job
+        is_span = isinstance(run_at, timedelta)
+        values = {
+            "run_at": None if is_span else run_at,
+            "delay_seconds": run_at.total_seconds() if isinstance(run_at, timedelta) else None,
+            "priority": priority,
+            "attempts": attempts,
+            "max_attempts": max_attempts,
+        }
+        act = self._unlocked("action_reschedule", **values)
+        return self._walk(which, seen, lambda connection, held: self._announced(connection, act(connection, held)))
+
+    def retry(self, which: Which | None = None, *, seen: Sequence[JobVersion] | None = None) -> Iterator[ActionResult]:
+        """As `Jobs.retry`."""
+        return self._walk(which, seen, self._retry)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _walk(
+        self, which: Which | None, seen: Sequence[JobVersion] | None, act: _Act, *, deletes: bool = False
+    ) -> Iterator[ActionResult]:
+        if (which is None) == (seen is None):
+            raise InvalidInputError("say which jobs are meant: by a filter or their ids, or as they were seen")
+        if which is None:
+            return self._walk_seen(seen, act, deletes=deletes)
+        return self._walk_matching(which if isinstance(which, JobFilter) else JobFilter(ids=which), act)
+
+    def _walk_seen(self, seen: Sequence[JobVersion] | None, act: _Act, *, deletes: bool) -> Iterator[ActionResult]:
+        by_id = {each.id: each for each in seen or ()}
+        ids = sorted(by_id)
+        for start in range(0, len(ids), self.size):
+            some = {each: by_id[each] for each in ids[start : start + self.size]}
+            yield self._one_seen_batch(some, act, deletes=deletes)
+
+    def _one_seen_batch(self, seen: dict[int, JobVersion], act: _Act, *, deletes: bool) -> ActionResult:
+        with self._transaction() as connection:
+            values = {"ids": list(seen), "with_payload": deletes}
+            found = rows(connection, query("lock_expected_jobs", self.schema), values)
+            jobs = {row[0]: Job(*row[:-1]) for row in found}
+            held = [_held(jobs[row[0]], is_fresh=row[-1]) for row in found]
+            skipped = {each.id: gone for each in held if (gone := _gone(seen[each.id], each, jobs[each.id]))}
+            left = [each for each in held if each.id not in skipped]
+            done, reasons = act(connection, left)
+            passed = self._passed(connection, [each for each in seen if each not in jobs])
+        for each in left:
+            if each.id not in done:
+                reason = reasons.get(each.id, SkipReason.LOCKED)
+                skipped[each.id] = SkippedJob(each.id, each.task, reason, each.locked_by)
+        tended = tuple(ChangedJob(each.id, each.task, jobs[each.id]) for each in held if each.id in done)
+        return ActionResult(tended, tuple(sorted([*skipped.values(), *passed], key=lambda each: each.id)))
+
+    def _walk_matching(self, jobs: JobFilter, act: _Act) -> Iterator[ActionResult]:
+        if jobs.ids is not None:
+            for start in range(0, len(jobs.ids), self.size):
+                ids = jobs.ids[start : start + self.size]
+                yield self._one_batch(jobs, act, after=0, through=ids[-1], ids=ids)[0]
+            return
+        after, through = 0, self._survey(jobs).highest_id
+        while after < through:
+            batch, last = self._one_batch(jobs, act, after=after, through=through)
+            if last is None:
+                return
+            yield batch
+            after = last
+
+    def _one_batch(
+        self, jobs: JobFilter, act: _Act, *, after: int, through: int, ids: Sequence[int] | None = None
+    ) -> tuple[ActionResult, int | None]:
+        bounds = {"after": after, "through": through, "limit": self.size}
+        values = {**_conditions(jobs), **bounds, **({} if ids is None else {"ids": list(ids)})}
+        with self._transaction() as connection:
+            held = [_LockedRow(*row) for row in rows(connection, query("lock_selected_jobs", self.schema), values)]
+            done, reasons = act(connection, held)
+        skipped = [
+            SkippedJob(each.id, each.task, reasons.get(each.id, SkipReason.LOCKED), each.locked_by)
+            for each in held
+            if each.id not in done
+        ]
+        missing = set(ids or ()) - {each.id for each in held}
+        skipped += [SkippedJob(each, None, SkipReason.MISSING) for each in missing]
+        tended = tuple(ChangedJob(each.id, each.task) for each in held if each.id in done)
+        return ActionResult(tended, tuple(sorted(skipped, key=lambda each: each.id))), held[-1].id if held else None
+
+    def _unlocked(self, name: str, **values: Any) -> _Act:
+        """Return what runs a statement on those jobs that nobody runs."""
+
+        def act(connection: Connection, held: list[_LockedRow]) -> tuple[set[int], dict[int, SkipReason]]:
+            return self._run(connection, name, [each for each in held if not each.is_running], **values), {}
+
+        return act
+
+    def _retry(self, connection: Connection, held: list[_LockedRow]) -> tuple[set[int], dict[int, SkipReason]]:
+        # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
+        free = [each for each in held if each.locked_by is None]
+        nothing = {"run_at": None, "delay_seconds": 0.0, "priority": None, "attempts": None, "max_attempts": None}
+        ended = [each for each in free if each.has_given_its_last]
+        waiting = [each for each in free if each.has_failed and not each.has_given_its_last]
+        done = self._run(connection, "action_reschedule", ended, **{**nothing, "attempts": 0})
+        done |= self._run(connection, "action_reschedule", waiting, **nothing)
+        unfailed = {each.id: SkipReason.NOT_FAILED for each in free if each.id not in done}
+        return self._announced(connection, (done, unfailed))
+
+    def _run(self, connection: Connection, name: str, jobs: Sequence[_LockedRow], **values: Any) -> set[int]:
+        if not jobs:
+            return set()
+        found = rows(connection, query(name, self.schema), {"ids": [each.id for each in jobs], **values})
+        return {row[0] for row in found}
+
+    def _announced(
+        self, connection: Connection, result: tuple[set[int], dict[int, SkipReason]]
+    ) -> tuple[set[int], dict[int, SkipReason]]:
+        self._announce(connection, len(result[0]))
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs(_Actions):
+    """Acts on any number of jobs; `client.jobs` is one. Safe to use from any thread.
+
+    Say which jobs by a filter, by their ids, or as they were `seen`: then only those that have not changed since are
+    acted on. A call returns when all is done, in batches of a thousand jobs, each a transaction of its own: if it
+    raises, the batches before stay done. `in_batches` shows each as it is done, and keeps memory bounded.
+    """
+
+    def in_batches(self, size: int = BATCH) -> JobBatches:
+        """Return the same actions as iterators over batches of at most `size` jobs; raises `InvalidInputError`."""
+        if size < 1:
+            raise InvalidInputError(f"a batch cannot have {size} jobs; give at least 1")
+        return JobBatches(self.lender, self.schema, size)
+
+    def count(self, which: JobFilter) -> SelectionCount:
+        """Count the jobs a filter means, and change nothing."""
+        return self._survey(which)
+
+    def complete(self, which: Which | None = None, *, seen: Sequence[JobVersion] | None = None) -> ActionResult:
+        """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
+        return ActionResult.of(self.in_batches().complete(which, seen=seen))
+
+    def fail(
+        self, which: Which | None = None, reason: str | None = None, *, seen: Sequence[JobVersion] | None = None
+    ) -> ActionResult:
+        """Fail jobs permanently; `reason` becomes their last error."""
+        return ActionResult.of(self.in_batches().fail(which, reason, seen=seen))
+
+    def reschedule(
+        self,
+        which: Which | None = None,
+        *,
+        seen: Sequence[JobVersion] | None = None,
+        run_at: datetime | timedelta | None = None,
+        priority: int | None = None,
+        attempts: int | None = None,
+        max_attempts: int | None = None,
+    ) -> ActionResult:
+        """Change when and how jobs run; None keeps a value, a `timedelta` counts from the database's clock.
+
+        A failed job runs again when `attempts` is set below its `max_attempts`.
+        """
+        return ActionResult.of(
+            self.in_batches().reschedule(
+                which, seen=seen, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
+            )
+        )
+
+    def retry(self, which: Which | None = None, *, seen: Sequence[JobVersion] | None = None) -> ActionResult:
+        """Run failed jobs again now: those that wait for their next attempt, and those that failed permanently.
+
+        The latter get all their attempts again. Idle workers are woken.
+        """
+        return ActionResult.of(self.in_batches().retry(which, seen=seen))
+
+    def restore(self, job: Job) -> int | None:
+        """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
+
+        The workers are told. Its age begins anew.
+        """
+        if not job.payload:
+            raise InvalidInputError(f"job {job.id} was read without its payload, so it cannot be restored")
+        values = {
+            "task": job.task_identifier,
+            "queue": job.queue_name,
+            "payload": job.payload,
+            "priority": job.priority,
+            "run_at": job.run_at_epoch,
+            "attempts": job.attempts,
+            "max_attempts": job.max_attempts,
+            "last_error": job.last_error,
+            "key": job.key,
+            "flags": job.flags,
+        }
+        with self._transaction() as connection:
+            connection.execute(query("restore_names", self.schema), values)
+            restored = rows(connection, query("restore_job", self.schema), values)
+            self._announce(connection, len(restored))
+        return restored[0][0] if restored else None
+
+    def remove(self, key: str, *, seen: JobVersion) -> RemovedJob | SkippedJob:
+        """Remove the job with a key as it was seen; one that is running is only kept from running again.
+
+        A job that has changed since, or has the key no longer, is left alone, and the answer says why.
+        """
+        with self._transaction() as connection:
+            values = {"ids": [seen.id], "with_payload": False}
+            found = rows(connection, query("lock_expected_jobs", self.schema), values)
+            if not found:
+                return self._passed(connection, [seen.id])[0]
+            job = Job(*found[0][:-1])
+            changes = seen.changes(job) or ("has another key" if job.key != key else None)
+            if changes is not None:
+                return SkippedJob(job.id, job.task_identifier, SkipReason.CHANGED, job.locked_by, changes)
+            ((*row,),) = rows(connection, query("remove_job", self.schema), {"job_key": key})
+            return RemovedJob(Job(*row))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerActions(_Actions):
+    """Frees the locks of dead workers, and finds names; `client.care` is one. Safe to use from any thread."""
+
+    def locks(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
+        """Return what each of these workers holds."""
+        with self._connection() as connection:
+            return self._locks(connection, worker_ids)
+
+    def unlock(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
+        """Take every lock from workers known to be dead, tell the others, and return what was freed."""
+        with self._transaction() as connection:
+            names = {"worker_ids": list(worker_ids)}
+            rows(connection, query("lock_jobs_of_workers", self.schema), names)
+            freed = self._locks(connection, worker_ids)
+            rows(connection, query("force_unlock_workers", self.schema), names)
+            self._announce(connection, sum(each.jobs + each.queues for each in freed))
+        return freed
+
+    def names(self, kind: NameKind, prefix: str = "", *, limit: int = MOST_NAMES) -> list[str]:
+        """Return the first names of a kind that begin with `prefix`, for completion; nothing when that takes long."""
+        with self.lender.connection() as connection:
+            return find_names(connection, self.schema, kind, prefix=prefix, limit=limit)
+
+    def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerLocks]:
+        beats = {heart.worker_id: heart.age for heart in hearts(connection, self.schema)}
+        found = rows(connection, query("count_worker_locks", self.schema), {"worker_ids": list(worker_ids)})
+        return [
+            WorkerLocks(worker_id=name, jobs=jobs, queues=queues, last_beat=beats.get(name))
+            for name, jobs, queues in found
+        ]
+
+
+def _held(job: Job, *, is_fresh: bool | None) -> _LockedRow:
+    return _LockedRow(
+        id=job.id,
+        task=job.task_identifier,
+        locked_by=job.locked_by,
+        is_fresh=is_fresh,
+        has_given_its_last=job.is_last_attempt,
+        has_failed=job.last_error is not None,
+    )
+
+
+def _gone(seen: JobVersion, held: _LockedRow, job: Job) -> SkippedJob | None:
+    """Return why a job is not to be touched any more: a worker runs it, or it is not what was seen."""
+    changes = seen.changes(job)
+    if held.is_running:
+        return SkippedJob(held.id, held.task, SkipReason.LOCKED, held.locked_by, changes)
+    return SkippedJob(held.id, held.task, SkipReason.CHANGED, held.locked_by, changes) if changes else None
+
+
+def _conditions(jobs: JobFilter) -> dict[str, Any]:
+    """Return the conditions under the names the statements know; None for those not given."""
+    if jobs.narrowing is not None:
+        raise InvalidInputError("a filter with a narrowing is for looking only; list the jobs, and act on those seen")
+    return {**asdict(jobs), "ids": None if jobs.ids is None else list(jobs.ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerHeartbeat:
+    """A worker that said it lives: how long ago, and which tasks it knows."""
+
+    worker_id: str
+    age: timedelta
+    tasks: Sequence[str]
+
+
+def hearts(connection: Connection, schema: str) -> list[WorkerHeartbeat]:
+    """Return the workers whose hearts ever beat and that did not take their leave; none without our own line."""
+    if WORKERS_STEP not in check(connection, schema).own_present:
+        return []
+    found = rows(connection, query("find_last_beats", schema), {})
+    return [WorkerHeartbeat(name, timedelta(seconds=age), tasks) for name, age, tasks in found]
+
+
+def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement of an operator's and return its rows."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        # Never prepared: a plan for any values would walk the table where one for these takes an index.
+        return cursor.execute(statement, values, prepare=False).fetchall()

@@ -1,0 +1,216 @@
+"""What a person could type instead of an act of ours: the `gw` command, and the SQL for psql."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gw_core.domain.job import JobSpec, encode_payload
+from gw_core.domain.quoting import shell_command, sql_literal as _text
+from gw_core.domain.recovery import RECOVERED_MESSAGE
+from gw_core.domain.text import UNSAFE_TEXT
+from gw_core.postgres.database import DEFAULT_SCHEMA
+from gw_core.postgres.statements import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class CommandText:
+    """An act as it would be typed: as a command, or as SQL.
+
+    Each is one line that does the same when it is pasted into a shell or into psql; never paste both into one.
+    """
+
+    command: str | None
+    """None when a value has control or invisible characters, which no shell takes as they are."""
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPreview:
+    """Writes acts down for one schema. The SQL is for a person to read and run: we never run it."""
+
+    schema: str = DEFAULT_SCHEMA
+
+    def show(self, job_id: int) -> CommandText:
+        """Show everything about one job."""
+        sql = f"select * from {quoted(self.schema)}._private_jobs where id = {job_id};"  # noqa: S608 - see above
+        return CommandText(self._gw("show", str(job_id)), sql)
+
+    def retry(self, ids: Sequence[int]) -> CommandText:
+        """Let failed jobs run again now: those that failed for good with all their attempts before them."""
+        schema = quoted(self.schema)
+        sql = (
+            f"select again.* from {schema}._private_jobs as job cross join lateral {schema}.reschedule_jobs("  # noqa: S608 - see above
+            "array[job.id], run_at => now(), attempts => case when job.attempts >= job.max_attempts then 0 end"
+            ") as again "
+            f"where job.id = any({_ids(ids)}) and job.locked_at is null "
+            "and (job.attempts >= job.max_attempts or job.last_error is not null);"
+        )
+        return CommandText(self._gw("retry", *map(str, ids)), sql)
+
+    def reschedule(
+        self,
+        ids: Sequence[int],
+        *,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        attempts: int | None = None,
+        max_attempts: int | None = None,
+    ) -> CommandText:
+        """Change when and how jobs run. With nothing else said, in an hour: that moment is there to be changed."""
+        given = {"priority": priority, "attempts": attempts, "max_attempts": max_attempts}
+        numbers = {name: str(value) for name, value in given.items() if value is not None}
+        moment: tuple[str, str] | None = None
+        if run_at is not None:
+            moment = run_at.isoformat(), _moment(run_at)
+        elif not numbers:
+            moment = "+1h", "now() + interval '1 hour'"
+        words = {**({} if moment is None else {"run-at": moment[0]}), **_dashed(numbers)}
+        values = {**({} if moment is None else {"run_at": moment[1]}), **numbers}
+        named = "".join(f", {name} => {value}" for name, value in values.items())
+        command = self._gw("reschedule", *map(str, ids), *_options(words))
+        return CommandText(command, self._call("reschedule_jobs", f"{_ids(ids)}{named}"))
+
+    def fail(self, ids: Sequence[int], reason: str | None = "failed by hand") -> CommandText:
+        """Fail jobs for good."""
+        command = self._gw("fail", *map(str, ids), *_options({} if reason is None else {"reason": reason}))
+        values = _ids(ids) if reason is None else f"{_ids(ids)}, {_text(reason)}"
+        return CommandText(command, self._call("permanently_fail_jobs", values))
+
+    def remove(self, ids: Sequence[int]) -> CommandText:
+        """Remove jobs as if they had been completed."""
+        return CommandText(self._gw("complete", *map(str, ids)), self._call("complete_jobs", _ids(ids)))
+
+    def remove_by_key(self, key: str) -> CommandText:
+        """Remove the job with a key, or keep it from running again when it runs."""
+        return CommandText(self._gw("remove", *_unmistaken((key,))), self._call("remove_job", _text(key)))
+
+    def add(self, spec: JobSpec, payload: str | None = None) -> CommandText:
+        """Add a job; `payload` is its payload as JSON text, or None for the one of `spec`."""
+        payload = _on_one_line(encode_payload(spec.payload) if payload is None else payload)
+        at = spec.run_at
+        words = {
+            "payload": payload,
+            "queue": spec.queue_name,
+            "run-at": at.isoformat() if isinstance(at, datetime) else None,
+            "max-attempts": _number(spec.max_attempts),
+            "job-key": spec.job_key,
+            "job-key-mode": None if spec.job_key is None else spec.job_key_mode.value,
+            "priority": _number(spec.priority),
+        }
+        values = {
+            "payload": f"{_text(payload)}::json",
+            "queue_name": _text_or_none(spec.queue_name),
+            "run_at": _moment(at) if isinstance(at, datetime) else None,
+            "max_attempts": _number(spec.max_attempts),
+            "job_key": _text_or_none(spec.job_key),
+            "priority": _number(spec.priority),
+            "flags": f"array[{', '.join(map(_text, spec.flags))}]" if spec.flags else None,
+            "job_key_mode": None if spec.job_key is None else _text(spec.job_key_mode.value),
+        }
+        flags = [word for flag in spec.flags for word in _options({"flag": flag})]
+        named = "".join(f", {name} => {value}" for name, value in values.items() if value is not None)
+        command = self._gw("add", *_unmistaken((spec.task,), *_options(_without_none(words)), *flags))
+        return CommandText(command, self._call("add_job", f"{_text(spec.task)}{named}"))
+
+    def forget(self, identifier: str) -> CommandText:
+        """Forget a recurring task."""
+        table = f"{quoted(self.schema)}._private_known_crontabs"
+        sql = f"delete from {table} where identifier = {_text(identifier)} returning *;"  # noqa: S608 - see above
+        return CommandText(self._gw("cron", "forget", *_unmistaken((identifier,))), sql)
+
+    def sweep(self, workers: Sequence[str], *, delay: timedelta, forgets: bool = True) -> CommandText:
+        """Give back what silent workers hold, their attempts uncounted; `forgets` says whether heartbeats are kept."""
+        schema, dead = quoted(self.schema), f"any(array[{', '.join(map(_text, workers))}]::text[])"
+        message = _text(RECOVERED_MESSAGE)
+        # The words about retired jobs are those of sweep_recover_jobs.sql, which says why.
+        jobs = (
+            f"update {schema}._private_jobs set "  # noqa: S608 - see above
+            "attempts = case when key is null and attempts >= max_attempts and updated_at <> created_at "
+            "then attempts else greatest(0, attempts - 1) end, "
+            f"run_at = greatest(run_at, now() + interval '{delay.total_seconds()} seconds'), "
+            f"last_error = {message}, locked_at = null, locked_by = null where locked_by = {dead};"
+        )
+        queues = f"update {schema}._private_job_queues set locked_at = null, locked_by = null where locked_by = {dead};"  # noqa: S608 - see above
+        hearts = f"delete from {schema}._private_gw_workers where id = {dead};"  # noqa: S608 - see above
+        return CommandText(self._gw("sweep"), _in_one_transaction(jobs, queues, *([hearts] if forgets else [])))
+
+    def clean(self, litter: str, *, has_hearts: bool = True) -> CommandText:
+        """Clear away what nobody needs any more; `has_hearts` says whether workers tell here which tasks they know."""
+        schema = quoted(self.schema)
+        if litter == "failed-jobs":
+            sql = f"delete from {schema}._private_jobs where locked_at is null and attempts >= max_attempts;"  # noqa: S608 - see above
+            return CommandText(self._gw("cleanup", litter), sql)
+        table, column = ("tasks", "task_id") if litter == "unused-tasks" else ("job_queues", "job_queue_id")
+        unused = f"not exists (select from {schema}._private_jobs as jobs where jobs.{column} = unused.id)"
+        if table == "job_queues":
+            unused += " and unused.locked_at is null"
+        elif has_hearts:
+            unused += (
+                f" and not exists (select from {schema}._private_gw_workers as workers "
+                "where workers.last_heartbeat_at > now() - interval '10 minutes' "
+                "and workers.metadata -> 'tasks' ? unused.identifier)"
+            )
+        # Nobody may add a job of what is being deleted: adding looks the id up first, and uses it later.
+        lock = f"lock table {schema}._private_{table} in share row exclusive mode;"
+        delete = f"delete from {schema}._private_{table} as unused where {unused};"  # noqa: S608 - see above
+        return CommandText(self._gw("cleanup", litter), _in_one_transaction(lock, delete))
+
+    def unlock(self, workers: Sequence[str]) -> CommandText:
+        """Take every lock from dead workers."""
+        values = f"array[{', '.join(map(_text, workers))}]"
+        return CommandText(self._gw("unlock", *_unmistaken(workers)), self._call("force_unlock_workers", values))
+
+    def _gw(self, *words: str) -> str | None:
+        """Return a command; options may stand before its verb's arguments only, for `--` may follow."""
+        verb = 2 if words[0] == "cron" else 1
+        where = [] if self.schema == DEFAULT_SCHEMA else [f"--schema={self.schema}"]
+        return shell_command(["gw", *words[:verb], *where, *words[verb:]])
+
+    def _call(self, function: str, values: str) -> str:
+        return f"select * from {quoted(self.schema)}.{function}({values});"  # noqa: S608 - see above
+
+
+def _in_one_transaction(*statements: str) -> str:
+    return " ".join(("begin;", *statements, "commit;"))
+
+
+def _options(given: Mapping[str, str]) -> list[str]:
+    """Return options with their values in one word each: a value that begins with a dash is none of them."""
+    return [f"--{name}={value}" for name, value in given.items()]
+
+
+def _dashed(given: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in given.items()}
+
+
+def _without_none(given: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _number(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _moment(at: datetime) -> str:
+    return f"{_text(at.isoformat())}::timestamptz"
+
+
+def _text_or_none(text: str | None) -> str | None:
+    return None if text is None else _text(text)
+
+
+def _unmistaken(names: Sequence[str], *options: str) -> Sequence[str]:
+    """Return options and names so that a worker called `-x` is not taken for an option."""
+    return [*options, "--", *names] if any(name.startswith("-") for name in names) else [*names, *options]
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return f"array[{', '.join(map(str, ids))}]::bigint[]"
+
+
+def _on_one_line(payload: str) -> str:
+    """Return JSON that means the same without line breaks between its tokens, and with escapes in its strings."""
+    return UNSAFE_TEXT.sub(lambda match: " " if match[0] in "\t\r\n" else json.dumps(match[0])[1:-1], payload)

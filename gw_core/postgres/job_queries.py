@@ -1,0 +1,648 @@
+"""Look at the queue without disturbing it: every statement is bounded, read-only and over before the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
+from gw_core.domain.job_state import WAITING, JobFilter, JobState
+from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
+from gw_core.domain.narrowing import Moments, Narrowing, Numbers
+from gw_core.domain.query_results import (
+    Count,
+    Counts,
+    FoundJob,
+    JobPage,
+    JobReport,
+    PageCursor,
+    Quality,
+    QueueReport,
+    QueueStatistics,
+    TaskReport,
+    projected,
+)
+from gw_core.domain.recovery import RecoverySettings
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.read_only import PlanMode, ReadLimits, read
+from gw_core.postgres.row_mapping import moment
+from gw_core.postgres.statements import quoted
+
+if TYPE_CHECKING:
+    from gw_core.domain.snapshot import QueueSnapshot
+    from gw_core.postgres.snapshots import Snapshots
+
+FOR_ALL_VALUES: Final = frozenset(
+    {
+        "heartbeat_list",
+        "find_jobs",
+        "resolve_names",
+        "queue_of_job",
+        "queue_list",
+        "heartbeat_list_rust",
+        "task_list",
+        "stats_due_times",
+        "stats_table",
+    }
+)
+"""What is planned once: there is one index to walk, whatever is asked."""
+
+PATIENCE: Final = timedelta(milliseconds=120)
+"""How long a search for jobs takes unless told otherwise."""
+
+STATEMENT_TIMEOUT: Final = timedelta(seconds=5)
+EXACT_TIMEOUT: Final = timedelta(minutes=5)
+COUNTING_TIMEOUT: Final = timedelta(seconds=2)
+LOCK_TIMEOUT: Final = timedelta(seconds=1)
+
+FIRST_REACH: Final = 1_000
+MOST_REACH: Final = 100_000
+"""How many jobs one statement of a search looks at."""
+
+FIRST_PLACE: Final = "(0,0)"
+"""Before the place of any row."""
+
+FIRST_MOMENT: Final = "4714-11-24 00:00:00 BC"
+"""Where PostgreSQL's calendar begins."""
+
+LAST_ID: Final = "9223372036854775807"
+
+MOST_HELD: Final = 10_000
+"""So many jobs that workers hold are looked at for every page of them; where there are more, they are searched for."""
+
+MOST_EQUALS: Final = 10_000
+"""So many jobs of one priority and moment are walked past to find the place where a page ended."""
+
+FEWEST_PAGES: Final = 200
+JOBS_ON_A_PAGE: Final = 20
+
+FRUITFUL: Final = 10
+"""A stretch in which one of so many jobs matches brings enough to go on at leisure."""
+
+LEAST_LEFT: Final = 0.02
+"""Seconds a stretch is given at least."""
+
+ROWS_AT_ONCE: Final = 1_000
+SAMPLED_PAGES: Final = 3_000
+"""A table no larger is counted; of a larger one so many pages are sampled, which takes some 60 ms."""
+
+OUTSIDE: Final = 100_000
+"""Beyond what a small integer holds."""
+
+MOST_WAITING: Final = 1_000
+"""How far the jobs of one queue are counted."""
+
+BACKLOG_REACH: Final = 30_000
+MOST_PRIORITIES: Final = 100
+MOST_TASKS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What stands behind the names of a filter in this schema."""
+
+    task_id: int | None
+    queue_id: int | None
+    has_queue_index: bool
+    has_locked_index: bool
+    has_failed_index: bool
+    has_hearts: bool
+    has_rust_hearts: bool
+    has_renewed_locks: bool
+    renewed: Sequence[tuple[Any, ...]] = ()
+    """Attempts whose locks were renewed, where the filter asks when they started: id, lock and start."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """What one statement of a search found, in order, where to go on, if anywhere, and where its last find was."""
+
+    looked_at: int
+    ids: Sequence[int]
+    end: PageCursor | None
+    last: PageCursor | None
+
+
+class JobQueries:
+    """Looks at one queue; safe to share between threads. Raises our errors, not the driver's."""
+
+    def __init__(self, lender: ConnectionSource, schema: str) -> None:
+        self._lender = lender
+        self._schema = schema
+
+    # -- at a glance -----------------------------------------------------------------------------------------------
+
+    def glance(
+        self, recovery: RecoverySettings | None = None, *, locks_every: timedelta | None = timedelta()
+    ) -> QueueSnapshot:
+        """Return what a console shows at each tick, in one round trip, at a cost that does not grow with the queue.
+
+        `recovery` says which workers count as dead. Who looks often asks anew what workers hold only every so often,
+        `locks_every`, or when it calls `count_locks`, and gives None. A part that fails is named in the answer; raised
+        is only what makes looking in vain: no connection, no schema, no right to see the tables.
+        """
+        return self._glances.look(recovery or RecoverySettings(), locks_every=locks_every)
+
+    def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
+        """Count anew what workers hold, for the glances that follow; they tell when it failed.
+
+        Returned is how long the server worked at it; None where it could not say.
+        Before the first glance nothing is known of the schema, and nothing is done: that glance counts by itself.
+        """
+        return self._glances.count_locks(recovery or RecoverySettings())
+
+    @cached_property
+    def _glances(self) -> Snapshots:
+        from gw_core.postgres.snapshots import Snapshots  # a command that shows one job waits for none of it
+
+        return Snapshots(self._lender, self._schema)
+
+    # -- pages of jobs ---------------------------------------------------------------------------------------------
+
+    def list_jobs(
+        self,
+        wanted: JobFilter,
+        *,
+        after: PageCursor | str | int | None = None,
+        limit: int = 50,
+        with_payload: bool = False,
+        patience: timedelta = PATIENCE,
+    ) -> JobPage:
+        """Return the jobs that match, up to `limit`, and where to go on; payloads only when asked for.
+
+        Jobs come in order of their ids, or, when the filter names a waiting state, in the order in which they will run.
+        Failed ones come with the latest failure first, where our own index of them is installed. Any jobs come with the
+        newest first when the list begins `after` `PageCursor.newest()`. No index leads to most other conditions:
+        the search ends after `patience` and says how far it came.
+        """
+        if limit < 1:
+            raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
+        mark = PageCursor.of(str(after)) if isinstance(after, int | str) else after
+        if wanted.names_jobs:
+            return self._named(wanted, mark, limit, with_payload)
+        names = self._names(wanted)
+        if _cannot_match(wanted, names):
+            return JobPage()
+        if wanted.narrowing is not None and wanted.narrowing.started_at is not None:
+            names = replace(names, renewed=self._renewed(None))
+        beginning = mark or _beginning(wanted, names)
+        page = self._held(wanted, names, beginning, limit) or self._search(wanted, names, beginning, limit, patience)
+        return replace(self._filled(page, wanted, with_payload), order=beginning.order)
+
+    def _named(self, wanted: JobFilter, mark: PageCursor | None, limit: int, with_payload: bool) -> JobPage:
+        """Find jobs by their ids or key, where nothing has to be searched."""
+        least = int(_of_order(mark, "id").place[0]) if mark else 0
+        with_payload = with_payload or (wanted.narrowing is not None and wanted.narrowing.needs_payload)
+        ids = [each for each in wanted.ids or () if each > least]
+        found: list[FoundJob] = []
+        looked_at = 0
+        for some in _chunks(ids) if wanted.ids is not None else [[]]:
+            rows = self._jobs(some, None if wanted.ids is not None else wanted.key, with_payload)
+            looked_at += len(rows)
+            found += [each for each in rows if wanted.matches(each.job, each.state) and each.job.id > least]
+            if len(found) > limit:
+                return JobPage(
+                    jobs=tuple(found[:limit]),
+                    after=PageCursor.after_id(found[limit - 1].job.id),
+                    looked_at=looked_at,
+                    full=True,
+                )
+        return JobPage(jobs=tuple(found), looked_at=looked_at, full=len(found) == limit)
+
+    def _held(self, wanted: JobFilter, names: _Names, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
+        """Find jobs among those that workers hold; None where others are meant, or too many are held to look at all."""
+        is_meant = wanted.state is JobState.RUNNING or (wanted.state is None and wanted.worker is not None)
+        if not (is_meant and names.has_locked_index) or mark.order == "newest":
+            return None
+        values = {**_searched(wanted, names), "after_id": int(_of_order(mark, "id").place[0])}
+        rows = self._rows("job_page_of_locked", {**values, "most": MOST_HELD + 1, "limit": limit})
+        ((looked_at, ids),) = rows
+        if looked_at > MOST_HELD:
+            return None
+        is_full = len(ids) == limit
+        after = PageCursor.after_id(ids[-1]) if is_full else None
+        return ids, JobPage(after=after, looked_at=looked_at, full=is_full)
+
+    def _search(
+        self, wanted: JobFilter, names: _Names, mark: PageCursor, limit: int, patience: timedelta
+    ) -> tuple[list[int], JobPage]:
+        """Look at stretches of the table, each as long as the time left allows.
+
+        Only time that brings little counts as searching: who asked for many jobs, and gets them, waits for them.
+        """
+        ids: list[int] = []
+        looked_at, reach, left = 0, _first_reach(wanted, mark, limit), patience.total_seconds()
+        while True:
+            began = monotonic()
+            stretch = self._stretch(wanted, names, mark, reach=reach, limit=limit - len(ids))
+            took = monotonic() - began
+            looked_at += stretch.looked_at
+            ids += stretch.ids
+            if len(ids) >= limit:
+                return ids, JobPage(after=stretch.last, looked_at=looked_at, full=True)
+            if stretch.end is None:
+                return ids, JobPage(looked_at=looked_at)
+            if len(stretch.ids) * FRUITFUL < stretch.looked_at:
+                left -= took
+                if left <= 0:
+                    return ids, JobPage(after=stretch.end, looked_at=looked_at)
+            mark, reach = stretch.end, _next_reach(reach, took=took, left=max(left, LEAST_LEFT))
+
+    def _stretch(self, wanted: JobFilter, names: _Names, mark: PageCursor, *, reach: int, limit: int) -> _Stretch:
+        values = {**_searched(wanted, names), "reach": reach, "limit": limit}
+        if mark.order == "id":
+            return self._stretch_by_id(values, mark)
+        if mark.order == "newest":
+            return self._stretch_of_newest(values, mark)
+        if mark.order == "failed":
+            return self._stretch_of_failed(values, mark, names)
+        if wanted.state not in WAITING or (mark.order == "queue") > (names.queue_id is not None):
+            raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
+        priority, run_at, place = mark.place
+        values |= {"after_priority": int(priority), "after_run_at": run_at, "after_place": place}
+        if mark.order == "turn" and place != FIRST_PLACE:
+            among = self._rows("job_page_equals", {**values, **self._tables, "most": MOST_EQUALS})
+            if among[0][0]:
+                return self._stretch_of_equals(values, mark, *among[0][1:])
+        return self._stretch_by_turn(f"job_page_by_{mark.order}", values, mark)
+
+    def _stretch_of_failed(self, values: dict[str, Any], mark: PageCursor, names: _Names) -> _Stretch:
+        if values["state"] is not JobState.FAILED or not names.has_failed_index:
+            raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
+        run_at, job_id = mark.place
+        return self._stretch_by_turn("job_page_of_failed", {**values, "after_run_at": run_at, "after_id": job_id}, mark)
+
+    def _stretch_by_id(self, values: dict[str, Any], mark: PageCursor) -> _Stretch:
+        values |= {"after_id": int(mark.place[0])}
+        ((looked_at, end, ids),) = self._rows("job_page_by_id", values)
+        return _Stretch(
+            looked_at=looked_at,
+            ids=ids,
+            end=PageCursor.after_id(end) if looked_at == values["reach"] else None,
+            last=PageCursor.after_id(ids[-1]) if ids else None,
+        )
+
+    def _stretch_of_newest(self, values: dict[str, Any], mark: PageCursor) -> _Stretch:
+        ((looked_at, end, ids),) = self._rows("job_page_newest", {**values, "before_id": int(mark.place[0])})
+        return _Stretch(
+            looked_at=looked_at,
+            ids=ids,
+            end=PageCursor.newest(end) if looked_at == values["reach"] else None,
+            last=PageCursor.newest(ids[-1]) if ids else None,
+        )
+
+    def _stretch_by_turn(self, name: str, values: dict[str, Any], mark: PageCursor) -> _Stretch:
+        ((looked_at, ids, last, end),) = self._rows(name, values)
+        return _Stretch(
+            looked_at=looked_at,
+            ids=ids,
+            end=PageCursor(mark.order, tuple(end)) if looked_at == values["reach"] else None,
+            last=PageCursor(mark.order, tuple(last)) if last else None,
+        )
+
+    def _stretch_of_equals(self, values: dict[str, Any], mark: PageCursor, pages: int, next_moment: str) -> _Stretch:
+        """Look at jobs that have their priority and moment in common with very many others, page by page."""
+        priority, run_at, place = mark.place
+        bound = int(place.strip("()").split(",")[0]) + max(FEWEST_PAGES, values["reach"] // JOBS_ON_A_PAGE)
+        stretch = self._stretch_by_turn("job_page_of_equals", {**values, "before_place": f"({bound},0)"}, mark)
+        if stretch.end is not None:
+            return stretch
+        if bound < pages:
+            return replace(stretch, end=PageCursor("turn", (priority, run_at, f"({bound},0)")))
+        return replace(stretch, end=_after_equals(int(priority), run_at, next_moment))
+
+    def _filled(self, found: tuple[list[int], JobPage], wanted: JobFilter, with_payload: bool) -> JobPage:
+        """Put the jobs into a page in the order found; one whose state has changed since is left out."""
+        ids, page = found
+        by_id = {each.job.id: each for some in _chunks(ids) for each in self._jobs(some, None, with_payload)}
+        jobs = (by_id[each] for each in ids if each in by_id)
+        return replace(page, jobs=tuple(each for each in jobs if wanted.state in (None, each.state)))
+
+    # -- one job ---------------------------------------------------------------------------------------------------
+
+    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
+        """Return one job with its payload, by its id or its key; None when there is none."""
+        found = self._jobs([] if job_id is None else [job_id], job_key, with_payload=True)
+        return found[0].job if found else None
+
+    def job(
+        self, job_id: int | None = None, *, job_key: str | None = None, with_payload: bool = True
+    ) -> JobReport | None:
+        """Return everything about one job, by its id or its key; None when there is none.
+
+        Without `with_payload` the payload is not even read, and is an empty text in the answer.
+        """
+        if (job_id is None) == (job_key is None):
+            raise InvalidInputError("name one job: give either its id or its key")
+        if job_id is not None:
+            check_ids([job_id])
+        found = self._jobs([] if job_id is None else [job_id], job_key, with_payload=with_payload)
+        if not found:
+            return None
+        job, state = found[0].job, found[0].state
+        around = self._surroundings(job, state)
+        return JobReport(
+            job=job,
+            state=state,
+            at=around.now,
+            reasons=reasons(job, state, around),
+            attempts=retry_schedule(job, state, around.now),
+        )
+
+    def _surroundings(self, job: Job, state: JobState) -> JobFacts:
+        names = self._names(JobFilter())
+        ((now, holder, held_at),) = self._rows("queue_of_job", {"queue_id": job.queue_id})
+        ahead, is_bound = None, False
+        if job.queue_id is not None and names.has_queue_index and state is JobState.READY:
+            values = {"id": job.id, "queue_id": job.queue_id, "most": MOST_WAITING}
+            ((ahead, is_bound),) = self._rows("count_jobs_ahead", values)
+        return JobFacts(
+            now=moment(now),
+            queue_held_by=holder,
+            queue_held_at=None if held_at is None else moment(held_at),
+            ahead=ahead,
+            ahead_is_bound=is_bound,
+            hearts=self._hearts(names),
+        )
+
+    # -- the whole -------------------------------------------------------------------------------------------------
+
+    def statistics(self, *, exact: bool = False) -> QueueStatistics:
+        """Return how many jobs are in each state, over all and by task.
+
+        A large table is sampled, and the numbers say that they are estimates; `exact` counts it, which reads it whole.
+        """
+        now, pages, size, queues, held = self._rows("stats_table", self._tables)[0]
+        first, upcoming, _ = self._rows("stats_due_times", {"most": MOST_PRIORITIES})[0]
+        hits, share = self._sample(pages, exact=exact)
+        tasks = {row[0]: row[1] for row in self._rows("task_list", {"most": MOST_TASKS})}
+        by_task = {
+            tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
+        }
+        return QueueStatistics(
+            at=moment(now),
+            total=projected(sum(hits.values()), share),
+            states=_counted(_over_all(hits), share),
+            first_due_at=None if first is None else moment(first),
+            next_due_at=None if upcoming is None else moment(upcoming),
+            queues=queues,
+            held_queues=held,
+            table_bytes=size,
+            tasks=dict(sorted(by_task.items())),
+        )
+
+    def queues(
+        self, *, after: str = "", limit: int = 50, only_held: bool = False, most: int | None = None
+    ) -> list[QueueReport]:
+        """Return named queues in order of their names, those after `after`, or only those of them that are held.
+
+        The jobs of each are counted up to `most`, a thousand unless told otherwise.
+        """
+        values = {"after": after, "limit": limit, "only_held": only_held}
+        if self._names(JobFilter()).has_queue_index:
+            rows = self._rows("queue_list", {**values, "most": MOST_WAITING if most is None else most})
+        else:
+            rows = self._rows("queue_list_in_backlog", {**values, "reach": BACKLOG_REACH})
+        return [_queue_report(*row) for row in rows]
+
+    def count_queue(self, name: str) -> tuple[Count, Count]:
+        """Count the jobs that wait in a named queue, and those of them that are due: all of them, which may last.
+
+        Where our own index of queues is missing, the whole backlog is walked.
+        """
+        ((waiting, due),) = self._rows("queue_count", {"name": name}, timeout=COUNTING_TIMEOUT)
+        return Count(waiting), Count(due)
+
+    def tasks(self, *, exact: bool = False) -> list[TaskReport]:
+        """Return every task the database knows, by name, with its jobs and the live workers that know it."""
+        pages = self._rows("stats_table", self._tables)[0][1]
+        hits, share = self._sample(pages, exact=exact)
+        hearts = self._beating()
+        return [
+            TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_knowing(name, hearts))
+            for task_id, name in self._rows("task_list", {"most": MOST_TASKS})
+        ]
+
+    def _sample(self, pages: int, *, exact: bool) -> tuple[dict[tuple[int, str], int], float]:
+        """Return the hits by task and state, and the share of the table that was looked at."""
+        share = 1.0 if exact or pages <= SAMPLED_PAGES else SAMPLED_PAGES / pages
+        timeout = EXACT_TIMEOUT if exact else STATEMENT_TIMEOUT
+        rows = self._rows("stats_sample", {"percent": 100 * share}, timeout=timeout)
+        return {(row[0], row[1]): row[2] for row in rows}, share
+
+    def _beating(self) -> list[WorkerHeartbeat]:
+        ((now, *_),) = self._rows("queue_of_job", {"queue_id": None})
+        return [each for each in self._hearts(self._names(JobFilter())) if each.beats(moment(now))]
+
+    # -- the way to the database -----------------------------------------------------------------------------------
+
+    def _jobs(self, ids: Sequence[int], key: str | None, with_payload: bool) -> list[FoundJob]:
+        rows = self._rows("find_jobs", {"ids": list(ids), "key": key, "with_payload": with_payload})
+        found = [FoundJob(Job(*row[:-1]), JobState(row[-1])) for row in rows]
+        running = [each.job.id for each in found if each.job.locked_at_epoch is not None]
+        starts = {(job_id, lock): start for job_id, lock, start in self._renewed(running)} if running else {}
+        return [_with_start(each, starts) for each in found] if starts else found
+
+    def _renewed(self, ids: Sequence[int] | None) -> list[tuple[Any, ...]]:
+        """Return id, lock and start of the attempts whose locks were renewed; a schema of others does not note them."""
+        if not self._names(JobFilter()).has_renewed_locks:
+            return []
+        return self._rows("renewed_lock_list", {"ids": ids})
+
+    def _names(self, wanted: JobFilter) -> _Names:
+        values = {"task": wanted.task, "queue": wanted.queue, **self._tables}
+        return _Names(*self._rows("resolve_names", values)[0])
+
+    def _hearts(self, names: _Names) -> list[WorkerHeartbeat]:
+        rust_hearts = self._rows("heartbeat_list_rust") if names.has_rust_hearts else []
+        hearts = self._rows("heartbeat_list") if names.has_hearts else []
+        # Our pools are in both tables, and only in ours with their tasks.
+        by_worker = {row[0]: row for row in (*rust_hearts, *hearts)}
+        return [
+            WorkerHeartbeat(
+                worker=worker, last_heartbeat_at=moment(at), tasks=None if tasks is None else frozenset(tasks)
+            )
+            for worker, at, tasks in by_worker.values()
+        ]
+
+    @property
+    def _tables(self) -> dict[str, str]:
+        schema = quoted(self._schema)
+        names = {
+            "jobs": "_private_jobs",
+            "workers": "_private_gw_workers",
+            "rust_workers": "_private_workers",
+            "renewed": "_private_gw_renewed_locks",
+        }
+        indexes = {f"{key}_index": f"{schema}.jobs_gw_{key}_index" for key in ("locked", "failed")}
+        return {**indexes, **{f"{key}_table": f"{schema}.{name}" for key, name in names.items()}}
+
+    def _rows(
+        self, name: str, values: Mapping[str, Any] | None = None, *, timeout: timedelta = STATEMENT_TIMEOUT
+    ) -> list[tuple[Any, ...]]:
+        plans = PlanMode.ONCE if name in FOR_ALL_VALUES else PlanMode.ANEW
+        bounds = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=plans)
+        return read(self._lender, self._schema, [(name, values or {})], bounds)[0]
+
+
+# -- searching -------------------------------------------------------------------------------------------------------
+
+
+def _with_start(found: FoundJob, starts: Mapping[tuple[int, float | None], float]) -> FoundJob:
+    start = starts.get((found.job.id, found.job.locked_at_epoch))
+    return found if start is None else replace(found, job=msgspec.structs.replace(found.job, started_at_epoch=start))
+
+
+def _cannot_match(wanted: JobFilter, names: _Names) -> bool:
+    """Tell whether a name nobody knows, or two conditions that exclude each other, spare the search."""
+    return (
+        (wanted.task is not None and names.task_id is None)
+        or (wanted.queue is not None and names.queue_id is None)
+        or (wanted.worker is not None and wanted.state not in (None, JobState.RUNNING))
+    )
+
+
+def _searched(wanted: JobFilter, names: _Names) -> dict[str, Any]:
+    """Return the conditions as the statements know them."""
+    return {
+        "state": wanted.state,
+        "task_id": names.task_id,
+        "queue_id": names.queue_id,
+        "worker": wanted.worker,
+        "flag": wanted.flag,
+        "error": wanted.error,
+        "renewed_ids": [job_id for job_id, _, _ in names.renewed],
+        "renewed_locks": [lock for _, lock, _ in names.renewed],
+        "renewed_starts": [start for _, _, start in names.renewed],
+        **_narrowed(wanted.narrowing or Narrowing()),
+    }
+
+
+def _narrowed(narrowing: Narrowing) -> dict[str, Any]:
+    return {
+        "priorities": _numbers(narrowing.priority),
+        "attempts": _numbers(narrowing.attempts),
+        "run_between": _moments(narrowing.run_at),
+        "started_between": _moments(narrowing.started_at),
+        "payload_path": None if narrowing.payload_path is None else list(narrowing.payload_path),
+        "payload_value": narrowing.payload_value,
+        "payload_text": narrowing.payload_text,
+    }
+
+
+def _numbers(bounds: Numbers | None) -> str | None:
+    """Return bounds as PostgreSQL writes a range of them."""
+    if bounds is None:
+        return None
+    least, greatest = bounds
+    if least is not None and greatest is not None and least > greatest:
+        return "empty"
+    low, high = ("" if bound is None else str(min(max(bound, -OUTSIDE), OUTSIDE)) for bound in bounds)
+    return f"[{low},{high}]"
+
+
+def _moments(bounds: Moments | None) -> str | None:
+    if bounds is None:
+        return None
+    earliest, latest = bounds
+    if earliest is not None and latest is not None and earliest > latest:
+        return "empty"
+    low, high = ("" if bound is None else bound.isoformat() for bound in bounds)
+    return f"[{low},{high}]"
+
+
+def _beginning(wanted: JobFilter, names: _Names) -> PageCursor:
+    """Choose the order that an index serves."""
+    if wanted.state is JobState.FAILED and names.has_failed_index:
+        return PageCursor("failed", ("infinity", LAST_ID))
+    if wanted.state not in WAITING:
+        return PageCursor.after_id(0)
+    if names.queue_id is not None and names.has_queue_index:
+        return PageCursor("queue", ("-32768", "-infinity", "0"))
+    return PageCursor("turn", ("-32768", "-infinity", FIRST_PLACE))
+
+
+def _after_equals(priority: int, run_at: str, next_moment: str) -> PageCursor | None:
+    """Return where to go on when all jobs of a moment have been seen; nothing can be added to an infinity."""
+    if run_at == "-infinity":
+        return PageCursor("turn", (str(priority), FIRST_MOMENT, FIRST_PLACE))
+    if run_at != "infinity":
+        return PageCursor("turn", (str(priority), next_moment, FIRST_PLACE))
+    return PageCursor("turn", (str(priority + 1), "-infinity", FIRST_PLACE)) if priority < SMALLINT_MAX else None
+
+
+def _of_order(mark: PageCursor, order: str) -> PageCursor:
+    if mark.order != order:
+        raise InvalidInputError(f"--after {mark} belongs to another list; give an id")
+    return mark
+
+
+def _first_reach(wanted: JobFilter, mark: PageCursor, limit: int) -> int:
+    """Look at no more jobs than are wanted where about each one matches."""
+    is_led = wanted == JobFilter(state=wanted.state) and (wanted.state is None or mark.order != "id")
+    return min(limit, MOST_REACH) if is_led else max(FIRST_REACH, min(limit, MOST_REACH))
+
+
+def _next_reach(reach: int, *, took: float, left: float) -> int:
+    """Look at as many jobs as the time left allows at the speed so far, growing by steps: the next may be colder."""
+    affordable = int(reach / max(took, 1e-6) * left)
+    return max(FIRST_REACH, min(affordable, reach * 8, MOST_REACH))
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), ROWS_AT_ONCE):
+        yield ids[start : start + ROWS_AT_ONCE]
+
+
+# -- counting --------------------------------------------------------------------------------------------------------
+
+Hits = Mapping[tuple[int, str], int]
+
+
+def _over_all(hits: Hits) -> dict[str, int]:
+    return {state: sum(count for (_, each), count in hits.items() if each == state) for state in JobState}
+
+
+def _of_task(hits: Hits, task_id: int) -> dict[str, int]:
+    return {state: hits.get((task_id, state), 0) for state in JobState}
+
+
+def _counted(hits: Mapping[str, int], share: float) -> Counts:
+    return {state: projected(hits[state], share) for state in JobState}
+
+
+def _queue_report(
+    name: str,
+    held_by: str | None,
+    held_at: float | None,
+    waiting: int,
+    is_bound: bool,
+    due: int,
+    head_id: int | None,
+    head_task: str | None,
+    head_run_at: float | None,
+) -> QueueReport:
+    quality = Quality.AT_LEAST if is_bound else Quality.EXACT
+    return QueueReport(
+        name=name,
+        held_by=held_by,
+        held_at=None if held_at is None else moment(held_at),
+        waiting=Count(waiting, quality),
+        due=Count(due, quality),
+        head_id=head_id,
+        head_task=head_task,
+        head_run_at=None if head_run_at is None else moment(head_run_at),
+    )
+
+
+def _knowing(task: str, hearts: Sequence[WorkerHeartbeat]) -> tuple[str, ...] | None:
+    """Return who knows a task, or None when no live worker tells what it knows."""
+    telling = [each for each in hearts if each.tasks is not None]
+    return tuple(each.worker for each in telling if task in (each.tasks or ())) if telling else None

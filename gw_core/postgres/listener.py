@@ -1,0 +1,93 @@
+"""Hear of new jobs on a connection of its own: for whoever watches a queue and runs no jobs."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from datetime import timedelta
+from time import monotonic
+from types import TracebackType
+from typing import Final, Self
+
+import psycopg
+
+from gw_core.domain.errors import DatabaseUnavailableError
+from gw_core.postgres.database import Connection, Database
+from gw_core.postgres.error_mapping import translate
+from gw_core.postgres.notifications import announced_jobs
+
+CHANNEL: Final = "jobs:insert"
+"""The ancestor's channel; it is not scoped by schema, so neighbours in one database are heard as well."""
+
+
+class JobListener:
+    """Hears how many jobs are added, whatever the schema; `client.listen()` opens one.
+
+    `wait` belongs to one thread; `close` may be called from any, and ends a wait that is under way.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._connection: Connection = database.connect("listen")
+        self._use = threading.Lock()  # held while somebody waits; guards the closing of what a wait uses
+        self._is_closed = False
+        self._waker, self._woken = socket.socketpair()
+        self._sockets = selectors.DefaultSelector()
+        self._sockets.register(self._woken, selectors.EVENT_READ)
+        self._sockets.register(self._connection.fileno(), selectors.EVENT_READ)
+        try:
+            self._connection.execute(f'listen "{CHANNEL}"')
+        except psycopg.Error as error:
+            self.close()
+            raise translate(error, schema=database.schema) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def wait(self, timeout: timedelta) -> int:
+        """Wait until jobs are announced, and return how many were; 0 when the time passes or somebody closes this.
+
+        Raises `DatabaseUnavailableError` when the connection is gone.
+        """
+        deadline = monotonic() + timeout.total_seconds()
+        with self._use:
+            while not self._is_closed:
+                if count := self._announced():
+                    return count
+                left = deadline - monotonic()
+                if left <= 0:
+                    break
+                self._sockets.select(left)
+        return 0
+
+    def close(self) -> None:
+        """Close the connection; may be called again."""
+        was_closed, self._is_closed = self._is_closed, True
+        if was_closed:
+            return
+        self._waker.send(b"x")
+        with self._use:
+            self._sockets.close()
+            self._waker.close()
+            self._woken.close()
+            self._connection.close()
+
+    def _announced(self) -> int:
+        """Take what has arrived, and return how many jobs that is."""
+        connection = self._connection.pgconn
+        try:
+            connection.consume_input()
+            found = 0
+            while (notice := connection.notifies()) is not None:
+                found += announced_jobs(notice.extra)
+            is_lost = connection.status != psycopg.pq.ConnStatus.OK
+        except psycopg.Error as error:
+            raise translate(error) from error
+        if is_lost:
+            raise DatabaseUnavailableError("the connection that listens for jobs was closed by the server")
+        return found

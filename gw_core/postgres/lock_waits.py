@@ -1,0 +1,87 @@
+"""See who waits for whom in the database, and whose transactions keep dead rows from being cleared away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from gw_core.domain.lock_waits import AdvisoryLock, BackendSession, LockWait, LockWaits
+from gw_core.postgres.database import Connection
+from gw_core.postgres.statements import query
+
+MOST: Final = 200
+"""So many of each kind are looked at."""
+
+SWEEP: Final = "sweep"
+
+
+def find_blockages(connection: Connection, schema: str) -> LockWaits:
+    """Return what stands still at this moment; bounded, and without reading a table of the queue."""
+
+    def ask(name: str, **values: Any) -> list[Any]:
+        return connection.execute(query(name, schema), {**values, "most": MOST + 1}, prepare=False).fetchall()
+
+    blocked = [_blockage(*row) for row in ask("doctor_blocked")]
+    waiting = {each.session.pid for each in blocked}
+    causes = {pid for each in blocked for pid in each.blocked_by} - waiting
+    sessions = [_session(*row) for row in ask("doctor_sessions", pids=sorted(causes))]
+    advisory = [
+        AdvisoryLock(name=SWEEP, granted=row[0], session=_session(*row[1:])) for row in ask("doctor_advisory_locks")
+    ]
+    prepared = [(name, timedelta(seconds=seconds)) for name, seconds in ask("doctor_prepared")]
+    return LockWaits(
+        blocked=tuple(blocked[:MOST]),
+        blockers=tuple(each for each in sessions if each.pid in causes),
+        advisory=tuple(advisory[:MOST]),
+        oldest_transactions=tuple(each for each in sessions if each.transaction_age is not None)[:MOST],
+        prepared_transactions=tuple(prepared[:MOST]),
+        is_all=all(len(found) <= MOST for found in (blocked, sessions, advisory, prepared)),
+    )
+
+
+def _blockage(
+    pid: int,
+    user: str | None,
+    application: str | None,
+    state: str | None,
+    in_state: float | None,
+    transaction: float | None,
+    statement: str | None,
+    *wanted: Any,
+) -> LockWait:
+    mode, table, kind, causes = wanted
+    return LockWait(
+        session=_session(pid, user, application, state, in_state, transaction, statement),
+        waits_for=f"{mode} on {table or kind}" if kind else str(mode),
+        blocked_by=_distinct(causes),
+    )
+
+
+def _session(
+    pid: int,
+    user: str | None,
+    application: str | None,
+    state: str | None,
+    in_state: float | None,
+    transaction: float | None,
+    statement: str | None,
+) -> BackendSession:
+    return BackendSession(
+        pid=pid,
+        user=user,
+        application=application or None,
+        state=state,
+        in_state_for=_span(in_state),
+        transaction_age=_span(transaction),
+        statement=statement,
+    )
+
+
+def _distinct(pids: Sequence[int]) -> tuple[int, ...]:
+    """Return each process once; several workers of one parallel query count as often in PostgreSQL's answer."""
+    return tuple(dict.fromkeys(pids))
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=max(0.0, seconds))

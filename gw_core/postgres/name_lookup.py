@@ -1,0 +1,66 @@
+"""The names a shell completes; with few imports, for somebody waits at a Tab key."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from psycopg.rows import tuple_row
+
+from gw_core.domain.errors import TransientDatabaseError
+from gw_core.postgres.database import EMBEDDED_PREFIX, Connection, Database, find_conninfo
+from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.statements import query
+
+MOST_NAMES: Final = 200
+LONGEST_SEARCH: Final = "2s"
+
+
+class NameKind(StrEnum):
+    """What a shell can complete."""
+
+    TASKS = "tasks"
+    QUEUES = "queues"
+    KEYS = "keys"
+    WORKERS = "workers"
+
+
+def known_names(
+    conninfo: str | None, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MOST_NAMES
+) -> list[str]:
+    """Return the first names of a kind that begin with `prefix`, over a connection found as by `Client`.
+
+    An embedded server is asked when it runs, and not started.
+    """
+    found = find_conninfo(conninfo)
+    if found.startswith(EMBEDDED_PREFIX):
+        running = _of_running_server(found)
+        if running is None:
+            return []
+        found = running
+    with Database(found, schema=schema).connect() as connection:
+        return find_names(connection, schema, kind, prefix=prefix, limit=limit)
+
+
+def _of_running_server(embedded: str) -> str | None:
+    """Return where an embedded server answers that somebody else has started; a question must not start one."""
+    from gw_core.embedded.address import PORT, conninfo_for, folder_of
+    from gw_core.embedded.data_folder import DataFolder
+
+    home = DataFolder(folder_of(embedded))
+    return conninfo_for(home.socket_folder) if (home.data / f".s.PGSQL.{PORT}").exists() else None
+
+
+def find_names(
+    connection: Connection, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MOST_NAMES
+) -> list[str]:
+    """Return the first names of a kind that begin with `prefix`; nothing when that takes long."""
+    try:
+        # One trip there and back.
+        with translated(schema), connection.pipeline(), connection.transaction():
+            connection.execute("select set_config('statement_timeout', %s, true)", (LONGEST_SEARCH,))
+            with connection.cursor(row_factory=tuple_row) as cursor:
+                cursor.execute(query(f"name_completion_{kind}", schema), {"prefix": prefix, "limit": limit})
+                return [row[0] for row in cursor.fetchall()]
+    except TransientDatabaseError:
+        return []

@@ -1,0 +1,313 @@
+"""Glance at a queue: everything a console draws at each tick, in one round trip whose cost does not grow with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from math import inf
+from time import monotonic, perf_counter
+from typing import Any, Final
+
+from gw_core.domain.cron_item import KnownCronItem
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.query_results import Count, Quality
+from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merged
+from gw_core.domain.snapshot import LockedQueue, PrioritySummary, QueueSnapshot, SchemaInfo, ServerInfo, TableCounters
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
+from gw_core.postgres.row_mapping import heart, moment
+from gw_core.postgres.statements import quoted
+
+STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
+LOCK_TIMEOUT: Final = timedelta(milliseconds=100)
+
+MOST_LOCKED: Final = 10_000
+MOST_FAILED: Final = 1_000
+MOST_HEADS: Final = 50
+MOST_READY: Final = 1_000
+FEWEST_READY: Final = 20
+READY_IN_ALL: Final = 1_000
+"""Ready jobs are counted up to this over all priorities, so that fifty of them cost no more than one: beside workers,
+each may lie on a page of the table of its own."""
+
+MOST_WORKERS: Final = 500
+MOST_QUEUES: Final = 200
+
+RUST: Final = 11
+"""Where snapshot_place.sql tells of the Rust port's table."""
+
+
+class Snapshots:
+    """Glances at one queue, again and again; safe to share between threads. Raises our errors, not the driver's."""
+
+    def __init__(self, lender: ConnectionSource, schema: str) -> None:
+        self._lender = lender
+        self._schema = schema
+        # What the schema had when it was last looked at: which statements can be sent along with the one that asks.
+        self._known: SchemaInfo | None = None
+        self._has_rust_workers = False
+        self._heads = 1
+        # What was found of locks when they were last asked for, when that was, and why it was in vain.
+        self._locks: Rows = []
+        self._locks_at = -inf
+        self._locks_unseen: tuple[tuple[str, str], ...] = ()
+
+    def look(self, recovery: RecoverySettings, *, locks_every: timedelta | None = timedelta()) -> QueueSnapshot:
+        """Return what is to be seen now; `recovery` says which workers count as dead.
+
+        What workers hold is asked no more often than every so often: the index of locked jobs keeps an entry for each
+        job that was ever run until vacuum has come, and all of them are walked past. None leaves it to `count_locks`.
+        """
+        if locks_every is not None and monotonic() - self._locks_at >= locks_every.total_seconds():
+            self._locks_at = -inf
+        glance, known = self._look(recovery)
+        # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
+        return glance if glance.schema == known else self._look(recovery)[0]
+
+    def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
+        """Ask anew what workers hold, for the glances that follow, and return how long the server worked at it.
+
+        A failure is told by the glances.
+        """
+        if self._known is None or not self._known.has_locked_index:
+            return timedelta()
+        answers, unseen = self._ask({"locks": self._about_locks(recovery), "span": ("snapshot_span", {})})
+        self._locks, self._locks_at, self._locks_unseen = answers.get("locks", []), monotonic(), unseen
+        return _worked(answers)
+
+    def _look(self, recovery: RecoverySettings) -> tuple[QueueSnapshot, SchemaInfo | None]:
+        known, most_ready = self._known, self._most_ready()
+        began = perf_counter()
+        answers, unseen = self._ask(self._questions(recovery, most_ready))
+        took = timedelta(seconds=perf_counter() - began)
+        unseen += self._with_locks(answers)
+        place = answers["place"][0]
+        counters, estimates = _counters(answers.get("counters"))
+        held = [LockedQueue(name=name, held_by=by, held_at=moment(at)) for name, by, at in answers.get("queues", ())]
+        heads = [_head(*row, most=most_ready) for row in answers.get("heads", ())]
+        glance = QueueSnapshot(
+            at=moment(place[0]),
+            took=took,
+            worked=_worked(answers),
+            server=_server(place),
+            schema=_installed(self._schema, place, answers.get("revision")),
+            counters=counters,
+            total=estimates.get("total"),
+            waiting=estimates.get("waiting"),
+            running=_running(answers.get("locks")),
+            locks_age=self._locks_age if "locks" in answers else None,
+            failed=_failed(answers.get("failed"), estimates.get("failed")),
+            table_bytes=estimates["bytes"].value if "bytes" in estimates else None,
+            heads=heads[:MOST_HEADS],
+            heads_are_all=len(heads) <= MOST_HEADS,
+            workers=_workers(answers, self._locks_age, held, recovery),
+            held_queues=held[:MOST_QUEUES],
+            held_queues_are_all=len(held) <= MOST_QUEUES,
+            crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
+            unseen=unseen,
+        )
+        if glance.schema != known:
+            self._locks_at = -inf
+        self._known, self._has_rust_workers, self._heads = glance.schema, place[RUST], max(1, len(heads))
+        return glance, known
+
+    def _with_locks(self, answers: dict[str, Rows]) -> tuple[tuple[str, str], ...]:
+        """Keep what was found of locks, or put in what is known of them; return what else was not to be seen."""
+        if "locks" in answers:
+            self._locks, self._locks_at, self._locks_unseen = answers["locks"], monotonic(), ()
+        elif self._locks_unseen and self._locks_at != -inf:
+            return self._locks_unseen
+        elif self._locks_at != -inf:
+            answers["locks"] = self._locks
+        return ()
+
+    @property
+    def _locks_age(self) -> timedelta:
+        return timedelta() if self._locks_at == -inf else timedelta(seconds=monotonic() - self._locks_at)
+
+    def _most_ready(self) -> int:
+        return max(FEWEST_READY, min(MOST_READY, READY_IN_ALL // self._heads))
+
+    # -- what is asked -----------------------------------------------------------------------------------------------
+
+    def _questions(self, recovery: RecoverySettings, most_ready: int) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Return the statements by the part of the glance each answers; the first tells where we are."""
+        schema = quoted(self._schema)
+        tables = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
+        values = {f"{key}_table": f"{schema}.{name}" for key, name in tables.items()}
+        indexes = {"waiting": "jobs_main_index", "failed": "jobs_gw_failed_index"}
+        values |= {f"{key}_index": f"{schema}.{name}" for key, name in indexes.items()}
+        questions: dict[str, tuple[str, dict[str, Any]]] = {
+            "place": ("snapshot_place", values),
+            "revision": ("snapshot_revision", {}),
+            "counters": ("snapshot_counters", values),
+            "heads": ("snapshot_priorities", {"levels": MOST_HEADS, "most": most_ready + 1}),
+            "queues": ("snapshot_queues", {"queues": MOST_QUEUES + 1}),
+            "crontabs": ("list_cron_items", {}),
+        }
+        known = self._known
+        if known is not None and known.has_locked_index and self._locks_at == -inf:
+            questions["locks"] = self._about_locks(recovery)
+        if known is not None and known.has_failed_index:
+            questions["failed"] = ("snapshot_failed", {"most": MOST_FAILED + 1})
+        if known is not None and known.has_heartbeats:
+            questions["workers"] = ("snapshot_heartbeats", {"workers": MOST_WORKERS})
+        if self._has_rust_workers:
+            questions["rust workers"] = ("snapshot_rust_heartbeats", {"workers": MOST_WORKERS})
+        return {**questions, "span": ("snapshot_span", {})}
+
+    @staticmethod
+    def _about_locks(recovery: RecoverySettings) -> tuple[str, dict[str, Any]]:
+        return "snapshot_locks", {"most": MOST_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)}
+
+    def _ask(
+        self, questions: Mapping[str, tuple[str, dict[str, Any]]]
+    ) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+        """Ask everything at once; when a part fails, ask one by one and name those that fail again."""
+        try:
+            return dict(zip(questions, self._rows(list(questions.values())), strict=True)), ()
+        except DatabaseUnavailableError:
+            raise
+        except DatabaseError:
+            return self._ask_one_by_one(questions)
+
+    def _ask_one_by_one(
+        self, questions: Mapping[str, tuple[str, dict[str, Any]]]
+    ) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+        answers: dict[str, Rows] = {}
+        unseen: list[tuple[str, str]] = []
+        for part, question in questions.items():
+            if part == "span":  # of a statement alone it would say nothing
+                continue
+            try:
+                (answers[part],) = self._rows([question])
+            except DatabaseUnavailableError:
+                raise
+            except DatabaseError as error:
+                if part == "place":
+                    raise
+                unseen.append((part, str(error)))
+        return answers, tuple(unseen)
+
+    def _rows(self, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
+        """Run statements in one transaction and one trip there and back."""
+        # To plan these anew at each tick would take longer than to run them.
+        bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.ONCE)
+        return read(self._lender, self._schema, questions, bounds)
+
+
+# -- what is answered --------------------------------------------------------------------------------------------------
+
+
+def _worked(answers: Mapping[str, Rows]) -> timedelta | None:
+    return timedelta(seconds=answers["span"][0][0]) if "span" in answers else None
+
+
+def _server(place: tuple[Any, ...]) -> ServerInfo:
+    _, version, database, user, host, port, started, in_recovery, read_only, *_ = place
+    return ServerInfo(
+        version=version,
+        database=database,
+        user=user,
+        host=host,
+        port=port,
+        started_at=moment(started),
+        in_recovery=in_recovery,
+        read_only=read_only,
+    )
+
+
+def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> SchemaInfo:
+    hidden, has_hearts, _, indexes = place[RUST - 2 :]
+    return SchemaInfo(
+        name=schema,
+        revision=revision[0][0] if revision else None,
+        rows_hidden=hidden,
+        has_heartbeats=has_hearts,
+        has_locked_index="jobs_gw_locked_index" in indexes,
+        has_failed_index="jobs_gw_failed_index" in indexes,
+        has_queue_index="jobs_gw_queue_heads_index" in indexes,
+    )
+
+
+def _counters(rows: Rows | None) -> tuple[TableCounters | None, dict[str, Count]]:
+    """Return the counters, and what the statistics estimate."""
+    if not rows:
+        return None, {}
+    inserted, updated, deleted, live, dead, vacuumed, size, waiting, failed = rows[0]
+    estimates = {"total": live, "waiting": waiting, "failed": failed}
+    counters = TableCounters(
+        inserted=inserted,
+        updated=updated,
+        deleted=deleted,
+        live_rows=live,
+        dead_rows=dead,
+        last_vacuum_at=None if vacuumed is None else moment(vacuumed),
+    )
+    known = {name: Count(round(each), Quality.ESTIMATE) for name, each in estimates.items() if each is not None}
+    return counters, {**known, "bytes": Count(size)}
+
+
+def _head(
+    priority: int,
+    ready: int,
+    oldest_id: int | None,
+    task: str | None,
+    oldest: float | None,
+    upcoming: float | None,
+    *,
+    most: int,
+) -> PrioritySummary:
+    return PrioritySummary(
+        priority=priority,
+        ready=_bounded(ready, most),
+        oldest_id=oldest_id,
+        oldest_task=task,
+        oldest_due_at=None if oldest is None else moment(oldest),
+        next_due_at=None if upcoming is None else moment(upcoming),
+    )
+
+
+def _running(rows: Rows | None) -> Count | None:
+    return None if rows is None else _bounded(sum(row[1] for row in rows), MOST_LOCKED)
+
+
+def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
+    """Return what was counted; beyond the bound the statistics know better, if they know of so many at all."""
+    if not rows:
+        return None
+    counted = _bounded(rows[0][0], MOST_FAILED)
+    is_beyond = counted.quality is Quality.AT_LEAST and estimate is not None and estimate.value > MOST_FAILED
+    return estimate if is_beyond else counted
+
+
+def _workers(
+    answers: Mapping[str, Rows], locks_age: timedelta, held: Sequence[LockedQueue], recovery: RecoverySettings
+) -> list[WorkerInfo]:
+    """Return every worker known by a heartbeat or by a lock among those looked at, that long ago."""
+    hearts = [heart(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
+    now = moment(answers["place"][0][0])
+    holders = [
+        WorkerInfo(id=name, jobs=jobs, lock_age=locks_age + timedelta(seconds=latest), is_resilient=resilient)
+        for name, jobs, latest, resilient in answers.get("locks", ())
+        if name is not None
+    ]
+    workers = merged(hearts, with_queues(holders, held, now))
+    return [replace(worker, is_stale=is_dead(worker, recovery)) for worker in workers]
+
+
+def with_queues(holders: Sequence[WorkerInfo], held: Sequence[LockedQueue], now: datetime) -> list[WorkerInfo]:
+    """Add to each holder of jobs the queues it holds, and the holders of queues alone."""
+    known = {each.id: each for each in holders}
+    for queue in held:
+        if queue.held_by is not None:
+            holder = known.get(queue.held_by, WorkerInfo(id=queue.held_by))
+            age = now - queue.held_at
+            latest = age if holder.lock_age is None else min(age, holder.lock_age)
+            known[queue.held_by] = replace(holder, queues=holder.queues + 1, lock_age=latest)
+    return list(known.values())
+
+
+def _bounded(counted: int, most: int) -> Count:
+    return Count(counted) if counted <= most else Count(most, Quality.AT_LEAST)

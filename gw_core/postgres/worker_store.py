@@ -1,0 +1,253 @@
+"""Workers in the database: their heartbeats, the locks they hold, and what becomes of both when they go silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+import msgspec
+import psycopg
+from psycopg.rows import tuple_row
+
+from gw_core.domain.errors import DatabaseUnavailableError
+from gw_core.domain.job import Job
+from gw_core.domain.recovery import (
+    RECOVERED_MESSAGE,
+    WORKER_CRASHED,
+    Decision,
+    FailWithBackoff,
+    Reschedule,
+    SkipRecovery,
+    WorkerInfo,
+    merged,
+)
+from gw_core.domain.session_limits import milliseconds
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.database import Connection, in_its_settings
+from gw_core.postgres.error_mapping import translate, translated
+from gw_core.postgres.row_mapping import heart
+from gw_core.postgres.schema_state import REVISION
+from gw_core.postgres.statements import query
+
+LONGEST_LOCK_WAIT: Final = timedelta(seconds=5)
+"""How long a sweep waits for a lock at most; it comes again, and heartbeats it has read grow old meanwhile."""
+
+LONGEST_LOOK: Final = timedelta(seconds=10)
+"""How long a person waits for the list of workers at most."""
+
+Answer = TypeVar("Answer")
+Silent = Mapping[str, timedelta]
+"""Ids of workers that count as dead, each with the silence it was allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatResult:
+    """What a heartbeat found out."""
+
+    silent_for: timedelta | None
+    """How long the former heartbeat is ago; None when there is none: the first, or the worker was presumed dead."""
+    has_rust_workers: bool
+    """Whether the Rust port keeps its workers in this schema as well."""
+    has_wishes: bool = False
+    """Whether somebody wants jobs of this pool cancelled."""
+    breaking_revision: int | None = None
+    """The newest breaking revision of the schema that this version does not know; None when there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPreconditions:
+    """What a sweep must know beside the workers."""
+
+    has_hearts: bool
+    has_rust_workers: bool
+    server_up_for: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredJobs:
+    """What was taken from silent workers: the jobs as they were held, and how many queues."""
+
+    jobs: list[Job]
+    queues: int
+
+
+class WorkerStore:
+    """Each method runs the statement of the same name over one connection. Raises our errors, not the driver's."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self.connection = connection
+        self.schema = schema
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the block all or nothing."""
+        with translated(self.schema), self.connection.transaction():
+            yield
+
+    @contextmanager
+    def bounded(self, patience: timedelta) -> Iterator[None]:
+        """Let no statement of the block take longer than this; without our indexes a large table is read whole."""
+        with self.transaction():
+            self.connection.execute("select set_config('statement_timeout', %s, true)", (milliseconds(patience),))
+            yield
+
+    @contextmanager
+    def sweeping(self) -> Iterator[None]:
+        """Make the block all or nothing, and let no statement of it wait long for a lock."""
+        with self.transaction():
+            self.connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LONGEST_LOCK_WAIT),))
+            yield
+
+    # -- heartbeats ------------------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self,
+        pool: str,
+        *,
+        alive_for: timedelta,
+        host: str,
+        pid: int,
+        version: str,
+        metadata: Mapping[str, Any],
+        echo: bool = False,
+    ) -> HeartbeatResult:
+        """Say that a pool lives, in the Rust port's table too where that exists; with `echo` to all who listen."""
+        about = msgspec.json.encode(metadata).decode()
+        silent_seconds, has_rust_workers, has_wishes, _, breaking_revision = self._rows(
+            "heartbeat",
+            pool=pool,
+            alive_seconds=alive_for.total_seconds(),
+            host=host,
+            pid=pid,
+            version=version,
+            metadata=about,
+            schema=self.schema,
+            echo=echo,
+            revision=REVISION,
+        )[0]
+        if has_rust_workers:
+            self._rows("rust_heartbeat", pool=pool, metadata=about)
+        silent_for = None if silent_seconds is None else timedelta(seconds=silent_seconds)
+        return HeartbeatResult(
+            silent_for=silent_for,
+            has_rust_workers=has_rust_workers,
+            has_wishes=has_wishes,
+            breaking_revision=breaking_revision,
+        )
+
+    def forget_heartbeat(self, pool: str, *, has_rust_workers: bool) -> None:
+        """Forget a pool that ended in order."""
+        self._rows("delete_heartbeat", pool=pool)
+        if has_rust_workers:
+            self._rows("delete_rust_heartbeat", pool=pool)
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    def look_before_sweep(self) -> SweepPreconditions:
+        """Return what a sweep must know of the server and the schema."""
+        has_hearts, has_rust_workers, seconds = self._rows("sweep_preconditions", schema=self.schema)[0]
+        return SweepPreconditions(
+            has_hearts=has_hearts, has_rust_workers=has_rust_workers, server_up_for=timedelta(seconds=seconds)
+        )
+
+    def list_heartbeats(self, *, has_rust_workers: bool) -> list[WorkerInfo]:
+        """Return every worker that gives signs of life, once for each table it is in."""
+        rows = self._rows("list_heartbeats")
+        if has_rust_workers:
+            rows += self._rows("list_rust_heartbeats")
+        return [heart(*row) for row in rows]
+
+    def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
+        """Return whoever holds locks, with how many and for how long."""
+        rows = self._rows("list_workers_with_locks", resilient_flags=list(resilient_flags))
+        return [
+            WorkerInfo(id=row[0], jobs=row[1], queues=row[2], lock_age=timedelta(seconds=row[3]), is_resilient=row[4])
+            for row in rows
+        ]
+
+    def list_workers(
+        self, *, has_rust_workers: bool, resilient_flags: Sequence[str], has_hearts: bool = True
+    ) -> list[WorkerInfo]:
+        """Return every worker known by a heartbeat or by locks; on a schema without our line by locks alone."""
+        hearts = self.list_heartbeats(has_rust_workers=has_rust_workers) if has_hearts else []
+        return merged(hearts, self.list_with_locks(resilient_flags=resilient_flags))
+
+    # -- sweeping --------------------------------------------------------------------------------------------------
+
+    def try_sweep_lock(self) -> bool:
+        """Take the right to sweep for this transaction; False when somebody else has it."""
+        return bool(self._rows("try_sweep_lock")[0][0])
+
+    def lock_jobs_table(self) -> None:
+        """Wait until jobs can be changed, and keep it so for this transaction; raises `LockTimeoutError`."""
+        try:
+            self.connection.execute(query("lock_jobs_table", self.schema), {})
+        except psycopg.Error as error:
+            raise translate(error, schema=self.schema) from error
+
+    def list_jobs_to_recover(self, silent: Silent) -> list[Job]:
+        """Return the jobs these workers hold."""
+        return [Job(*row) for row in self._rows("sweep_list_jobs", **_columns(silent))]
+
+    def recover(self, silent: Silent, *, delay: timedelta, decisions: Mapping[int, Decision]) -> RecoveredJobs:
+        """Give back the jobs of silent workers and free their queues; jobs without a decision go the usual way."""
+        columns = _columns(silent)
+        skipped = [job_id for job_id, each in decisions.items() if isinstance(each, SkipRecovery)]
+        jobs = self._rows(
+            "sweep_recover_jobs",
+            **columns,
+            **_decided(decisions),
+            skipped=skipped,
+            delay_seconds=delay.total_seconds(),
+            message=RECOVERED_MESSAGE,
+        )
+        queues = self._rows("sweep_release_queues", **columns)
+        return RecoveredJobs(jobs=[Job(*row) for row in jobs], queues=len(queues))
+
+    def forget_swept(self, silent: Silent, *, has_rust_workers: bool) -> None:
+        """Forget silent workers that hold nothing any more."""
+        self._rows("sweep_delete_workers", **_columns(silent))
+        if has_rust_workers:
+            self._rows("sweep_delete_rust_workers", **_columns(silent))
+
+    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        try:
+            # The connection may be a caller's own, with rows of another kind; ours are tuples.
+            with self.connection.cursor(row_factory=tuple_row) as cursor:
+                with in_its_settings(self.connection):
+                    cursor.execute(query(name, self.schema), values)
+                return cursor.fetchall()
+        except psycopg.Error as error:
+            raise translate(error, schema=self.schema) from error
+
+
+def with_workers(lender: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:
+    """Call `act` with a store; once more when the connection turns out to have died while nobody used it."""
+    try:
+        return _with_workers(lender, act)
+    except DatabaseUnavailableError:
+        return _with_workers(lender, act)
+
+
+def _with_workers(lender: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:
+    with lender.connection() as connection:
+        return act(WorkerStore(connection, lender.database.schema))
+
+
+def _columns(silent: Silent) -> dict[str, list[Any]]:
+    return {"workers": list(silent), "silent_seconds": [span.total_seconds() for span in silent.values()]}
+
+
+def _decided(decisions: Mapping[int, Decision]) -> dict[str, list[Any]]:
+    rows: list[tuple[int, datetime | None, int | None, str | None, bool]] = []
+    for job_id, decision in decisions.items():
+        match decision:
+            case Reschedule(run_at, attempts):
+                rows.append((job_id, run_at, attempts, None, False))
+            case FailWithBackoff():
+                rows.append((job_id, None, None, WORKER_CRASHED, True))
+    names = ("ids", "run_ats", "attempts", "messages", "backoffs")
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}

@@ -1,0 +1,328 @@
+"""The process in which an isolated task runs: hears of a job, runs it, says how it ended."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import queue
+import runpy
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
+from gw_core.domain.job import Job, JobSpec
+from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
+from gw_core.execution.context import JobContext
+from gw_core.execution.executor import BatchError, execute
+from gw_core.execution.process_protocol import (
+    TO_PROCESS,
+    Add,
+    AddedMessage,
+    AppTask,
+    Channel,
+    ChannelClosedError,
+    FileTask,
+    FinishedMessage,
+    FromProcess,
+    LogMessage,
+    ModuleTask,
+    RunJob,
+    Setup,
+    StartedMessage,
+    StopJob,
+    TaskLocation,
+    failure_of,
+    our_error_of,
+    plain_of,
+    sayable,
+    spec_of,
+)
+from gw_core.execution.signature import compose
+from gw_core.execution.task import Task
+from gw_core.log import Logger
+
+if TYPE_CHECKING:
+    from gw_core.postgres.callers_connection import BorrowedConnection
+    from gw_core.postgres.connections import ConnectionPool
+
+MOST_CONNECTIONS: Final = 4
+"""Connections a task may have open from its own process at the same time."""
+
+_SCOPE: Final = ("label", "worker_id", "task_identifier", "job_id")
+_LOADED: Final[dict[TaskLocation, Task]] = {}
+
+
+def serve(parent: int) -> None:
+    """Run jobs for the worker at the other end of stdin until it hangs up."""
+    end = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    _die_with(parent)
+    _Server(Channel(end, TO_PROCESS)).serve()
+
+
+def _die_with(parent: int) -> None:
+    """End when the worker is killed, also while native code keeps every thread of ours from noticing."""
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, int(signal.SIGKILL))
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+class _Server:
+    """Hears in one thread and runs jobs in the main one. `_lock` guards `_context`, the job that runs."""
+
+    def __init__(self, line: Channel) -> None:
+        self._line = line
+        self._orders: queue.SimpleQueue[RunJob | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[AddedMessage] = queue.SimpleQueue()
+        self._asking = threading.Lock()  # one question at a time, or two threads would take each other's answers
+        self._lock = threading.Lock()
+        self._context: JobContext | None = None
+        self._database = _LazyConnections()
+
+    def serve(self) -> None:
+        """Run what is asked for until the other end hangs up."""
+        threading.Thread(target=self._hear, name="gw-line", daemon=True).start()
+        while (order := self._orders.get()) is not None:
+            self._run(order)
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def _hear(self) -> None:
+        try:
+            while True:
+                self._take(self._line.hear())
+        except ChannelClosedError:
+            self._orders.put(None)
+            with self._lock:
+                is_busy = self._context is not None
+            if is_busy:
+                # Whoever asked is gone, and nothing the task still does will count.
+                os.killpg(0, signal.SIGKILL)
+
+    def _take(self, message: Any) -> None:
+        match message:
+            case Setup():
+                self._database.setup = message
+            case RunJob():
+                self._orders.put(message)
+            case StopJob():
+                self._stop(message)
+            case AddedMessage():
+                self._answers.put(message)
+            case _:
+                assert_never(message)
+
+    def _stop(self, order: StopJob) -> None:
+        with self._lock:
+            context = self._context
+        if context is not None:
+            context.should_stop.forced = order.forced
+            context.should_stop.set(order.reason)
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def _run(self, order: RunJob) -> None:
+        context = _Context(order, self)
+        with self._lock:
+            self._context = context
+        try:
+            self._line.say(self._ended(order, context))
+        except ChannelClosedError:
+            return
+        finally:
+            with self._lock:
+                self._context = None
+
+    def _ended(self, order: RunJob, context: JobContext) -> FinishedMessage:
+        try:
+            task = _loaded(order.home)
+        except BaseException as error:  # noqa: BLE001 - whatever loading raises, sys.exit() included
+            return FinishedMessage(failure_of(error))
+        self._line.say(StartedMessage())
+        outcome = execute(order.job, task, context)
+        match outcome:
+            case Completed():
+                return FinishedMessage()
+            case Returned():
+                return FinishedMessage(failure_of(Snooze(outcome.delay, outcome.reason)))
+            case Failed():
+                return _failed(outcome.error)
+            case _:
+                assert_never(outcome)
+
+    # -- for the context ---------------------------------------------------------------------------------------------
+
+    def say(self, message: FromProcess) -> None:
+        """Tell the worker; when it is gone, nobody wants to know."""
+        try:
+            self._line.say(message)
+        except ChannelClosedError:
+            return
+
+    def add(self, specs: Sequence[JobSpec], *, together: bool) -> AddedMessage:
+        """Let the worker add jobs, past its plugins and events."""
+        question = Add([spec_of(spec) for spec in specs], together)
+        with self._asking:
+            self._line.say(question)
+            answer = self._answers.get()
+        if answer.failure is not None:
+            raise our_error_of(answer.failure)
+        return answer
+
+    @property
+    def connections(self) -> ConnectionPool:
+        """Connections of this process."""
+        return self._database.opened()
+
+
+def _failed(error: BaseException) -> FinishedMessage:
+    if isinstance(error, BatchError):
+        return FinishedMessage(items={index: failure_of(each) for index, each in error.errors.items()})
+    return FinishedMessage(failure_of(error))
+
+
+class _LazyConnections:
+    """The connections of this process, made when a task first asks: most tasks in here compute."""
+
+    def __init__(self) -> None:
+        self.setup: Setup | None = None
+        self._lock = threading.Lock()  # guards _connections: two threads must not both make them
+        self._connections: ConnectionPool | None = None
+
+    def opened(self) -> ConnectionPool:
+        """Return them."""
+        from gw_core.postgres.connections import ConnectionPool
+        from gw_core.postgres.database import Database
+
+        setup = self.setup
+        if setup is None:
+            raise GraphileWorkerError("this process was not told how to reach the database")
+        with self._lock:
+            if self._connections is None:
+                database = Database(setup.conninfo, schema=setup.schema, prepared_statements=setup.prepared_statements)
+                self._connections = ConnectionPool(database, max_size=MOST_CONNECTIONS, role="task")
+            return self._connections
+
+
+class _Context(JobContext):
+    """The context of a job in this process: its logger and its adding of jobs reach through to the worker."""
+
+    __slots__ = ("_server",)
+
+    def __init__(self, order: RunJob, server: _Server) -> None:
+        logger = Logger(lambda scope: _Sink(server, order.levels, scope))
+        super().__init__(order.job, order.worker_id, _Resources(server, logger))  # type: ignore[arg-type] # lazy
+        self._server = server
+
+    def add_job(
+        self, task: str | JobSpec, payload: Any = None, *, conn: BorrowedConnection | None = None, **options: Any
+    ) -> Job | None:
+        """Add a job; the arguments are those of `Client.add`, without `conn`."""
+        _refuse(conn)
+        spec = task if isinstance(task, JobSpec) else JobSpec(task=task, payload=payload, **options)
+        return self._server.add([spec], together=False).job
+
+    def add_jobs(self, specs: Sequence[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
+        """Add several jobs, all or none, and return their ids."""
+        _refuse(conn)
+        return self._server.add(list(specs), together=True).ids
+
+
+def _refuse(conn: object) -> None:
+    if conn is not None:
+        raise GraphileWorkerError(
+            "an isolated task's jobs are added by the worker's process, which cannot use a connection of this one; "
+            "leave conn out, or call the schema's add_job() in your transaction"
+        )
+
+
+class _Resources:
+    """As `TaskResources`, its connections made when asked for."""
+
+    def __init__(self, server: _Server, logger: Logger) -> None:
+        self._server = server
+        self.logger = logger
+
+    @property
+    def connections(self) -> ConnectionPool:
+        """The connections of this process."""
+        return self._server.connections
+
+
+class _Sink:
+    """Tells the worker's log."""
+
+    def __init__(self, server: _Server, levels: Sequence[str], scope: Any) -> None:
+        self._server = server
+        self._levels = levels
+        self._scope = plain_of({key: value for key, value in scope.items() if key not in _SCOPE})
+
+    def __call__(self, level: str, message: str, meta: Any) -> None:
+        if level not in self._levels:
+            return
+        told = dict(meta or {})
+        error = told.pop("error", None)
+        failure = failure_of(error) if isinstance(error, BaseException) else None
+        self._server.say(LogMessage(level, sayable(str(message)), self._scope, plain_of(told), failure))
+
+    def enabled(self, level: str) -> bool:
+        """True when somebody wants messages of this level."""
+        return level in self._levels
+
+
+# -- loading ---------------------------------------------------------------------------------------------------------
+
+
+def _loaded(home: TaskLocation) -> Task:
+    """Return the task that runs in this process, loaded when it is first asked for."""
+    if home not in _LOADED:
+        found = _found(home)
+        if found.function is None:
+            raise TaskLoadError(f"the task {found.identifier!r} is no function")
+        _LOADED[home] = Task(found.identifier, compose(found.function), found.source, found.function)
+    return _LOADED[home]
+
+
+def _found(home: TaskLocation) -> Task:
+    from gw_core.tasks import loading
+
+    match home:
+        case FileTask():
+            return loading.load_one(Path(home.path), Path(home.root), home.identifier)
+        case AppTask():
+            task = loading.load_app(home.spec).get(home.identifier)
+            if task is None:
+                raise TaskLoadError(f"{home.spec} offers no task {home.identifier!r} any more")
+            return task
+        case ModuleTask():
+            function = attrgetter(home.name)(_module(home))
+            return Task(home.name, compose(function), home.module, function)
+        case _:
+            assert_never(home)
+
+
+def _module(home: ModuleTask) -> ModuleType:
+    if home.main is None:
+        return importlib.import_module(home.module)
+    kind, where = home.main
+    # Not as "__main__": what the program does when it is started must not happen again.
+    name = "__mp_main__"
+    if name not in sys.modules:
+        run = runpy.run_module if kind == "module" else runpy.run_path
+        main = ModuleType(name)
+        main.__dict__.update(run(where, run_name=name))
+        sys.modules["__main__"] = sys.modules[name] = main
+    return sys.modules[name]

@@ -1,0 +1,1 @@
+"""Find tasks, register them, and load them again when their files change."""

@@ -1,0 +1,599 @@
+"""Read tasks from a folder of files, or from an application's module."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.machinery
+import importlib.util
+import itertools
+import os
+import re
+import stat
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from gw_core.domain.errors import TaskLoadError
+from gw_core.domain.outcome import error_message
+from gw_core.execution.executables import compose_executable
+from gw_core.execution.task import Task
+from gw_core.tasks.registry import TaskRegistry, checked_identifier, mark_of, task_of
+
+if TYPE_CHECKING:
+    from gw_core.execution.process_protocol import TaskLocation
+
+_FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_FILE_NAME: Final = re.compile(r"([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)")
+_SHOWN_FRAMES: Final = 4
+
+Stamps = Mapping[Path, tuple[int, ...]]
+"""What tells a changed file from an unchanged one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFault:
+    """Why a file's tasks could not be loaded; `str()` is the whole message."""
+
+    path: Path
+    line: int | None
+    reason: str
+    excerpt: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else str(self.path)
+        return "\n".join((f"{place}: {self.reason}", *(f"  {frame}" for frame in self.excerpt)))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """What one file of the folder offers."""
+
+    path: Path
+    tasks: tuple[Task, ...] = ()
+    faults: tuple[TaskFault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTasks:
+    """What was found in a task folder."""
+
+    registry: TaskRegistry
+    faults: tuple[TaskFault, ...]
+    """What could not be loaded; everything else was."""
+    notices: tuple[str, ...]
+    """One sentence for each file or folder that was left out because it is no task."""
+    root: Path
+    package: str
+    files: Mapping[Path, TaskFile]
+    stamps: Stamps
+    warnings: tuple[str, ...] = ()
+    """One sentence for each file or folder that every user of the machine may change."""
+    executable_env: Sequence[str] | None = None
+    """The variables that executables get of our environment; None is all."""
+
+
+# -- the folder ----------------------------------------------------------------------------------------------------
+
+
+def load_folder(path: Path, *, strict: bool = False, executable_env: Sequence[str] | None = None) -> LoadedTasks:
+    """Load every task of a folder; a file that cannot be loaded becomes a fault and the others still load.
+
+    `path` may also be a single file. `executable_env` names the variables that executables get beside the usual ones;
+    None is the whole environment. Raises `TaskLoadError` when there is no such folder, and with `strict` when there
+    is any fault.
+    """
+    root = _existing(path)
+    stamps = stamps_of(root)
+    loaded = _load(root, _new_package(root), known={}, stale=(), stamps=stamps, executable_env=executable_env)
+    if strict and loaded.faults:
+        raise TaskLoadError("\n".join(["not every task could be loaded:", *map(str, loaded.faults)]))
+    return loaded
+
+
+def reload_folder(before: LoadedTasks) -> LoadedTasks:
+    """Load the files that changed since `before` was loaded; returns `before` itself when none did.
+
+    A file that cannot be loaded any more keeps the tasks it had. When a file changed that is no task, such as a helper
+    module, every file is loaded again, for any of them may use it.
+    """
+    stamps = stamps_of(before.root)
+    changed = {path for path in {*stamps, *before.stamps} if stamps.get(path) != before.stamps.get(path)}
+    if not changed:
+        return before
+    # Finders remember a folder's listing by its time of change, which two quick changes may share.
+    importlib.invalidate_caches()
+    if _helpers_among(changed, before):
+        _forget_modules_of(before.root)
+        changed.update(before.files)
+    return _load(
+        before.root,
+        before.package,
+        known=before.files,
+        stale=changed,
+        stamps=stamps,
+        executable_env=before.executable_env,
+    )
+
+
+def _helpers_among(changed: Collection[Path], before: LoadedTasks) -> bool:
+    """True when other files may have imported one of these."""
+    ours = f"{before.package}."
+    imported = {
+        getattr(each, "__file__", None) for name, each in list(sys.modules.items()) if not name.startswith(ours)
+    }
+    return any(
+        str(path) in imported or _has_private_part(path, before.root) for path in changed if path.suffix == ".py"
+    )
+
+
+def _has_private_part(path: Path, root: Path) -> bool:
+    return any(step.startswith("_") for step in path.relative_to(root).parts)
+
+
+def stamps_of(root: Path) -> Stamps:
+    """Return a stamp for every file below the folder."""
+    paths = [root] if root.is_file() else _below(root)
+    return {path: (info.st_mtime_ns, info.st_size, info.st_mode, info.st_ino) for path, info in _with_status(paths)}
+
+
+def _below(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
+        yield from (Path(folder, name) for name in names)
+
+
+def _with_status(paths: Sequence[Path] | Iterator[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+    for path in paths:
+        try:
+            yield path, path.stat()
+        except OSError:  # gone in between, or a link to nowhere
+            continue
+
+
+def _existing(path: Path) -> Path:
+    root = Path(os.path.abspath(path))
+    if root.is_dir() or root.is_file():
+        return root
+    what = "is neither a folder nor a file" if root.exists() else "does not exist"
+    raise TaskLoadError(
+        f"the task folder {root} {what}; create it, name another one with --tasks, "
+        "or load tasks from a module with --app package.module:registry"
+    )
+
+
+def _load(
+    root: Path,
+    package: str,
+    *,
+    known: Mapping[Path, TaskFile],
+    stale: Collection[Path],
+    stamps: Stamps,
+    executable_env: Sequence[str] | None,
+) -> LoadedTasks:
+    _make_importable(root)
+    search = _Search()
+    search.look_into(root)
+    reading = _Reading(root, package, next(_READINGS), executable_env)
+    files = {
+        path: known[path] if path in known and path not in stale else _read(path, identifier, reading, known)
+        for path, identifier in sorted(search.found.items(), key=lambda each: (each[1], each[0]))
+    }
+    registry, clashes = _registered(files.values())
+    faults = (*search.faults, *(fault for file in files.values() for fault in file.faults), *clashes)
+    return LoadedTasks(
+        registry, faults, tuple(search.notices), root, package, files, stamps, tuple(search.warnings), executable_env
+    )
+
+
+def _registered(files: Collection[TaskFile]) -> tuple[TaskRegistry, list[TaskFault]]:
+    registry, clashes = TaskRegistry(), []
+    for file in files:
+        for each in file.tasks:
+            try:
+                registry.add(each)
+            except TaskLoadError as error:
+                clashes.append(TaskFault(file.path, None, str(error)))
+    return registry, clashes
+
+
+def _make_importable(root: Path) -> None:
+    """Let task files import helper modules that stand beside them, and the project's own packages."""
+    for folder in (str(root if root.is_dir() else root.parent), str(Path.cwd())):
+        if folder not in sys.path:
+            # At the end: a task file called email.py or queue.py must not hide the module that others mean.
+            sys.path.append(folder)
+
+
+# -- which files are tasks -----------------------------------------------------------------------------------------
+
+
+class _Search:
+    """Goes through the folder and sorts what it finds."""
+
+    def __init__(self) -> None:
+        self.found: dict[Path, str] = {}
+        self.notices: list[str] = []
+        self.warnings: list[str] = []
+        self.faults: list[TaskFault] = []
+
+    def look_into(self, root: Path) -> None:
+        """Find every task file below the folder; `found` has its identifier."""
+        if root.is_file():
+            self._file(root, ())
+        else:
+            self._folder(root, ())
+
+    def _folder(self, folder: Path, above: tuple[str, ...]) -> None:
+        try:
+            paths = sorted(folder.iterdir())
+        except OSError as error:
+            self.faults.append(TaskFault(folder, None, f"the folder cannot be read: {error.strerror}"))
+            return
+        self._check_rights(folder)
+        for path in paths:
+            if not _is_private(path):
+                self._entry(path, above)
+
+    def _entry(self, path: Path, above: tuple[str, ...]) -> None:
+        if path.is_dir():
+            if path.is_symlink():
+                self._ignore(path, "links to folders are not followed")
+            elif _FOLDER_NAME.fullmatch(path.name):
+                self._folder(path, (*above, path.name))
+            else:
+                self._ignore(path, "a folder's name may hold letters, digits, - and _ only")
+        elif path.is_file():
+            self._file(path, above)
+        else:
+            self._ignore(path, "it is no regular file")
+
+    def _file(self, path: Path, above: tuple[str, ...]) -> None:
+        name = _FILE_NAME.fullmatch(path.name)
+        if name is None:
+            self._ignore(path, "a file's name may hold letters, digits, - and _ and suffixes of these only")
+        elif name[2] == ".py" or _is_executable(path):
+            self.found[path] = "/".join((*above, name[1]))
+            self._check_rights(path)
+        elif reason := _why_not_executable(path):
+            self.faults.append(TaskFault(path, None, reason))
+        else:
+            self._ignore(path, "it is neither a .py file nor executable")
+
+    def _check_rights(self, path: Path) -> None:
+        if path.stat().st_mode & stat.S_IWOTH:
+            self.warnings.append(
+                f"Every user of this machine may write to {path}, and so have this worker run anything; "
+                f"run: chmod o-w {path.name}"
+            )
+
+    def _ignore(self, path: Path, reason: str) -> None:
+        self.notices.append(f"Ignoring {path}: {reason}")
+
+
+def _is_private(path: Path) -> bool:
+    return path.name.startswith(("_", "."))
+
+
+def _is_executable(path: Path) -> bool:
+    # The owner's bit as in the ancestor, and the right of this user: for root, any bit gives the right.
+    return bool(path.stat().st_mode & stat.S_IXUSR) and os.access(path, os.X_OK)
+
+
+def _why_not_executable(path: Path) -> str | None:
+    """Return what keeps a file that looks like a program from being one; None when it does not look so."""
+    if path.stat().st_mode & stat.S_IXUSR:
+        return "it is executable for its owner but not for the user who runs this worker"
+    return f"it begins with #! but is not executable; run: chmod +x {path.name}" if _has_interpreter(path) else None
+
+
+def _has_interpreter(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+# -- one file ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One reading of a folder; `number` tells it from those before and after."""
+
+    root: Path
+    package: str
+    number: int
+    executable_env: Sequence[str] | None = None
+
+
+_READINGS: Final = itertools.count(1)
+
+
+def load_one(path: Path, root: Path, identifier: str) -> Task:
+    """Load one task of one file in a folder, for a process that runs nothing else; raises `TaskLoadError`."""
+    _make_importable(root)
+    if root not in _PACKAGE_OF:
+        _PACKAGE_OF[root] = _new_package(root)
+    folder = root if root.is_dir() else root.parent
+    steps = path.relative_to(folder).with_name(path.name.partition(".")[0]).parts
+    file = _read(path, "/".join(steps), _Reading(root, _PACKAGE_OF[root], 0), {})
+    for each in file.tasks:
+        if each.identifier == identifier:
+            return each
+    raise TaskLoadError(str(file.faults[0]) if file.faults else f"{path} offers no task {identifier!r} any more")
+
+
+_PACKAGE_OF: Final[dict[Path, str]] = {}
+
+
+def _read(path: Path, identifier: str, reading: _Reading, known: Mapping[Path, TaskFile]) -> TaskFile:
+    """Return what the file offers; with a fault, what it offered before."""
+    root = reading.root
+    try:
+        found = list(_tasks_in(path, identifier, reading))
+    except TaskLoadError as error:
+        found = [TaskFault(path, None, str(error))]
+    except SystemExit as error:
+        found = [fault_of(path, root, error, f"it calls sys.exit({error.code!r}) when imported")]
+    except Exception as error:  # noqa: BLE001 - whatever the module raises belongs to that file
+        found = [fault_of(path, root, error, error_message(error))]
+    tasks = tuple(each for each in found if isinstance(each, Task))
+    faults = tuple(each for each in found if isinstance(each, TaskFault))
+    return TaskFile(path, known[path].tasks if faults and path in known else tasks, faults)
+
+
+def _tasks_in(path: Path, identifier: str, reading: _Reading) -> Iterator[Task | TaskFault]:
+    if path.suffix != ".py" or _is_program(path):
+        yield Task(checked_identifier(identifier), compose_executable(path, reading.executable_env), str(path))
+        return
+    module = _imported(path, reading.root, reading.package)
+    for name, function in _offered(module, identifier, path):
+        line = _line_of(function)
+        try:
+            yield task_of(name, function, f"{path}:{line}", partial(_home, path, name, reading))
+        except TaskLoadError as error:
+            yield TaskFault(path, line, f"this cannot be the task {name!r}: {error}")
+        except NameError as error:
+            reason = f"the annotation of its payload is not defined ({error}); import the type where it runs too"
+            yield TaskFault(path, line, f"this cannot be the task {name!r}: {reason}")
+
+
+def _home(path: Path, identifier: str, reading: _Reading) -> TaskLocation:
+    from gw_core.execution.process_protocol import FileTask
+
+    return FileTask(str(reading.root), str(path), identifier, reading.number)
+
+
+def _line_of(function: Callable[..., object]) -> int:
+    return int(getattr(getattr(function, "__code__", None), "co_firstlineno", 1))
+
+
+def _is_program(path: Path) -> bool:
+    """True for a .py file that is to be run as a program: executable, with a #! line, and offering no function."""
+    if not (_is_executable(path) and _has_interpreter(path)):
+        return False
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError):
+        return False  # importing it says what is wrong
+    names = {path.stem.replace("-", "_"), "run"}
+    return not any(
+        isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and (each.name in names or each.decorator_list)
+        for each in body
+    )
+
+
+def _offered(module: ModuleType, identifier: str, path: Path) -> list[tuple[str, Callable[..., object]]]:
+    """Return the tasks of a module: all its marked functions, else the one named like the file, else `run`."""
+    own_names = (path.stem.replace("-", "_"), "run")
+    marked = {
+        id(mark): (mark, each) for each in vars(module).values() if (mark := mark_of(each)) and _is_of(module, each)
+    }
+    if marked:
+        return [
+            (mark.identifier or (identifier if each.__name__ in own_names else each.__name__), each)
+            for mark, each in marked.values()
+        ]
+    there = [vars(module)[name] for name in own_names if name in vars(module)]
+    # A function of the file's own goes before an imported one: sleep.py may import sleep and define run.
+    functions = sorted(filter(callable, there), key=lambda each: not _is_of(module, each))
+    if functions:
+        return [(identifier, functions[0])]
+    if there:
+        raise TaskLoadError(f"{own_names[0]} must be a function, not of type {type(there[0]).__name__}")
+    raise TaskLoadError(
+        f"it offers no task; define a function {own_names[0]} or run, decorate functions with @task, "
+        "or begin the file's name with _ if it is a helper module"
+    )
+
+
+def _is_of(module: ModuleType, function: object) -> bool:
+    # Other callable objects carry the module of their class; nothing tells where they were made.
+    named = isinstance(function, FunctionType | BuiltinFunctionType | type)
+    return not named or getattr(function, "__module__", None) == module.__name__
+
+
+# -- importing -----------------------------------------------------------------------------------------------------
+
+_PACKAGES: Final = itertools.count(1)
+
+
+class _Source(importlib.machinery.SourceFileLoader):
+    """Compiles the file each time: cached bytecode is told apart by the second, and a reload may come sooner."""
+
+    def path_stats(self, path: Any) -> Mapping[str, Any]:
+        raise OSError("no bytecode is kept for task files")
+
+
+def _new_package(root: Path) -> str:
+    """Make a private package for the folder, so that its modules meet no others and may import each other."""
+    name = f"_graphile_tasks_{next(_PACKAGES)}"
+    _add_package(name, root if root.is_dir() else root.parent)
+    return name
+
+
+def _add_package(name: str, folder: Path) -> None:
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+
+
+def _imported(path: Path, root: Path, package: str) -> ModuleType:
+    name = package
+    folder = root if root.is_dir() else root.parent
+    for step in path.relative_to(folder).parts[:-1]:
+        name, folder = f"{name}.{step}", folder / step
+        _add_package(name, folder)
+    return _executed(f"{name}.{path.stem}", path)
+
+
+def _executed(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Source(name, str(path)))
+    if spec is None or spec.loader is None:
+        raise TaskLoadError("it cannot be imported as a Python module")
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module  # dataclasses and pickle look a class's module up there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        _put_back(name, before)
+        raise
+    return module
+
+
+def _put_back(name: str, module: ModuleType | None) -> None:
+    if module is None:
+        sys.modules.pop(name, None)
+    else:
+        sys.modules[name] = module
+
+
+def _forget_modules_of(root: Path) -> None:
+    """Let the next import of anything in the folder read its file again."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and Path(file).is_relative_to(root):
+            del sys.modules[name]
+
+
+# -- faults --------------------------------------------------------------------------------------------------------
+
+
+def fault_of(path: Path, root: Path, error: BaseException, reason: str) -> TaskFault:
+    """Return the fault for an exception, with the frames that lie in the task folder."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        text = error.text if _is_inside(str(path), root) else None
+        return TaskFault(path, error.lineno, f"{type(error).__name__}: {error.msg}", _source_line(text))
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(root)]
+    lines = [each.lineno for each in frames if each.filename == str(path)]
+    return TaskFault(
+        path,
+        lines[-1] if lines else None,
+        reason,
+        tuple(_frame(each, with_source=_is_inside(each.filename, root)) for each in frames[-_SHOWN_FRAMES:]),
+    )
+
+
+def _is_inside(file: str, root: Path) -> bool:
+    """Whether a file lies in the folder, links followed; the text of any other file stays out of the log."""
+    return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root))
+
+
+def _frame(frame: traceback.FrameSummary, *, with_source: bool = True) -> str:
+    return f"{frame.filename}:{frame.lineno}: {(frame.line or '') if with_source else ''}".rstrip(": ")
+
+
+def _source_line(text: str | None) -> tuple[str, ...]:
+    return (text.strip(),) if text and text.strip() else ()
+
+
+# -- the application -----------------------------------------------------------------------------------------------
+
+
+def load_app(spec: str) -> TaskRegistry:
+    """Load `package.module:attribute`: a `TaskRegistry`, or a function without arguments that returns one.
+
+    The current folder comes first on the import path. `package.module.attribute` works too. Raises `TaskLoadError`.
+    """
+    module_name, attribute = _parsed(spec)
+    folder = str(Path.cwd())
+    if sys.path[:1] not in ([""], [folder]):
+        sys.path.insert(0, folder)
+    module = _app_module(spec, module_name)
+    registry = _as_registry(spec, _attribute(spec, module, attribute))
+    registry.app = spec
+    registry.complete()
+    return registry
+
+
+def _parsed(spec: str) -> tuple[str, str]:
+    module_name, _, attribute = spec.partition(":") if ":" in spec else spec.rpartition(".")
+    parts = [*module_name.split("."), *attribute.split(".")]
+    if not all(part.isidentifier() for part in parts):
+        raise TaskLoadError(f"{spec!r} does not name an application; write it as package.module:registry")
+    return module_name, attribute
+
+
+def _app_module(spec: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except SystemExit as error:
+        raise TaskLoadError(
+            f"cannot load {spec!r}: the module {name} calls sys.exit({error.code!r}) when imported"
+        ) from error
+    except Exception as error:
+        frames = "".join(f"\n  {frame}" for frame in _app_frames(error))
+        raise TaskLoadError(f"cannot load {spec!r}: {_why_no_module(name, error)}{frames}") from error
+
+
+def _why_no_module(name: str, error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+        return f"there is no module {error.name} in {Path.cwd()} or among the installed packages"
+    return f"importing {name} failed: {error_message(error)}"
+
+
+def _app_frames(error: Exception) -> list[str]:
+    """Return the last frames of the application's import, without the import machinery's and ours."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [each for each in frames if not each.filename.startswith("<frozen") and each.filename not in _MACHINERY]
+    return [_frame(each) for each in theirs[-_SHOWN_FRAMES:]]
+
+
+_MACHINERY: Final = (__file__, importlib.__file__)
+
+
+def _attribute(spec: str, module: ModuleType, attribute: str) -> object:
+    try:
+        return attrgetter(attribute)(module)
+    except AttributeError as error:
+        registries = [name for name, value in vars(module).items() if isinstance(value, TaskRegistry)]
+        hint = f"; it has {', '.join(sorted(registries))}" if registries else "; it has no TaskRegistry at all"
+        raise TaskLoadError(f"cannot load {spec!r}: the module {module.__name__} has no {attribute}{hint}") from error
+
+
+def _as_registry(spec: str, value: object) -> TaskRegistry:
+    if isinstance(value, TaskRegistry):
+        return value
+    if callable(value):
+        try:
+            value = value()
+        except Exception as error:
+            frames = "".join(f"\n  {frame}" for frame in _app_frames(error))
+            raise TaskLoadError(f"cannot load {spec!r}: calling it failed: {error_message(error)}{frames}") from error
+        if isinstance(value, TaskRegistry):
+            return value
+        raise TaskLoadError(f"cannot load {spec!r}: calling it returned {type(value).__name__}, not a TaskRegistry")
+    raise TaskLoadError(
+        f"cannot load {spec!r}: it is of type {type(value).__name__}; "
+        "name a TaskRegistry or a function without arguments that returns one"
+    )

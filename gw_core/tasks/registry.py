@@ -1,0 +1,322 @@
+"""Tasks, the decorators that make them, and the registry that finds one by its identifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+
+from gw_core.domain.errors import InvalidJobError, TaskLoadError
+from gw_core.domain.job import JobSpec
+from gw_core.execution.signature import compose, plain_function
+from gw_core.execution.task import Function, Isolation, Task
+
+if TYPE_CHECKING:
+    from gw_core.execution.process_protocol import TaskLocation
+
+F = TypeVar("F", bound=Function)
+
+_MARK: Final = "__graphile_task__"
+_SCHEDULES: Final = "__graphile_schedules__"
+_TIMEOUT: Final = "__graphile_timeout__"
+_ISOLATION: Final = "__graphile_isolation__"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMark:
+    """What `@task` leaves on a function for the loader to find; no identifier means the function's name."""
+
+    identifier: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleMark:
+    """What `@cron` leaves on a function."""
+
+    pattern: str
+    options: Mapping[str, Any]
+
+
+# -- decorators ----------------------------------------------------------------------------------------------------
+
+
+@overload
+def task(identifier: F, /) -> F: ...
+@overload
+def task(
+    identifier: str | None = None, *, timeout: timedelta | float | None = None, isolation: Isolation | None = None
+) -> Callable[[F], F]: ...
+def task(
+    identifier: F | str | None = None, *, timeout: timedelta | float | None = None, isolation: Isolation | None = None
+) -> F | Callable[[F], F]:
+    """Mark a function in a task file as the task `identifier`, by default its own name.
+
+    A run that takes longer than `timeout` (a number is seconds) fails its attempt and is told to stop. With
+    `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's interpreter to
+    others. The function stays what it is and can be called as before.
+    """
+    if callable(identifier):
+        return _marked(identifier, None)
+    name = None if identifier is None else checked_identifier(identifier)
+    return lambda function: _marked(_isolated(_timed(function, timeout), isolation), name)
+
+
+def cron(pattern: str, **options: Any) -> Callable[[F], F]:
+    """Schedule the task that is this function, beside `@task`; several schedules may be stacked.
+
+    `pattern` is five fields such as `0 8 * * *` (UTC); `options` are those of a crontab item.
+    """
+
+    def decorate(function: F) -> F:
+        _set(function, _SCHEDULES, (ScheduleMark(pattern, dict(options)), *schedules_of(function)))
+        return function
+
+    return decorate
+
+
+def mark_of(function: object) -> TaskMark | None:
+    """Return what `@task` left on the function."""
+    mark = getattr(function, _MARK, None)
+    return mark if isinstance(mark, TaskMark) else None
+
+
+def schedules_of(function: object) -> tuple[ScheduleMark, ...]:
+    """Return what `@cron` left on the function, in the order it is written."""
+    return tuple(getattr(function, _SCHEDULES, ()))
+
+
+def _marked(function: F, identifier: str | None) -> F:
+    if not callable(function):
+        raise TaskLoadError(f"@task marks functions, not {type(function).__name__} objects")
+    return _set(function, _MARK, TaskMark(identifier))
+
+
+def _timed(function: F, timeout: timedelta | float | None) -> F:
+    if timeout is None:
+        return function
+    span = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
+    if span <= timedelta(0):
+        raise TaskLoadError(f"the timeout of a task must be longer than nothing, got {span}")
+    return _set(function, _TIMEOUT, span)
+
+
+def _isolated(function: F, isolation: Isolation | None) -> F:
+    if isolation is None:
+        return function
+    if isolation != "process":
+        raise TaskLoadError(f"the isolation of a task is 'process' or None, not {isolation!r}")
+    return _set(function, _ISOLATION, isolation)
+
+
+def _set(function: F, name: str, value: object) -> F:
+    try:
+        setattr(function, name, value)
+    except AttributeError:
+        raise TaskLoadError(
+            f"{function!r} cannot be decorated, for it takes no attributes; use registry.register(identifier, function)"
+        ) from None
+    return function
+
+
+# -- the registry --------------------------------------------------------------------------------------------------
+
+
+class TaskRegistry:
+    """The tasks a worker knows, by identifier.
+
+    Fill it before the worker starts; from then on it is only read, from many threads, without a lock.
+    """
+
+    def __init__(self, tasks: Iterable[Task] = ()) -> None:
+        self.app: str | None = None
+        """What `load_app` found it by, if it did."""
+        self._tasks: dict[str, Task] = {}
+        # Registered with an annotation that was not defined yet; composed when first asked for.
+        self._waiting: dict[str, tuple[Function, str]] = {}
+        for each in tasks:
+            self.add(each)
+
+    @overload
+    def task(self, identifier: F, /) -> F: ...
+    @overload
+    def task(
+        self,
+        identifier: str | None = None,
+        *,
+        timeout: timedelta | float | None = None,
+        isolation: Isolation | None = None,
+    ) -> Callable[[F], F]: ...
+    def task(
+        self,
+        identifier: F | str | None = None,
+        *,
+        timeout: timedelta | float | None = None,
+        isolation: Isolation | None = None,
+    ) -> F | Callable[[F], F]:
+        """Register the decorated function as the task `identifier`, by default its own name.
+
+        Also works bare, `@registry.task`. `timeout` and `isolation` are those of the decorator `task`. The function
+        stays what it is and can be called as before.
+        """
+        if callable(identifier):
+            self.register(_name_of(identifier), identifier)
+            return identifier
+        name = None if identifier is None else checked_identifier(identifier)
+
+        def decorate(function: F) -> F:
+            made = _isolated(_timed(function, timeout), isolation)
+            self.register(_name_of(function) if name is None else name, made)
+            return function
+
+        return decorate
+
+    def register(self, identifier: str, function: Function, *, source: str | None = None) -> None:
+        """Register a function as a task; `source` says where it is written when the function itself cannot.
+
+        Raises `TaskLoadError` for an identifier that breaks the rules or is taken, and for a function that cannot be
+        called with `(payload)` or `(payload, context)`.
+        """
+        place = source or source_of(function)
+        checked_identifier(identifier)
+        self._check_free(identifier, place)
+        try:
+            self._tasks[identifier] = self._made(identifier, function, place)
+        except NameError:
+            # A class defined further down in the same module; `complete` tries again.
+            self._waiting[identifier] = (function, place)
+
+    def add(self, made: Task) -> None:
+        """Register a task that is already made; raises `TaskLoadError` when its identifier is taken."""
+        self._check_free(made.identifier, made.source)
+        self._tasks[made.identifier] = made
+
+    def complete(self) -> None:
+        """Finish what was registered with an annotation that was not defined at that time.
+
+        Loaders call it, and so does `get`. Raises `TaskLoadError` when the annotation is still not defined.
+        """
+        for identifier, (function, place) in list(self._waiting.items()):
+            try:
+                self._tasks[identifier] = self._made(identifier, function, place)
+            except NameError as error:
+                raise undefined_annotation(identifier, place, error) from error
+            self._waiting.pop(identifier, None)
+
+    def get(self, identifier: str) -> Task | None:
+        """Return the task, or None when it is not known here."""
+        found = self._tasks.get(identifier)
+        if found is None and identifier in self._waiting:
+            self.complete()
+            return self._tasks.get(identifier)
+        return found
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The identifiers of all tasks, sorted."""
+        return tuple(sorted((*self._tasks, *self._waiting)))
+
+    @property
+    def crontab_sources(self) -> tuple[tuple[str, str, Mapping[str, Any]], ...]:
+        """(identifier, pattern, options) of every `@cron` on a registered function, by identifier."""
+        # Asked late, for @cron may stand above @registry.task and then decorates after it.
+        return tuple(
+            (identifier, schedule.pattern, schedule.options)
+            for identifier in self.identifiers
+            for schedule in schedules_of(self._function(identifier))
+        )
+
+    def __contains__(self, identifier: object) -> bool:
+        return identifier in self._tasks or identifier in self._waiting
+
+    def __iter__(self) -> Iterator[Task]:
+        self.complete()
+        return iter([self._tasks[identifier] for identifier in self.identifiers])
+
+    def __len__(self) -> int:
+        return len(self._tasks) + len(self._waiting)
+
+    def __repr__(self) -> str:
+        return f"TaskRegistry({', '.join(self.identifiers)})"
+
+    def check_isolated(self) -> None:
+        """Raise `TaskLoadError` when another process could not find a task that is to run in one."""
+        for each in self:
+            if each.isolation is not None and each.function is not None:
+                self._home(each.identifier, each.function)
+
+    def _made(self, identifier: str, function: Function, place: str) -> Task:
+        return make_task(identifier, function, place, lambda: self._home(identifier, function))
+
+    def _home(self, identifier: str, function: Function) -> TaskLocation:
+        """Return where another process finds the function; asked late, for who loads a registry comes after it."""
+        from gw_core.execution.process_pool import module_home
+        from gw_core.execution.process_protocol import AppTask
+
+        return module_home(function) if self.app is None else AppTask(self.app, identifier)
+
+    def _function(self, identifier: str) -> Function | None:
+        known = self._tasks.get(identifier)
+        return self._waiting[identifier][0] if known is None else known.function
+
+    def _check_free(self, identifier: str, place: str) -> None:
+        if identifier in self:
+            known = self._tasks.get(identifier)
+            first = self._waiting[identifier][1] if known is None else known.source
+            raise TaskLoadError(
+                f"the task {identifier!r} is defined twice, in {first} and in {place}; rename or remove one of them"
+            )
+
+
+def task_of(identifier: str, function: Function, source: str, home: Callable[[], TaskLocation]) -> Task:
+    """Return the task; `home` says where another process finds the function. Raises as `compose` does."""
+    checked_identifier(identifier)
+    invoke = compose(function)
+    isolation: Isolation | None = getattr(function, _ISOLATION, None)
+    if isolation is not None:
+        from gw_core.execution.process_pool import compose_isolated  # for those who isolate
+
+        invoke = compose_isolated(home)
+    return Task(identifier, invoke, source, function, timeout=getattr(function, _TIMEOUT, None), isolation=isolation)
+
+
+def make_task(identifier: str, function: Function, source: str, home: Callable[[], TaskLocation]) -> Task:
+    """Return the task; raises `TaskLoadError`, or `NameError` for an annotation that is not defined (yet)."""
+    checked_identifier(identifier)
+    try:
+        return task_of(identifier, function, source, home)
+    except TaskLoadError as error:
+        raise TaskLoadError(f"the function at {source} cannot be the task {identifier!r}: {error}") from error
+
+
+def undefined_annotation(identifier: str, source: str, error: NameError) -> TaskLoadError:
+    """Return the error for a payload annotation that nothing defines."""
+    return TaskLoadError(
+        f"the function at {source} cannot be the task {identifier!r}: the annotation of its payload is not defined "
+        f"({error}); import the type where it runs too, not only under TYPE_CHECKING"
+    )
+
+
+def source_of(function: Function) -> str:
+    """Return the file and line where a function is written, or its module and name."""
+    code = getattr(plain_function(function), "__code__", None)
+    if code is not None:
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return f"{getattr(function, '__module__', None) or 'builtins'}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def checked_identifier(identifier: str) -> str:
+    """Return the identifier; raises `TaskLoadError` when it breaks the schema's rules, which stand with `JobSpec`."""
+    try:
+        return JobSpec(task=identifier).task
+    except InvalidJobError as error:
+        raise TaskLoadError(f"the task identifier {str(identifier)[:80]!r} cannot be used: {error}") from None
+
+
+def _name_of(function: Function) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or name == "<lambda>":
+        raise TaskLoadError(
+            f"the function of {source_of(function)} has no name; give the identifier: .task('identifier')"
+        )
+    return name

@@ -1,0 +1,222 @@
+"""What a pool hears: new jobs, migrations, an operator's wish; and whether it hears at all."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError
+from gw_core.domain.events import (
+    Events,
+    PoolListening,
+    PoolListenLost,
+    PoolListenRestored,
+    PoolNotified,
+)
+from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
+from gw_core.postgres.notifications import Notification, Subscription, announced_jobs, own_channel
+from gw_core.service import Service
+from gw_core.worker.settler import AT_ONCE, patience
+
+ECHO_PATIENCE: Final = 5.0
+"""Seconds until the echo of a heartbeat should have come back to whoever listens."""
+
+DEAF: Final = DatabaseUnavailableError(
+    "the connection that listens is alive, but nothing arrives on it; is there a pooler that lends connections "
+    "for one transaction? Jobs are found by polling meanwhile"
+)
+
+
+class NotificationHealth:
+    """Understands notifications, and notices when none arrive.
+
+    When nothing was heard since the last heartbeat, the next one sends an echo over another connection to the channel
+    that all pools listen to. Whoever does not hear it within seconds is deaf: the connection lives, but somebody
+    between us and the server keeps the news. The server wakes all who listen for every notification, so a hundred idle
+    workers that each sent their own were woken three hundred times a second; as it is, one echo serves them all.
+    `wants_echo` and `expect_echo` are called by the heartbeat's thread, all else by the one that listens.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: str,
+        events: Events,
+        on_jobs: Callable[[], None],
+        on_migration: Callable[[], None],
+        on_wish: Callable[[], None],
+    ) -> None:
+        self.pool = pool
+        self._events = events
+        self._on_jobs = on_jobs
+        self._on_migration = on_migration
+        self._on_wish = on_wish
+        self._channel = own_channel(pool)
+        self._sent_at = float("-inf")
+        self._heard_at = float("-inf")
+        self._asked_at = float("-inf")
+        self._since: float | None = None
+        self._is_deaf = False
+        self._is_lost = False
+        self._has_listened = False
+
+    def begin(self) -> None:
+        """Note that somebody listens from now on."""
+        self._since = time.monotonic()
+        self._events.emit(PoolListening(pool=self.pool))
+        if self._has_listened:
+            self._on_migration()  # one may have been announced while nobody listened
+        self._has_listened = True
+        if not self._is_deaf:  # or only an echo tells
+            self.tell_restored()
+
+    def catch_up(self) -> None:
+        """Look for whatever was added while nobody listened."""
+        self._on_jobs()
+
+    def end(self) -> None:
+        """Note that nobody listens any more."""
+        self._since = None
+
+    def wants_echo(self) -> bool:
+        """Tell whether nothing was heard since this was asked before; asked once before each heartbeat."""
+        asked_at, self._asked_at = self._asked_at, time.monotonic()
+        return self._heard_at <= asked_at
+
+    def expect_echo(self, sent_at: float) -> None:
+        """Note that an echo was sent, no sooner than at this moment of the steady clock; from any thread."""
+        if not self._is_waiting:  # or the next heartbeat would put off for ever that this one was not heard
+            self._sent_at = sent_at
+
+    def echo_overdue_in(self) -> float | None:
+        """Return the seconds until an echo under way is overdue, negative when it is; None: none is under way."""
+        return self._sent_at + ECHO_PATIENCE - time.monotonic() if self._is_waiting else None
+
+    @property
+    def _is_waiting(self) -> bool:
+        since = self._since
+        return since is not None and self._sent_at >= since and self._heard_at < self._sent_at
+
+    def is_deaf(self) -> bool:
+        """Tell whether an echo is overdue; told once until one is heard again."""
+        left = self.echo_overdue_in()
+        if left is None or left > 0:
+            return False
+        self._is_deaf = True
+        self.tell_lost(DEAF)
+        return True
+
+    def tell_lost(self, error: Exception) -> None:
+        """Tell why nothing is heard, once until something is."""
+        if not self._is_lost:
+            self._is_lost = True
+            self._events.emit(PoolListenLost(pool=self.pool, error=error))
+
+    def tell_restored(self) -> None:
+        """Tell that something is heard again, if it was not."""
+        if self._is_lost:
+            self._is_lost = False
+            self._events.emit(PoolListenRestored(pool=self.pool))
+
+    def hear(self, notification: Notification) -> None:
+        """Do what a notification is about."""
+        self._heard_at = time.monotonic()
+        match notification.channel:
+            case "jobs:insert":
+                self._hear_of_jobs(announced_jobs(notification.payload))
+            case "worker:migrate":
+                # Anybody can send it, and it may be about another schema: what it says is looked up, not believed.
+                self._on_migration()
+            case self._channel if notification.payload == "wish":
+                self._on_wish()
+        self._is_deaf = False
+        self.tell_restored()
+
+    def _hear_of_jobs(self, count: int) -> None:
+        if count > 0:
+            self._on_jobs()
+            if self._events.wants(PoolNotified):
+                self._events.emit(PoolNotified(pool=self.pool, count=count))
+
+
+class ListenThread(Service):
+    """Thread `gw-listen`: listens on a connection of its own, which goes around the pooler that all others use.
+
+    Owns the connection and the trouble with it: those who claim go on claiming by polling while it is away.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        hearing: NotificationHealth,
+        *,
+        on_crash: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        super().__init__("gw-listen", on_crash=on_crash)
+        self._database = database
+        self._hearing = hearing
+        self._connection: QueueConnection | None = None
+        self._listener: Subscription | None = None
+        self._tries = 0
+        self._ring, self._rung = socket.socketpair()
+        self._ring.setblocking(False)
+
+    def wake(self) -> None:
+        """Cut the rest or the listening short; from any thread."""
+        super().wake()
+        with suppress(OSError):  # it rings already, or nobody is there any more
+            self._ring.send(b"!")
+
+    def turn(self) -> timedelta:
+        """Listen for a while; rest only when the connection cannot be made."""
+        try:
+            self._listen()
+        except GraphileWorkerError as error:
+            return self._try_later(error)
+        return AT_ONCE
+
+    def leave(self) -> None:
+        """Hang up."""
+        self._hang_up()
+        self._ring.close()
+        self._rung.close()
+
+    def _listen(self) -> None:
+        listener = self._listener or self._begin()
+        self._tries = 0
+        with selectors.DefaultSelector() as selector:
+            selector.register(listener, selectors.EVENT_READ)
+            selector.register(self._rung, selectors.EVENT_READ)
+            for key, _ in selector.select(self._hearing.echo_overdue_in()):
+                if key.fileobj is self._rung:
+                    self._rung.recv(64)
+                else:
+                    listener.receive()
+        if self._hearing.is_deaf():
+            self._hang_up()
+
+    def _begin(self) -> Subscription:
+        self._connection = self._database.connect("listen", patience=ANSWER_WITHIN)
+        self._listener = Subscription(self._connection, self._hearing.hear, pool=self._hearing.pool)
+        self._hearing.begin()
+        self._hearing.catch_up()
+        return self._listener
+
+    def _try_later(self, error: GraphileWorkerError) -> timedelta:
+        delay = patience(self._tries)
+        self._hearing.tell_lost(error)
+        self._tries += 1
+        self._hang_up()
+        return delay
+
+    def _hang_up(self) -> None:
+        self._hearing.end()
+        self._listener = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,1 @@
+"""What an operator can have done from the console, as values."""

@@ -1,0 +1,225 @@
+"""What was done from consoles on this machine: one line an act, in a file only its owner may read."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+import msgspec
+
+from gw_tui.actions.actions import (
+    Act,
+    Add,
+    Clean,
+    Fail,
+    Forget,
+    Remove,
+    RemoveByKey,
+    Reschedule,
+    Restore,
+    Result,
+    Retry,
+    Unlock,
+    only_looks,
+)
+from gw_tui.text.json_view import json_view
+
+if TYPE_CHECKING:
+    from gw_core import Job
+    from gw_tui.data.source import Target
+
+CHANGES: Final = ("run_at", "priority", "attempts", "max_attempts")
+
+MOST_BYTES: Final = 10 * 1024 * 1024
+"""Size from which a file is put aside; there is one that is written and one that was."""
+
+KEPT: Final = timedelta(days=30)
+"""Age of its first line at which a file is put aside, and at which one that was put aside is deleted."""
+
+
+class Payloads(StrEnum):
+    """How the payloads of jobs that were added or removed are written down."""
+
+    WHOLE = "whole"
+    MASKED = "masked"
+    """With what looks like a secret hidden, as on the screen."""
+    NONE = "none"
+
+
+def usual_path() -> Path:
+    """Return where the file usually is."""
+    where = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+    return Path(where, "gw", "actions.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionLog:
+    """Writes acts down as they are done; for removals the jobs as they were, as `gw add --from` takes them.
+
+    A file that is large or old is put aside, in place of the one put aside before it.
+    """
+
+    path: Path
+    payloads: Payloads = Payloads.WHOLE
+
+    @property
+    def aside(self) -> Path:
+        """Where the file before this one is."""
+        return self.path.with_name(f"{self.path.stem}.1{self.path.suffix}")
+
+    def delete_old(self) -> None:
+        """Delete what was written down too long ago, as far as a file has nothing else. Raises `OSError`."""
+        for path in (self.aside, self.path):
+            if path.exists() and time.time() - path.stat().st_mtime > KEPT.total_seconds():
+                path.unlink(missing_ok=True)
+
+    def note(self, target: Target, act: Act, result: Result | None, failure: str = "") -> None:
+        """Write down what became of an act. Raises `OSError`; an act that only looked is left out."""
+        if only_looks(act):
+            return
+        record = {
+            "at": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "who": _who(),
+            "target": target.where,
+            "schema": target.schema,
+            "act": type(act).__name__.lower(),
+            **self._asked(act),
+            **({"failure": failure} if result is None else self._became(act, result)),
+        }
+        self.delete_old()
+        self._append(msgspec.json.encode(record))
+
+    def _append(self, line: bytes) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        while True:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(file, "ab", buffering=0) as out:
+                # Two consoles may write at the same moment, and only one may put the file aside.
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if not self._is_current(file):
+                    continue
+                if self._is_done(file, len(line)):
+                    self.path.replace(self.aside)
+                    continue
+                out.write(line + b"\n")
+                return
+
+    def _is_current(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def _is_done(self, file: int, more: int) -> bool:
+        """Tell whether a file has become too large for another line, or too old."""
+        size = os.fstat(file).st_size
+        if not size:
+            return False
+        return size + more > MOST_BYTES or datetime.now(UTC) - _first_moment(file) > KEPT
+
+    def _asked(self, act: Act) -> Mapping[str, Any]:
+        match act:
+            case Add():
+                return {"job": self._specified(act)}
+            case Unlock():
+                return {"workers": list(act.workers)}
+            case Clean():
+                return {"litter": act.litter.value}
+            case Restore():
+                return {"ids": [each.id for each in act.jobs]}
+            case RemoveByKey():
+                return {"key": act.key, "ids": [act.job.id]}
+            case Forget():
+                return {"item": act.identifier}
+            case Reschedule():
+                return {"ids": [each.id for each in act.jobs], **_given(act, CHANGES)}
+            case Retry() | Fail() | Remove():
+                return {"ids": [each.id for each in act.jobs], **_given(act, ("reason",))}
+            case _:
+                return {}
+
+    def _became(self, act: Act, result: Result) -> Mapping[str, Any]:
+        record: dict[str, Any] = {"done": list(result.done)}
+        if result.count is not None:
+            record["count"] = result.count
+        if result.omitted:
+            record["left_alone"] = {each.what: each.why for each in result.omitted}
+        if result.told:
+            record["told"] = result.told
+        if isinstance(act, Remove | RemoveByKey):
+            # A job that lacks its payload must not be added again by accident, so it has another name.
+            name = {Payloads.WHOLE: "job", Payloads.MASKED: "masked_job", Payloads.NONE: "job_without_payload"}
+            record["removed"] = [{"id": job.id, name[self.payloads]: self._whole(job)} for job in result.removed]
+        return record
+
+    def _specified(self, act: Add) -> Mapping[str, Any]:
+        names = ("task", "queue_name", "run_at", "priority", "max_attempts", "job_key")
+        return {**_given(act.spec, names), **({} if act.payload is None else self._payload(act.payload))}
+
+    def _payload(self, payload: str) -> Mapping[str, Any]:
+        match self.payloads:
+            case Payloads.WHOLE:
+                return {"payload": _compact(payload)}
+            case Payloads.MASKED:
+                return {"payload": _masked(payload)}
+            case Payloads.NONE:
+                return {}
+            case _:
+                assert_never(self.payloads)
+
+    def _whole(self, job: Job) -> Mapping[str, Any]:
+        """Return a job as `gw add --from` takes it, with every attempt it had left."""
+        left = job.max_attempts - job.attempts
+        record = {
+            "task": job.task_identifier,
+            **self._payload(job.payload),
+            "queue": job.queue_name,
+            "run_at": job.run_at.isoformat(),
+            "max_attempts": left if left > 0 else job.max_attempts,
+            "key": job.key,
+            "priority": job.priority,
+            "flags": job.flag_names or None,
+        }
+        return {name: value for name, value in record.items() if value is not None}
+
+
+def _given(thing: object, names: Sequence[str]) -> Mapping[str, Any]:
+    return {name: value for name in names if (value := getattr(thing, name, None)) is not None}
+
+
+def _compact(payload: str) -> msgspec.Raw:
+    """Return a payload on one line, its numbers as they were written."""
+    return msgspec.Raw(msgspec.json.format(payload.encode(), indent=-1))
+
+
+def _masked(payload: str) -> msgspec.Raw:
+    """Return a payload with its secrets hidden, as JSON; as a text where it is too long to be shown as a value."""
+    shown = str(json_view(payload, whole=True))
+    try:
+        return _compact(shown)
+    except msgspec.DecodeError:
+        return msgspec.Raw(msgspec.json.encode(shown))
+
+
+def _first_moment(file: int) -> datetime:
+    """Return when a file's first line was written, or when its last one was where that cannot be read."""
+    try:
+        # The moment is the first member of every line.
+        return datetime.fromisoformat(os.pread(file, 64, 0).split(b'"')[3].decode()).astimezone(UTC)
+    except (IndexError, ValueError):
+        return datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run as a number without a name
+        return str(os.getuid())

@@ -1,0 +1,1 @@
+"""What the console asks of a queue, and the threads that ask."""

@@ -1,0 +1,900 @@
+"""A scripted queue in memory: the console can be tried, tested and photographed without a database."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from gw_core import (
+    AdvisoryLock,
+    BackendSession,
+    CheckStatus,
+    CleanupTarget,
+    Count,
+    CronItem,
+    Finding,
+    FoundJob,
+    InvalidInputError,
+    Job,
+    JobFilter,
+    JobPage,
+    JobReport,
+    JobSpec,
+    JobState,
+    JobVersion,
+    KnownCronItem,
+    LockedQueue,
+    LockWait,
+    LockWaits,
+    NameKind,
+    PageCursor,
+    PlannedAttempt,
+    PrioritySummary,
+    QueueReport,
+    QueueSnapshot,
+    QueueStatistics,
+    Reason,
+    ReasonCode,
+    SchemaInfo,
+    ServerInfo,
+    StatementTimeoutError,
+    SweepReport,
+    TableCounters,
+    WorkerInfo,
+    crontab_item,
+    retry_delay,
+)
+from gw_tui.actions import actions
+from gw_tui.actions.actions import Act, Result, SkippedItem
+from gw_tui.data.source import PAGE, Crontabs, Target
+
+START: Final = datetime(2026, 3, 14, 14, 52, 7, tzinfo=UTC)
+"""When the fixed clock of tests and pictures stands still."""
+
+SECOND: Final = timedelta(seconds=1)
+MOST_STEPS: Final = 120
+SILENT_AFTER: Final = timedelta(minutes=5)
+WAITING: Final = (JobState.READY, JobState.SCHEDULED, JobState.BACKOFF)
+ADVISORY: Final = "gw sweep"
+
+TASKS: Final = ("send_email", "resize_image", "sync_customer", "charge_card", "reports/weekly", "webhook")
+ERRORS: Final = {
+    "send_email": "ConnectionError: [mx{n}.example.net] refused\n  at send (mailer.py:41)\n  at run (send_email.py:12)",
+    "resize_image": "OSError: image file is truncated ({n} bytes not read)\n  at load (resize_image.py:31)",
+    "sync_customer": "ValueError: customer {n} has no address\n  at sync (crm.py:57)",
+    "charge_card": "PaymentError: insufficient funds (order {n})\n  at charge (payments.py:203)",
+    "reports/weekly": "MemoryError: report {n} is too large\n  at render (reports/weekly.py:77)",
+    "webhook": "TimeoutError: no answer from api.example.com within 30 s\n  at call (webhook.py:88)",
+}
+ATTEMPTS: Final = 5
+CRONTAB: Final = (
+    ("*/5 * * * *", "sync_customer", "sync_customer", timedelta()),
+    ("0 8 * * 1", "reports/weekly", "weekly_report", timedelta(hours=12)),
+    ("30 2 * * *", "cleanup", "nightly_cleanup", timedelta(days=1)),
+)
+
+
+class FixedClock:
+    """A clock that stands still until told to go on."""
+
+    def __init__(self, now: datetime = START) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        """Return the moment."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+
+
+def real_clock() -> datetime:
+    """Return the moment of this machine's clock."""
+    return datetime.now(UTC)
+
+
+# -- the queue -------------------------------------------------------------------------------------------------------
+
+
+class DemoQueue:
+    """Jobs, workers and queues that live on from second to second, the same way each time. Not for several threads."""
+
+    def __init__(self, now: datetime, *, seed: int = 7, jobs: int = 400) -> None:
+        self.seed = seed
+        self.started_at = now - timedelta(days=41)
+        self.now = now
+        self.ticks = 0
+        self.jobs: dict[int, Job] = {}
+        self.next_id = 99_000
+        self.inserted, self.updated, self.deleted = 9_912_345, 21_034_567, 9_911_020
+        self.workers = _workers(now)
+        self.held: dict[str, tuple[str, datetime]] = {}
+        self.known = _known(now)
+        self._begin(Random(seed), jobs)
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def live_until(self, now: datetime) -> None:
+        """Let what happens by itself happen, second by second."""
+        for _ in range(min(MOST_STEPS, int((now - self.now) / SECOND))):
+            self.ticks += 1
+            self.now += SECOND
+            self._step(Random(f"{self.seed}/{self.ticks}"))
+        self.now = max(self.now, now)
+
+    def _step(self, chance: Random) -> None:
+        for _ in range(chance.randint(4, 9) if self.ticks % 60 < 40 else chance.randint(0, 3)):
+            self._add(chance, self.now)
+        for job in [each for each in self.jobs.values() if each.locked_by in self.alive]:
+            if chance.random() < 0.7:
+                self._settle(job, chance)
+        for worker in self.alive:
+            self._claim(worker, chance.randint(1, 3))
+        self.workers = [self._beaten(worker) for worker in self.workers]
+
+    def _beaten(self, worker: WorkerInfo) -> WorkerInfo:
+        if worker.id not in self.alive or self.ticks % 10:
+            return worker
+        return replace(worker, last_heartbeat_at=self.now)
+
+    @property
+    def alive(self) -> list[str]:
+        """The workers whose hearts beat."""
+        return [
+            worker.id
+            for worker in self.workers
+            if worker.last_heartbeat_at is not None and self.now - worker.last_heartbeat_at < SILENT_AFTER
+        ]
+
+    # -- jobs ------------------------------------------------------------------------------------------------------
+
+    def states(self) -> Iterator[FoundJob]:
+        """Yield every job with its state."""
+        return (FoundJob(job, self.state(job)) for job in list(self.jobs.values()))
+
+    def state(self, job: Job) -> JobState:
+        """Return a job's state."""
+        if job.locked_by is not None:
+            return JobState.RUNNING
+        if job.attempts >= job.max_attempts:
+            return JobState.FAILED
+        if job.run_at <= self.now:
+            return JobState.READY
+        return JobState.BACKOFF if job.attempts else JobState.SCHEDULED
+
+    def change(self, job: Job, **values: Any) -> Job:
+        """Put a changed job in the place of the old one."""
+        self.jobs[job.id] = changed = msgspec.structs.replace(job, **values)
+        self.updated += 1
+        return changed
+
+    def remove(self, job: Job) -> None:
+        """Take a job away."""
+        del self.jobs[job.id]
+        self.deleted += 1
+        if job.queue_name is not None and self.held.get(job.queue_name, ("",))[0] == job.locked_by:
+            self.held.pop(job.queue_name, None)
+
+    def insert(self, **values: Any) -> Job:
+        """Add a job."""
+        self.next_id += 7
+        now = self.now.timestamp()
+        given = {
+            "payload": "{}",
+            "attempts": 0,
+            "max_attempts": ATTEMPTS,
+            "priority": 0,
+            "run_at_epoch": now,
+            "created_at_epoch": now,
+            "updated_at_epoch": now,
+            "revision": 0,
+        }
+        job = Job(**{**given, **values, "id": self.next_id})
+        self.jobs[job.id] = job
+        self.inserted += 1
+        return job
+
+    def _add(self, chance: Random, now: datetime, *, later: bool = False) -> Job:
+        task = chance.choice(TASKS)
+        number = chance.randint(1, 999)
+        delay = chance.randint(60, 86_400) if later else 0
+        return self.insert(
+            task_identifier=task,
+            payload=_payload(task, number),
+            priority=chance.choice((-10, 0, 0, 0, 0, 5, 10)),
+            run_at_epoch=(now + timedelta(seconds=delay)).timestamp(),
+            queue_name=f"customer:{number % 9}" if task == "sync_customer" else None,
+            key=f"welcome:{number}" if task == "send_email" and number % 5 == 0 else None,
+            flags='{"slow":true}' if task == "reports/weekly" else None,
+        )
+
+    def _claim(self, worker: str, count: int) -> None:
+        ready = [each.job for each in self.states() if each.state is JobState.READY]
+        free = (job for job in sorted(ready, key=_turn) if job.queue_name is None or job.queue_name not in self.held)
+        for job, _ in zip(free, range(count), strict=False):
+            if job.queue_name is not None:
+                self.held[job.queue_name] = (worker, self.now)
+            self.change(job, attempts=job.attempts + 1, locked_by=worker, locked_at_epoch=self.now.timestamp())
+
+    def _settle(self, job: Job, chance: Random) -> None:
+        if chance.random() < 0.93:
+            self.remove(job)
+            return
+        if job.queue_name is not None:
+            self.held.pop(job.queue_name, None)
+        self._fail(job, chance)
+
+    def _fail(self, job: Job, chance: Random) -> Job:
+        again = self.now + retry_delay(max(1, job.attempts))
+        error = ERRORS[job.task_identifier].format(n=chance.randint(1, 9))
+        return self.change(job, locked_by=None, locked_at_epoch=None, run_at_epoch=again.timestamp(), last_error=error)
+
+    # -- how it begins ---------------------------------------------------------------------------------------------
+
+    def _begin(self, chance: Random, count: int) -> None:
+        for number in range(count):
+            job = self._add(chance, self.now, later=number % 3 == 0)
+            since = self.now - timedelta(seconds=chance.randint(1, 2_400))
+            job = self.change(
+                job, created_at_epoch=(since - 600 * SECOND).timestamp(), updated_at_epoch=since.timestamp()
+            )
+            if number % 3:
+                job = self.change(job, run_at_epoch=since.timestamp())
+            if number % 13 == 0:
+                tries = ATTEMPTS if number % 26 == 0 else chance.randint(1, ATTEMPTS - 1)
+                job = self._fail(self.change(job, attempts=tries), chance)
+                if tries == ATTEMPTS:
+                    self.change(job, run_at_epoch=(since + retry_delay(tries)).timestamp())
+        self._dead_worker()
+        for worker in self.alive:
+            self._claim(worker, 4)
+        self.updated = 21_034_567
+        self.inserted = 9_912_345
+
+    def _dead_worker(self) -> None:
+        dead = next(worker for worker in self.workers if worker.id not in self.alive and worker.has_heartbeat)
+        node = next(worker for worker in self.workers if not worker.has_heartbeat)
+        since = self.now - timedelta(minutes=9, seconds=14)
+        ready = sorted((each.job for each in self.states() if each.state is JobState.READY), key=_turn)
+        for job in ready[:3]:
+            self.change(job, attempts=1, locked_by=dead.id, locked_at_epoch=since.timestamp(), queue_name="imports")
+        self.held["imports"] = (dead.id, since)
+        for job in ready[3:7]:
+            self.change(job, queue_name="imports")
+        recent = self.now - timedelta(seconds=41)
+        self.change(ready[8], attempts=1, locked_by=node.id, locked_at_epoch=recent.timestamp())
+
+
+def _workers(now: datetime) -> list[WorkerInfo]:
+    hosts = (("app-1", 4711, 3), ("app-1", 4712, 8), ("app-2", 1203, 5), ("app-3", 977, 544))
+    beating = [
+        WorkerInfo(
+            id=f"gw-{host}-{pid}-{pid * 7919 % 0xFFFFFF:06x}",
+            host=host,
+            pid=pid,
+            version="0.1.0",
+            started_at=now - timedelta(hours=6, minutes=pid % 60),
+            last_heartbeat_at=now - silent * SECOND,
+            heartbeat_age=silent * SECOND,
+        )
+        for host, pid, silent in hosts
+    ]
+    return [*beating, WorkerInfo(id="worker-4f1d9c2ab8")]
+
+
+def _known(now: datetime) -> list[KnownCronItem]:
+    since = now - timedelta(days=30)
+    return [
+        KnownCronItem("sync_customer", since, now.replace(minute=now.minute // 5 * 5, second=0, microsecond=0)),
+        KnownCronItem("weekly_report", since, now - timedelta(days=5, hours=6)),
+        KnownCronItem("nightly_cleanup", since, now - timedelta(days=1, hours=12)),
+        KnownCronItem("retired_task", since, None),
+    ]
+
+
+def _payload(task: str, number: int) -> str:
+    match task:
+        case "send_email":
+            return (
+                f'{{"to": "user{number}@example.com", "template": "welcome", "attempt_id": 90071992547409931{number}, '
+                f'"token": "s3cr3t-{number}"}}'
+            )
+        case "charge_card":
+            return f'{{"order": {number}, "amount": 49.90, "currency": "EUR", "card": "4111111111111111"}}'
+        case "webhook":
+            return f'[{{"url": "https://example.com/hook/{number}"}}, {{"url": "https://example.org/hook"}}]'
+        case _:
+            return f'{{"id": {number}, "options": {{"deep": true, "tags": ["a", "b"]}}}}'
+
+
+def _turn(job: Job) -> tuple[int, float, int]:
+    return job.priority, job.run_at_epoch, job.id
+
+
+# -- the source ------------------------------------------------------------------------------------------------------
+
+
+class DemoEar:
+    """Hears what it is told to hear."""
+
+    def __init__(self, source: DemoSource) -> None:
+        self._source = source
+        self._closed = threading.Event()
+
+    def wait(self, timeout: timedelta) -> int:
+        """Wait until jobs are announced."""
+        with self._source.bell:
+            self._source.bell.wait_for(
+                lambda: self._closed.is_set() or self._source.trouble or self._source.announced,
+                timeout.total_seconds(),
+            )
+            if self._source.trouble is not None and not self._closed.is_set():
+                raise self._source.trouble
+            heard, self._source.announced = self._source.announced, 0
+            return heard
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._closed.set()
+        with self._source.bell:
+            self._source.bell.notify_all()
+
+
+class DemoSource:
+    """Answers like a queue. Tests set `trouble` to have every call raise it, and `delay` to have every call last."""
+
+    def __init__(
+        self,
+        clock: Callable[[], datetime] | None = None,
+        *,
+        seed: int = 7,
+        jobs: int = 400,
+        read_only: bool = False,
+    ) -> None:
+        self.clock = clock or FixedClock()
+        self.queue = DemoQueue(self.clock(), seed=seed, jobs=jobs)
+        self.trouble: Exception | None = None
+        self.delay = 0.0
+        self.looks = 0
+        self.acts: list[Act] = []
+        self.announced = 0
+        self.closed = False
+        self.is_busy = False
+        self.bell = threading.Condition()  # guards announced and trouble where the ear waits for them
+        self._read_only = read_only
+        self._lock = threading.Lock()  # guards the queue: the reader and the actor are two threads
+        self._cancelled = threading.Event()
+
+    # -- for tests -------------------------------------------------------------------------------------------------
+
+    def go_down(self, error: Exception) -> None:
+        """Let every call raise this from now on, and break what listens."""
+        self.trouble = error
+        with self.bell:
+            self.bell.notify_all()
+
+    def come_back(self) -> None:
+        """Answer again."""
+        self.trouble = None
+
+    def announce(self, jobs: int) -> None:
+        """Tell whoever listens of new jobs."""
+        with self.bell:
+            self.announced += jobs
+            self.bell.notify_all()
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    @property
+    def target(self) -> Target:
+        """Which queue this is."""
+        return Target(where="demo@in-memory/shop", schema="graphile_worker", is_read_only=self._read_only)
+
+    def glance(self) -> QueueSnapshot:
+        """Return what every tick shows."""
+        with self._queue() as queue:
+            self.looks += 1
+            counts = Counter(each.state for each in queue.states())
+            return QueueSnapshot(
+                at=self.clock(),
+                took=timedelta(milliseconds=3),
+                server=_server(queue, read_only=self._read_only),
+                schema=_SCHEMA,
+                counters=TableCounters(
+                    inserted=queue.inserted,
+                    updated=queue.updated,
+                    deleted=queue.deleted,
+                    live_rows=len(queue.jobs),
+                    dead_rows=queue.deleted % 977,
+                    last_vacuum_at=queue.now - timedelta(minutes=3),
+                ),
+                total=Count(len(queue.jobs)),
+                waiting=Count(sum(counts[state] for state in WAITING)),
+                running=Count(counts[JobState.RUNNING]),
+                failed=Count(counts[JobState.FAILED]),
+                table_bytes=len(queue.jobs) * 412 + 3_000_000,
+                heads=tuple(_heads(queue)),
+                workers=tuple(self._workers(queue)),
+                held_queues=tuple(
+                    LockedQueue(name=name, held_by=who, held_at=at) for name, (who, at) in queue.held.items()
+                ),
+                crontabs=tuple(queue.known),
+            )
+
+    def count_locks(self) -> timedelta | None:
+        """Do nothing: a glance here counts everything by itself."""
+        return timedelta()
+
+    def page(
+        self,
+        wanted: JobFilter,
+        *,
+        after: PageCursor | None = None,
+        limit: int = PAGE,
+        patience: timedelta | None = None,
+        with_payload: bool = False,
+    ) -> JobPage:
+        """Return a page of jobs."""
+        with self._queue() as queue:
+            found = [each for each in queue.states() if wanted.matches(each.job, each.state)]
+            if after is not None and after.order == "newest":
+                return _newest(found, int(after.place[0]), limit)
+            by_turn = wanted.state in WAITING
+            key: Callable[[FoundJob], tuple[float, ...]] = (
+                (lambda each: _turn(each.job)) if by_turn else (lambda each: (each.job.id,))
+            )
+            rest = sorted((each for each in found if after is None or key(each) > _place(after)), key=key)
+            jobs = tuple(rest[:limit])
+            mark = None if len(rest) <= limit else _mark(jobs[-1].job, by_turn=by_turn)
+            shown = jobs if with_payload else tuple(FoundJob(_bare(each.job), each.state) for each in jobs)
+            order = "turn" if by_turn else "id"
+            return JobPage(jobs=shown, after=mark, looked_at=len(queue.jobs), full=len(rest) >= limit, order=order)
+
+    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+        """Return everything about one job, its payload only when wanted; None when it is gone."""
+        with self._queue() as queue:
+            job = queue.jobs.get(job_id)
+            if job is None:
+                return None
+            job = job if with_payload else _bare(job)
+            state = queue.state(job)
+            failed = job.run_at - retry_delay(job.attempts) if job.last_error and job.attempts else None
+            return JobReport(
+                job=job,
+                state=state,
+                at=queue.now,
+                reasons=(_reason(job, state, queue.now),),
+                attempts=tuple(_planned(job, state, queue.now)),
+                failed_at=failed,
+            )
+
+    def statistics(self) -> QueueStatistics:
+        """Return how many jobs are in each state."""
+        with self._queue() as queue:
+            return _statistics(queue)
+
+    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+        """Return named queues in order of their names."""
+        with self._queue() as queue:
+            names = sorted({job.queue_name for job in queue.jobs.values() if job.queue_name} | set(queue.held))
+            wanted = [name for name in names if name > after and (not only_held or name in queue.held)]
+            return [_queue(queue, name) for name in wanted[:limit]]
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        """Return every worker known."""
+        with self._queue() as queue:
+            return self._workers(queue)
+
+    def crontabs(self) -> Crontabs:
+        """Return the recurring tasks."""
+        with self._queue() as queue:
+            return Crontabs(known=tuple(queue.known), items=_items())
+
+    def findings(self) -> Sequence[Finding]:
+        """Return what the doctor says."""
+        with self._queue() as queue:
+            return _findings(self._workers(queue))
+
+    def blockages(self) -> LockWaits:
+        """Return who waits for whom."""
+        with self._queue():
+            waiting = _session(3021, "gw-worker", "update _private_jobs set …", minutes=1)
+            blocker = _session(2877, "psql", "begin; lock table graphile_worker._private_jobs", minutes=14)
+            sweeper = _session(3001, "gw-worker", None, minutes=0)
+            return LockWaits(
+                blocked=(LockWait(session=waiting, waits_for="RowExclusiveLock on _private_jobs", blocked_by=(2877,)),),
+                blockers=(blocker,),
+                advisory=(AdvisoryLock(name=ADVISORY, granted=True, session=sweeper),),
+                oldest_transactions=(blocker,),
+            )
+
+    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
+        """Return names to suggest."""
+        with self._queue() as queue:
+            found: Iterable[str]
+            match kind:
+                case NameKind.TASKS:
+                    found = TASKS
+                case NameKind.QUEUES:
+                    found = {job.queue_name for job in queue.jobs.values() if job.queue_name}
+                case NameKind.WORKERS:
+                    found = {worker.id for worker in queue.workers}
+                case _:
+                    found = {job.key for job in queue.jobs.values() if job.key}
+            return sorted(name for name in found if name.startswith(prefix))
+
+    def listen(self) -> DemoEar:
+        """Begin to hear of new jobs."""
+        if self.trouble is not None:
+            raise self.trouble
+        return DemoEar(self)
+
+    def cancel(self) -> None:
+        """End the look that is under way."""
+        self._cancelled.set()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.closed = True
+
+    # -- acting ----------------------------------------------------------------------------------------------------
+
+    def act(self, act: Act) -> Result:
+        """Have something done, and say what became of each job."""
+        with self._queue() as queue:
+            self.acts.append(act)
+            match act:
+                case actions.Retry() | actions.Reschedule() | actions.Fail() | actions.Remove():
+                    return _each(queue, act.jobs, _on_job(queue, act))
+                case actions.Restore():
+                    return Result(done=tuple(str(queue.insert(**_again(job)).id) for job in act.jobs))
+                case actions.Add():
+                    return Result(done=(str(queue.insert(**_specified(act.spec, act.payload)).id),))
+                case actions.Unlock():
+                    return Result(done=tuple(_freed(queue, act.workers)))
+                case actions.Sweep():
+                    return self._sweep(queue, dry_run=act.dry_run)
+                case actions.Clean():
+                    return Result(count=len(list(_cleared(queue, act.litter, dry_run=act.dry_run))))
+                case actions.FindByKey():
+                    found = [each for each in queue.states() if each.job.key == act.key]
+                    return Result(found=found[0] if found else None)
+                case actions.RemoveByKey():
+                    return _removed_by_key(queue, act)
+                case actions.Forget():
+                    queue.known = [each for each in queue.known if each.identifier != act.identifier]
+                    return Result(done=(act.identifier,))
+                case actions.RunDoctor():
+                    return Result(findings=_findings(self._workers(queue)))
+                case actions.CountExactly():
+                    if act.queue is None:
+                        return Result(statistics=_statistics(queue))
+                    counted = _queue(queue, act.queue)
+                    return Result(queue=(counted.waiting, counted.due))
+
+    def _sweep(self, queue: DemoQueue, *, dry_run: bool) -> Result:
+        dead = tuple(worker for worker in self._workers(queue) if worker.is_stale)
+        held = sum(worker.jobs for worker in dead)
+        freed = sum(worker.queues for worker in dead)
+        if not dry_run:
+            list(_freed(queue, [worker.id for worker in dead]))
+            queue.workers = [worker for worker in queue.workers if worker.id not in {each.id for each in dead}]
+        report = SweepReport(dry_run=dry_run, workers=dead, jobs=held, queues=freed)
+        return Result(done=tuple(worker.id for worker in dead), sweep=report)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _queue(self) -> _Borrowed:
+        self._last()
+        if self.trouble is not None:
+            raise self.trouble
+        return _Borrowed(self._lock, self.queue, self.clock)
+
+    def _last(self) -> None:
+        """Take the time we were told to take, or until somebody cancels it."""
+        if not self.delay:
+            return
+        self._cancelled.clear()
+        self.is_busy = True
+        cancelled = self._cancelled.wait(self.delay)
+        self.is_busy = False
+        if cancelled:
+            raise StatementTimeoutError("the database could not finish the statement now: cancelled")
+
+    def _workers(self, queue: DemoQueue) -> list[WorkerInfo]:
+        jobs = Counter(job.locked_by for job in queue.jobs.values())
+        queues = Counter(who for who, _ in queue.held.values())
+        found = []
+        for worker in queue.workers:
+            age = None if worker.last_heartbeat_at is None else max(timedelta(), queue.now - worker.last_heartbeat_at)
+            locks = [job.locked_at for job in queue.jobs.values() if job.locked_by == worker.id and job.locked_at]
+            found.append(
+                replace(
+                    worker,
+                    heartbeat_age=age,
+                    lock_age=max(timedelta(), queue.now - max(locks)) if locks else None,
+                    jobs=jobs[worker.id],
+                    queues=queues[worker.id],
+                    is_stale=age is not None and age >= SILENT_AFTER,
+                )
+            )
+        return [worker for worker in found if worker.has_heartbeat or worker.jobs]
+
+
+class _Borrowed:
+    """The queue, brought up to the moment, for one thread at a time."""
+
+    def __init__(self, lock: threading.Lock, queue: DemoQueue, clock: Callable[[], datetime]) -> None:
+        self._lock, self._queue, self._clock = lock, queue, clock
+
+    def __enter__(self) -> DemoQueue:
+        self._lock.acquire()
+        self._queue.live_until(self._clock())
+        return self._queue
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+_SCHEMA: Final = SchemaInfo(
+    name="graphile_worker",
+    revision=20,
+    rows_hidden=False,
+    has_heartbeats=True,
+    has_locked_index=True,
+    has_failed_index=True,
+    has_queue_index=True,
+)
+
+
+def _server(queue: DemoQueue, *, read_only: bool) -> ServerInfo:
+    return ServerInfo(
+        version="17.2",
+        database="shop",
+        user="app",
+        host="demo",
+        port=5432,
+        started_at=queue.started_at,
+        in_recovery=False,
+        read_only=read_only,
+    )
+
+
+def _heads(queue: DemoQueue) -> Iterator[PrioritySummary]:
+    found = [each for each in queue.states() if each.state in WAITING]
+    for priority in sorted({each.job.priority for each in found}):
+        jobs = [each for each in found if each.job.priority == priority]
+        ready = sorted((each.job for each in jobs if each.state is JobState.READY), key=_turn)
+        later = [each.job.run_at for each in jobs if each.state is not JobState.READY]
+        yield PrioritySummary(
+            priority=priority,
+            ready=Count(len(ready)),
+            oldest_id=ready[0].id if ready else None,
+            oldest_task=ready[0].task_identifier if ready else None,
+            oldest_due_at=ready[0].run_at if ready else None,
+            next_due_at=min(later, default=None),
+        )
+
+
+def _held(queue: DemoQueue) -> Iterator[LockedQueue]:
+    return (LockedQueue(name=name, held_by=who, held_at=at) for name, (who, at) in queue.held.items())
+
+
+def _statistics(queue: DemoQueue) -> QueueStatistics:
+    found = list(queue.states())
+    counts = Counter(each.state for each in found)
+    by_task = Counter((each.job.task_identifier, each.state) for each in found)
+    due = [each.job.run_at for each in found if each.state is JobState.READY]
+    later = [each.job.run_at for each in found if each.state in (JobState.SCHEDULED, JobState.BACKOFF)]
+    return QueueStatistics(
+        at=queue.now,
+        total=Count(len(found)),
+        states={state: Count(counts[state]) for state in JobState},
+        first_due_at=min(due, default=None),
+        next_due_at=min(later, default=None),
+        queues=len({each.job.queue_name for each in found if each.job.queue_name}),
+        held_queues=len(queue.held),
+        table_bytes=len(found) * 412 + 3_000_000,
+        tasks={task: {state: Count(by_task[task, state]) for state in JobState} for task in sorted(TASKS)},
+    )
+
+
+def _queue(queue: DemoQueue, name: str) -> QueueReport:
+    jobs = sorted((job for job in queue.jobs.values() if job.queue_name == name and job.locked_by is None), key=_turn)
+    waiting = [job for job in jobs if queue.state(job) in WAITING]
+    due = [job for job in waiting if queue.state(job) is JobState.READY]
+    head = next(iter(due or waiting), None)
+    holder, since = queue.held.get(name, (None, None))
+    return QueueReport(
+        name=name,
+        held_by=holder,
+        held_at=since,
+        waiting=Count(len(waiting)),
+        due=Count(len(due)),
+        head_id=None if head is None else head.id,
+        head_task=None if head is None else head.task_identifier,
+        head_run_at=None if head is None else head.run_at,
+    )
+
+
+def _items() -> tuple[CronItem, ...]:
+    return tuple(crontab_item(when, task, id=name, fill=fill) for when, task, name, fill in CRONTAB)
+
+
+def _findings(workers: Iterable[WorkerInfo]) -> Sequence[Finding]:
+    dead = [worker.id for worker in workers if worker.is_stale]
+    locks = Finding("locks", CheckStatus.OK, "no job is held by a dead worker")
+    if dead:
+        words = f"{dead[0]} holds 3 jobs and 1 queues, and its heart has been still for 9m4s"
+        locks = Finding("locks", CheckStatus.WRONG, words, f"gw unlock {dead[0]}")
+    return (
+        Finding("server", CheckStatus.OK, "PostgreSQL 17.2, as role app"),
+        Finding("schema", CheckStatus.OK, "revision 20"),
+        Finding("row security", CheckStatus.OK, "hides nothing from this role"),
+        Finding("indexes", CheckStatus.OK, "all there and valid"),
+        locks,
+        Finding("vacuum", CheckStatus.NOTE, "_private_jobs was vacuumed 3m ago"),
+    )
+
+
+def _session(pid: int, application: str, statement: str | None, *, minutes: int) -> BackendSession:
+    age = timedelta(minutes=minutes, seconds=12)
+    return BackendSession(
+        pid=pid,
+        user="app",
+        application=application,
+        state="active" if minutes < 10 else "idle in transaction",
+        in_state_for=age,
+        transaction_age=age,
+        statement=statement,
+    )
+
+
+def _bare(job: Job) -> Job:
+    return msgspec.structs.replace(job, payload="")
+
+
+def _mark(job: Job, *, by_turn: bool) -> PageCursor:
+    if not by_turn:
+        return PageCursor.after_id(job.id)
+    return PageCursor("turn", (str(job.priority), repr(job.run_at_epoch), f"({job.id},0)"))
+
+
+def _newest(found: Sequence[FoundJob], before: int, limit: int) -> JobPage:
+    """Return a page of the newest jobs before an id."""
+    rest = sorted((each for each in found if each.job.id < before), key=lambda each: -each.job.id)
+    jobs = tuple(FoundJob(_bare(each.job), each.state) for each in rest[:limit])
+    mark = None if len(rest) <= limit else PageCursor.newest(jobs[-1].job.id)
+    return JobPage(jobs=jobs, after=mark, looked_at=len(found), full=len(rest) >= limit, order="newest")
+
+
+def _place(mark: PageCursor) -> tuple[float, ...]:
+    if mark.order == "id":
+        return (int(mark.place[0]),)
+    priority, run_at, place = mark.place
+    return int(priority), float(run_at), int(place.strip("()").split(",")[0])
+
+
+def _reason(job: Job, state: JobState, now: datetime) -> Reason:
+    match state:
+        case JobState.RUNNING:
+            return Reason(ReasonCode.RUNNING, f"{job.locked_by} runs attempt {job.attempts}")
+        case JobState.FAILED:
+            return Reason(ReasonCode.FAILED, f"it failed for good: all {job.max_attempts} attempts are used up")
+        case JobState.READY:
+            return Reason(ReasonCode.CLAIMABLE, "nothing known keeps it: a worker may claim it any moment")
+        case JobState.BACKOFF:
+            return Reason(ReasonCode.BACKOFF, f"attempt {job.attempts} failed, the next is due later")
+        case JobState.SCHEDULED:
+            return Reason(ReasonCode.SCHEDULED, f"it is scheduled for later: in {round((job.run_at - now) / SECOND)}s")
+
+
+def _planned(job: Job, state: JobState, now: datetime) -> Iterator[PlannedAttempt]:
+    if state is JobState.FAILED:
+        return
+    at, inferred = max(job.run_at, now), job.run_at <= now
+    for number in range(job.attempts + 1, job.max_attempts + 1):
+        yield PlannedAttempt(number, at, inferred)
+        at, inferred = at + retry_delay(number), True
+
+
+# -- what acts do ----------------------------------------------------------------------------------------------------
+
+_JobAct = actions.Retry | actions.Reschedule | actions.Fail | actions.Remove
+
+
+def _on_job(queue: DemoQueue, act: _JobAct) -> Callable[[Job], str | None]:
+    now = queue.now.timestamp()
+
+    def done(job: Job) -> str | None:
+        match act:
+            case actions.Retry():
+                if not job.attempts:
+                    return "it has not failed; t changes when it runs"
+                tries = 0 if job.attempts >= job.max_attempts else job.attempts
+                queue.change(job, run_at_epoch=now, attempts=tries)
+            case actions.Reschedule():
+                at = act.run_at if isinstance(act.run_at, datetime) else queue.now + (act.run_at or timedelta())
+                wanted = {"priority": act.priority, "attempts": act.attempts, "max_attempts": act.max_attempts}
+                given = {name: value for name, value in wanted.items() if value is not None}
+                moment = {} if act.run_at is None else {"run_at_epoch": at.timestamp()}
+                queue.change(job, **given, **moment)
+            case actions.Fail():
+                queue.change(job, attempts=job.max_attempts, last_error=act.reason or "Manually marked as failed")
+            case actions.Remove():
+                queue.remove(job)
+        return None
+
+    return done
+
+
+def _each(queue: DemoQueue, wanted: Sequence[JobVersion], do: Callable[[Job], str | None]) -> Result:
+    done: list[str] = []
+    omitted: list[SkippedItem] = []
+    before: list[Job] = []
+    for seen in wanted:
+        job = queue.jobs.get(seen.id)
+        if job is None:
+            omitted.append(SkippedItem(str(seen.id), "gone"))
+        elif job.locked_by is not None:
+            omitted.append(SkippedItem(str(seen.id), f"locked by {job.locked_by}"))
+        elif (why := seen.changes(job) or do(job)) is not None:
+            omitted.append(SkippedItem(str(seen.id), why))
+        else:
+            done.append(str(seen.id))
+            before.append(job)
+    removed = tuple(job for job in before if job.id not in queue.jobs)
+    return Result(done=tuple(done), omitted=tuple(omitted), removed=removed)
+
+
+def _again(job: Job) -> dict[str, Any]:
+    kept = ("task_identifier", "payload", "queue_name", "key", "priority", "run_at_epoch", "flags", "attempts")
+    return {**{name: getattr(job, name) for name in kept}, "max_attempts": job.max_attempts}
+
+
+def _cleared(queue: DemoQueue, litter: CleanupTarget, *, dry_run: bool) -> Iterator[Job]:
+    if litter is CleanupTarget.FAILED_JOBS:
+        for job in [each.job for each in queue.states() if each.state is JobState.FAILED]:
+            if not dry_run:
+                queue.remove(job)
+            yield job
+
+
+def _removed_by_key(queue: DemoQueue, act: actions.RemoveByKey) -> Result:
+    job = queue.jobs.get(act.job.id)
+    if job is None:
+        return Result(omitted=(SkippedItem(str(act.job.id), "gone"),))
+    if (changes := act.job.changes(job)) is not None:
+        return Result(omitted=(SkippedItem(str(job.id), f"changed ({changes})"),))
+    if job.locked_by is not None:
+        queue.change(job, key=None, attempts=job.max_attempts)
+        told = f"job {job.id} is running: it lost its key, and will not be tried again"
+        return Result(done=(str(job.id),), told=told)
+    queue.remove(job)
+    return Result(done=(str(job.id),), removed=(job,), told=f"job {job.id} removed")
+
+
+def _specified(spec: JobSpec, payload: str | None = None) -> dict[str, Any]:
+    names = {"task_identifier": spec.task, "queue_name": spec.queue_name, "key": spec.job_key}
+    text = msgspec.json.encode(spec.payload or {}).decode() if payload is None else payload
+    return {**names, "priority": spec.priority or 0, "payload": text}
+
+
+def _freed(queue: DemoQueue, workers: Sequence[str]) -> Iterator[str]:
+    if not workers:
+        raise InvalidInputError("name at least one worker")
+    for name, (who, _) in list(queue.held.items()):
+        if who in workers:
+            del queue.held[name]
+    for job in list(queue.jobs.values()):
+        if job.locked_by in workers:
+            queue.change(job, locked_by=None, locked_at_epoch=None)
+    yield from workers

@@ -1,0 +1,461 @@
+"""The threads that ask so that the screen never waits: one looks, one listens, one acts; they only post messages."""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from textual.message import Message
+
+from gw_core import GraphileWorkerError
+from gw_tui.actions.actions import Act, Result
+from gw_tui.data.messages import (
+    ActionFinished,
+    ActionLogFailed,
+    Connecting,
+    ConnectionLost,
+    JobsAnnounced,
+    ListenStateChanged,
+    QueryAnswered,
+    QueryFailed,
+    SnapshotReceived,
+)
+from gw_tui.data.source import LOCKS_AGAIN, JobSubscription, Question, Source, judged
+from gw_tui.rules.connection_state import FailureKind, wait_before
+
+if TYPE_CHECKING:
+    from gw_tui.actions.log import ActionLog
+
+Post = Callable[[Message], object]
+
+GLANCES: Final = 45
+QUESTIONS: Final = 45
+LOCKS: Final = 200
+"""The server works for glances a forty-fifth of the time at most, and a two hundredth to count what workers hold;
+what the visible screen asks takes a forty-fifth as well: together 5 %."""
+
+LAST: Final = 3
+"""Of so many looks the middle one says how long to rest."""
+
+BLURRED: Final = 10.0
+"""How much less often to look while nobody does."""
+
+FORBIDDEN_AGAIN: Final = 30.0
+HELD_UP: Final = 5.0
+"""The longest rest after a look of which a part was not to be had, in seconds."""
+
+MOST_PATIENCE: Final = 32
+"""A look that was too slow is tried half as often, and so on down to this."""
+
+GATHERING: Final = timedelta(milliseconds=250)
+NUDGE_AGAIN: Final = 0.5
+LISTENING: Final = timedelta(seconds=2)
+UNTIL_WOKEN: Final = 3_600.0
+PARTING: Final = 1.5
+"""Seconds that leaving may take, whatever the database does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    generation: int = 0
+    question: Question | None = None
+
+
+class _Lane:
+    """When to ask next: every so often from start to start, seldomer when it costs much or fails."""
+
+    def __init__(self, rarity: int) -> None:
+        self.due = 0.0
+        self._rarity = rarity
+        self._rested = 0.0
+        self._factor = 1
+        self._last: deque[float] = deque(maxlen=LAST)
+
+    def done(self, began: float, *, took: float, every: float, longest: float = UNTIL_WOKEN) -> None:
+        """Plan the next start after one that took so long; one that came a little late does not delay the next."""
+        self._factor = 1
+        self._last.append(took)
+        self._rested = began + took + min(longest, (self._rarity - 1) * self._usual)
+        planned = self.due if 0 <= began - self.due < every / 2 else began
+        self.due = max(planned + every, self._rested)
+
+    def begin_anew(self) -> None:
+        """Something else is asked from now on."""
+        self._last.clear()
+
+    def hasten(self, now: float) -> None:
+        """Ask as soon as the last time has been rested from."""
+        self.due = min(self.due, max(now, self._rested))
+
+    @property
+    def _usual(self) -> float:
+        # The middle one: a machine that stood still for a moment says nothing of what looking costs.
+        return sorted(self._last)[(len(self._last) - 1) // 2]
+
+    def failed(self, now: float, *, every: float, trouble: FailureKind) -> None:
+        self._factor = min(MOST_PATIENCE, self._factor * 2)
+        self.due = now + (FORBIDDEN_AGAIN if trouble is FailureKind.FORBIDDEN else every * self._factor)
+
+
+class Reader:
+    """Looks at the queue in a thread of its own: at each tick the glance, and what the visible screen asks.
+
+    `ask`, `hurry`, `nudge`, `pace` and `stop` are for other threads; `turn` does one round and is for tests as well.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        post: Post,
+        *,
+        period: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._source = source
+        self._post = post
+        self._clock = clock
+        self._chance = chance
+        self._lock = threading.Lock()  # guards _wanted, _period and _busy_with
+        self._wanted = _Wanted()
+        self._period = period
+        self._busy_with: int | None = None
+        self._cancelled: int | None = None
+        self._bell = threading.Event()
+        self._stopping = threading.Event()
+        self._hurried = threading.Event()
+        self._glancing, self._asking, self._counting = _Lane(GLANCES), _Lane(QUESTIONS), _Lane(LOCKS)
+        self._answered: int | None = None
+        self._failures = 0
+        self._thread = threading.Thread(target=self._run, name="gw-tui-reader", daemon=True)
+
+    # -- for other threads -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to look; returns at once."""
+        self._thread.start()
+
+    def ask(self, question: Question | None, generation: int) -> None:
+        """Ask this from now on, at once and again and again; what was asked before is given up."""
+        with self._lock:
+            self._wanted = _Wanted(generation, question)
+            given_up = self._busy_with is not None and self._busy_with != generation
+            if given_up:
+                self._cancelled = self._busy_with
+        if given_up:
+            self._cancel()
+        self._bell.set()
+
+    def hurry(self) -> None:
+        """Look now, also when the next try was planned for later."""
+        self._hurried.set()
+        self._bell.set()
+
+    def nudge(self) -> None:
+        """Look soon: something has happened."""
+        with self._lock:
+            self._glancing.hasten(self._clock())
+        self._bell.set()
+
+    def pace(self, period: float) -> None:
+        """Look this often, in seconds."""
+        with self._lock:
+            self._period = period
+        self.hurry()
+
+    def stop(self, patience: float = PARTING) -> bool:
+        """End, whatever is under way, and wait for the end as long as `patience` allows; False when it lasts."""
+        self._stopping.set()
+        self._bell.set()
+        if not self._thread.is_alive():
+            return True
+        self._cancel()
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    # -- the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            rest = self.turn()
+            self._bell.wait(rest)
+            self._bell.clear()
+
+    def turn(self) -> float:
+        """Do what is due, and return how many seconds to rest."""
+        if self._hurried.is_set():
+            self._hurried.clear()
+            self._glancing.due = self._asking.due = self._counting.due = 0.0
+        elif self._failures and self._clock() < self._glancing.due:
+            return self._glancing.due - self._clock()
+        if self._failures:
+            self._post(Connecting())
+        if self._clock() >= self._glancing.due and not (self._count() and self._look()):
+            return max(0.0, self._glancing.due - self._clock())
+        wanted = self._newest()
+        is_new = wanted.generation != self._answered
+        if wanted.question is not None and (is_new or self._clock() >= self._asking.due) and not self._ask(wanted):
+            return max(0.0, self._glancing.due - self._clock())
+        return self._rest()
+
+    def _count(self) -> bool:
+        """Have what workers hold counted anew when it is time for that; False when nothing can be asked."""
+        began = self._clock()
+        if began < self._counting.due:
+            return True
+        every = max(self._every(None), LOCKS_AGAIN.total_seconds())
+        try:
+            worked = self._source.count_locks()
+        except Exception as error:  # noqa: BLE001 - see below
+            return self._hindered(error, _Wanted(self._newest().generation), self._counting, every)
+        took = self._clock() - began if worked is None else worked.total_seconds()
+        self._counting.done(began, took=took, every=every)
+        return True
+
+    def _look(self) -> bool:
+        """Take a glance; False when nothing can be asked."""
+        period = self._every(None)
+        try:
+            glance = self._source.glance()
+        except Exception as error:  # noqa: BLE001 - a thread has nobody above it, and the console lives on
+            return self._hindered(error, _Wanted(self._newest().generation), self._glancing, period)
+        now = self._clock()
+        self._failures = 0
+        # To connect, to travel, and to be held up by others' locks takes time without giving the server any work.
+        took = glance.took.total_seconds()
+        worked = took if glance.worked is None else glance.worked.total_seconds()
+        longest = HELD_UP if glance.unseen else UNTIL_WOKEN
+        self._glancing.done(now - took, took=worked, every=period, longest=longest)
+        self._post(SnapshotReceived(glance, took, rest=max(0.0, self._glancing.due - now)))
+        return True
+
+    def _ask(self, wanted: _Wanted) -> bool:
+        """Ask what the screen asks; False when nothing can be asked any more."""
+        assert wanted.question is not None  # noqa: S101 - the caller has looked
+        began, every = self._clock(), self._every(wanted.question)
+        if wanted.generation != self._answered:
+            self._asking.begin_anew()
+        with self._lock:
+            self._busy_with = wanted.generation
+        try:
+            answer = wanted.question.ask(self._source)
+        except Exception as error:  # noqa: BLE001 - see above
+            if self._was_given_up(wanted.generation):
+                return True
+            self._answered = wanted.generation
+            return self._hindered(error, wanted, self._asking, every)
+        finally:
+            with self._lock:
+                self._busy_with = None
+        now = self._clock()
+        self._answered = wanted.generation
+        self._asking.done(began, took=now - began, every=every)
+        self._post(QueryAnswered(wanted.generation, wanted.question, answer, now - began))
+        return True
+
+    def _hindered(self, error: Exception, wanted: _Wanted, lane: _Lane, every: float) -> bool:
+        trouble, sentence = judged(error)
+        if self._stopping.is_set():
+            return False
+        # Without the glance there is nothing to show, unless it is only late; a question may fail alone.
+        if not (trouble.breaks_off or (wanted.question is None and not trouble.is_passing)):
+            lane.failed(self._clock(), every=every, trouble=trouble)
+            self._post(QueryFailed(wanted.generation, wanted.question, trouble, sentence))
+            return True
+        self._failures += 1
+        wait = None if trouble is FailureKind.REFUSED else wait_before(self._failures, self._chance())
+        self._glancing.due = self._clock() + (UNTIL_WOKEN if wait is None else wait)
+        self._asking.due = 0.0
+        self._post(ConnectionLost(trouble, sentence, wait))
+        return False
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _newest(self) -> _Wanted:
+        with self._lock:
+            return self._wanted
+
+    def _every(self, question: Question | None) -> float:
+        with self._lock:
+            period = self._period
+        own = None if question is None else question.every
+        return period if own is None else max(period, own.total_seconds())
+
+    def _rest(self) -> float:
+        dues = [self._glancing.due]
+        wanted = self._newest()
+        if wanted.question is not None:
+            dues.append(self._asking.due if wanted.generation == self._answered else 0.0)
+        return max(0.0, min(dues) - self._clock())
+
+    def _was_given_up(self, generation: int) -> bool:
+        with self._lock:
+            return self._cancelled == generation or self._wanted.generation != generation
+
+    def _cancel(self) -> None:
+        # To cancel is to open a connection, which may take long; whoever asked for it does not wait.
+        threading.Thread(target=self._source.cancel, name="gw-tui-cancel", daemon=True).start()
+
+
+class Listener:
+    """Hears of new jobs in a thread of its own, tells the screen, and lets the reader look."""
+
+    def __init__(self, source: Source, post: Post, nudge: Callable[[], object]) -> None:
+        self._source = source
+        self._post = post
+        self._nudge = nudge
+        self._stopping = threading.Event()
+        self._reachable = threading.Event()
+        self._lock = threading.Lock()  # guards _ear: whoever stops us closes it
+        self._ear: JobSubscription | None = None
+        self._thread = threading.Thread(target=self._run, name="gw-tui-listener", daemon=True)
+
+    def start(self) -> None:
+        """Begin; nothing is opened before the database was reached."""
+        self._thread.start()
+
+    def reached(self) -> None:
+        """The database answers: it can be listened to."""
+        self._reachable.set()
+
+    def stop(self, patience: float = PARTING) -> bool:
+        """End, and wait for the end as long as `patience` allows."""
+        self._stopping.set()
+        self._reachable.set()
+        if not self._thread.is_alive():
+            return True
+        with self._lock:
+            ear = self._ear
+        if ear is not None:
+            ear.close()
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            self._reachable.wait()
+            self._reachable.clear()
+            try:
+                self._listen()
+                failures = 0
+            except Exception as error:  # noqa: BLE001 - a thread has nobody above it; polling goes on without it
+                if self._stopping.is_set():
+                    return
+                failures += 1
+                self._post(ListenStateChanged(hears=False, sentence=judged(error)[1]))
+                self._stopping.wait(wait_before(failures, 1.0))
+
+    def _listen(self) -> None:
+        ear = self._source.listen()
+        with self._lock:
+            self._ear = ear
+        try:
+            self._post(ListenStateChanged(hears=True))
+            while not self._stopping.is_set():
+                if heard := ear.wait(LISTENING):
+                    self._gather(ear, heard)
+        finally:
+            with self._lock:
+                self._ear = None
+            ear.close()
+
+    def _gather(self, ear: JobSubscription, heard: int) -> None:
+        """Take a burst as one piece of news, and no more than two of them a second."""
+        until = time.monotonic() + NUDGE_AGAIN
+        self._stopping.wait(GATHERING.total_seconds())
+        heard += ear.wait(timedelta())
+        self._post(JobsAnnounced(heard))
+        self._nudge()
+        self._stopping.wait(max(0.0, until - time.monotonic()))
+
+
+class Actor:
+    """Has acts done in a thread of its own, one after the other, and tells what became of each."""
+
+    def __init__(self, source: Source, post: Post, log: ActionLog | None = None) -> None:
+        self._source = source
+        self._post = post
+        self._log = log
+        self._acts: queue.SimpleQueue[Act | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="gw-tui-actor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to wait for acts."""
+        self._thread.start()
+
+    def do(self, act: Act) -> None:
+        """Have this done after what is under way."""
+        self._acts.put(act)
+
+    def stop(self, patience: float = PARTING) -> bool:
+        """End after the act under way, and wait for that as long as `patience` allows."""
+        self._acts.put(None)
+        if self._thread.is_alive():
+            self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (act := self._acts.get()) is not None:
+            self.turn(act)
+
+    def turn(self, act: Act) -> None:
+        """Have one act done and tell what became of it."""
+        try:
+            result = self._source.act(act)
+        except Exception as error:  # noqa: BLE001 - a thread has nobody above it; the operator is told
+            trouble, sentence = judged(error)
+            self._write_down(act, None, sentence)
+            self._post(ActionFinished(act, trouble=trouble, sentence=sentence))
+        else:
+            self._write_down(act, result)
+            self._post(ActionFinished(act, result=result))
+
+    def _write_down(self, act: Act, result: Result | None, failure: str = "") -> None:
+        """Note an act before anybody is told of it: what was removed must be found again whatever happens next."""
+        if self._log is None:
+            return
+        try:
+            self._log.note(self._source.target, act, result, failure)
+        except OSError as error:
+            self._post(ActionLogFailed(f"{self._log.path} cannot be written: {error.strerror}"))
+
+
+class Poller:
+    """The three threads as one."""
+
+    def __init__(self, source: Source, post: Post, *, period: float = 1.0, log: ActionLog | None = None) -> None:
+        self._source = source
+        self.reader = Reader(source, self._quietly(post), period=period)
+        self.listener = Listener(source, self._quietly(post), self.reader.nudge)
+        self.actor = Actor(source, self._quietly(post), log)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        for each in (self.reader, self.listener, self.actor):
+            each.start()
+
+    def stop(self) -> None:
+        """End; takes a second and a half at most, whatever the database does."""
+        until = time.monotonic() + PARTING
+        ended = [each.stop(max(0.0, until - time.monotonic())) for each in (self.listener, self.reader, self.actor)]
+        # A thread that still waits for the database holds its connection; the end of the process ends both.
+        if all(ended):
+            with suppress(GraphileWorkerError):
+                self._source.close()
+
+    @staticmethod
+    def _quietly(post: Post) -> Post:
+        def safely(message: Message) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody is there to be told any more
+                post(message)
+
+        return safely

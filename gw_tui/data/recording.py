@@ -1,0 +1,478 @@
+"""What a source answered, written down as it came and played back later: to show what was seen, to others or to tests.
+
+A recording is one JSON object a line, compressed when its name ends in `.gz`: first which queue it is of, then each
+answer with the seconds since the beginning. Secrets are masked in it as they are on the screen.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+import time
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import msgspec
+
+import gw_core
+from gw_core import (
+    BackendSession,
+    CronItem,
+    Finding,
+    FoundJob,
+    GraphileWorkerError,
+    InvalidInputError,
+    Job,
+    JobFilter,
+    JobPage,
+    JobReport,
+    KnownCronItem,
+    LockWaits,
+    QueueReport,
+    QueueSnapshot,
+    QueueStatistics,
+    WorkerInfo,
+)
+from gw_tui.data.source import PAGE, Crontabs, Target
+from gw_tui.text.json_view import json_view
+from gw_tui.text.redact import masked
+
+if TYPE_CHECKING:
+    from gw_core import NameKind, PageCursor
+    from gw_tui.actions.actions import Act, Result
+    from gw_tui.data.source import JobSubscription, Source
+
+VERSION: Final = 1
+ZIPPED: Final = ".gz"
+
+# A recording comes from somebody else and is read into memory: what is compressed may become a thousand times as much.
+MOST_READ: Final = 512 * 1024 * 1024
+"""Bytes of a recording, uncompressed; more than a day of a busy queue."""
+MOST_LINES: Final = 1_000_000
+LONGEST_LINE: Final = 16 * 1024 * 1024
+
+T = TypeVar("T")
+
+
+class _Head(msgspec.Struct):
+    """The first line."""
+
+    gw_tui_recording: int
+    at: datetime
+    where: str
+    schema: str
+
+
+class _Line(msgspec.Struct, omit_defaults=True):
+    """One answer, or the error there was instead: the name of its class, and its sentence."""
+
+    after: float
+    ask: str
+    answer: msgspec.Raw = msgspec.Raw(b"null")
+    error: tuple[str, str] | None = None
+
+
+class _Crontabs(msgspec.Struct):
+    known: list[KnownCronItem]
+    items: list[CronItem] | None
+
+
+_KINDS: Final[Mapping[str, Any]] = {
+    "glance": QueueSnapshot,
+    "page": JobPage,
+    "job": JobReport | None,
+    "statistics": QueueStatistics,
+    "queues": list[QueueReport],
+    "workers": list[WorkerInfo],
+    "crontabs": _Crontabs,
+    "findings": list[Finding],
+    "blockages": LockWaits,
+    "names": list[str],
+}
+
+
+# -- recording -------------------------------------------------------------------------------------------------------
+
+
+class RecordingSource:
+    """Answers as another source does, and writes down what it answered. Acts go through, and are not written down.
+
+    Raises `OSError` when the file cannot be made; one that is there already is left alone. When it cannot be written
+    later, the console goes on without, and `failure` says why.
+    """
+
+    def __init__(self, source: Source, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._clock = clock
+        self._began = clock()
+        self._lock = threading.Lock()  # guards the file: the reader and the actor are two threads
+        self._latest: dict[str, bytes] = {}
+        self.failure: str | None = None
+        self._file: IO[bytes] | None = _new_file(path)
+        target = source.target
+        self._write(_Head(VERSION, datetime.now(UTC), target.where, target.schema))
+
+    @property
+    def target(self) -> Target:
+        """Which queue this is."""
+        return self._source.target
+
+    def glance(self) -> QueueSnapshot:
+        """Return what every tick shows."""
+        return self._noted("glance", self._source.glance)
+
+    def count_locks(self) -> timedelta | None:
+        """Have what workers hold counted anew; the glances tell."""
+        return self._source.count_locks()
+
+    def page(
+        self,
+        wanted: JobFilter,
+        *,
+        after: PageCursor | None = None,
+        limit: int = PAGE,
+        patience: timedelta | None = None,
+        with_payload: bool = False,
+    ) -> JobPage:
+        """Return a page of jobs."""
+        more: dict[str, Any] = {"after": after, "limit": limit, "patience": patience, "with_payload": with_payload}
+        return self._noted(_asked_page(wanted, after, limit), lambda: self._source.page(wanted, **more))
+
+    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+        """Return everything about one job."""
+        return self._noted(f"job {job_id}", lambda: self._source.job(job_id, with_payload=with_payload))
+
+    def statistics(self) -> QueueStatistics:
+        """Return how many jobs are in each state."""
+        return self._noted("statistics", self._source.statistics)
+
+    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+        """Return named queues in order of their names."""
+        ask = _asked_queues(after, only_held=only_held)
+        return self._noted(ask, lambda: self._source.queues(after=after, limit=limit, only_held=only_held))
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        """Return every worker known."""
+        return self._noted("workers", self._source.workers)
+
+    def crontabs(self) -> Crontabs:
+        """Return the recurring tasks."""
+        return self._noted("crontabs", self._source.crontabs)
+
+    def findings(self) -> Sequence[Finding]:
+        """Return what the doctor says."""
+        return self._noted("findings", self._source.findings)
+
+    def blockages(self) -> LockWaits:
+        """Return who waits for whom."""
+        return self._noted("blockages", self._source.blockages)
+
+    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
+        """Return names to suggest."""
+        return self._noted(f"names {kind.value} {prefix}", lambda: self._source.names(kind, prefix))
+
+    def act(self, act: Act) -> Result:
+        """Have something done."""
+        return self._source.act(act)
+
+    def listen(self) -> JobSubscription:
+        """Begin to hear of new jobs."""
+        return self._source.listen()
+
+    def cancel(self) -> None:
+        """End the look that is under way."""
+        self._source.cancel()
+
+    def close(self) -> None:
+        """Let go of everything, and end the recording."""
+        self._source.close()
+        with self._lock:
+            self._end()
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _noted(self, ask: str, look: Callable[[], T]) -> T:
+        try:
+            answer = look()
+        except GraphileWorkerError as error:
+            self._note(ask, b"null", (type(error).__name__, masked(str(error))))
+            raise
+        self._note(ask, msgspec.json.encode(_without_secrets(answer)), None)
+        return answer
+
+    def _note(self, ask: str, answer: bytes, error: tuple[str, str] | None) -> None:
+        if error is None and self._latest.get(ask) == answer:
+            return
+        self._latest[ask] = b"" if error is not None else answer
+        self._write(_Line(round(self._clock() - self._began, 3), ask, msgspec.Raw(answer), error))
+
+    def _write(self, line: _Head | _Line) -> None:
+        with self._lock:
+            if self._file is None:
+                return
+            try:
+                self._file.write(msgspec.json.encode(line) + b"\n")
+                self._file.flush()
+            except OSError as error:
+                self.failure = error.strerror or str(error)
+                self._end()
+
+    def _end(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self.failure = self.failure or error.strerror
+
+
+def _new_file(path: Path) -> IO[bytes]:
+    """Make a new file that only its owner may read: it holds payloads."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    plain = os.fdopen(file, "wb")
+    if path.suffix != ZIPPED:
+        return plain
+    zipped = gzip.GzipFile(fileobj=plain, mode="wb")
+    zipped.myfileobj = plain  # type: ignore[assignment] # to be closed with it
+    return cast("IO[bytes]", zipped)
+
+
+def _asked_page(wanted: JobFilter, after: PageCursor | None, limit: int) -> str:
+    """Return a page as it is looked up again; ranges of time move on from tick to tick, and do not count."""
+    narrowing = wanted.narrowing
+    if narrowing is not None:
+        wanted = replace(wanted, narrowing=replace(narrowing, run_at=None, started_at=None))
+    return f"page {msgspec.json.encode(wanted).decode()} {after or ''} {limit}"
+
+
+def _asked_queues(after: str, *, only_held: bool) -> str:
+    return f"queues {'held' if only_held else 'all'} {after}"
+
+
+# -- secrets ---------------------------------------------------------------------------------------------------------
+
+
+def _without_secrets(answer: object) -> object:
+    """Return an answer with what looks like a secret hidden, as the screens hide it."""
+    match answer:
+        case JobPage():
+            return replace(answer, jobs=tuple(FoundJob(_masked_job(each.job), each.state) for each in answer.jobs))
+        case JobReport():
+            return replace(answer, job=_masked_job(answer.job))
+        case LockWaits():
+            return replace(
+                answer,
+                blocked=[replace(each, session=_masked_session(each.session)) for each in answer.blocked],
+                blockers=[_masked_session(each) for each in answer.blockers],
+                advisory=[replace(each, session=_masked_session(each.session)) for each in answer.advisory],
+                oldest_transactions=[_masked_session(each) for each in answer.oldest_transactions],
+            )
+        case Crontabs(known=known, items=items):
+            return _Crontabs(list(known), None if items is None else [_masked_item(each) for each in items])
+        case [Finding(), *_]:
+            return [replace(each, words=masked(each.words)) for each in answer if isinstance(each, Finding)]
+        case _:
+            return answer
+
+
+def _masked_job(job: Job) -> Job:
+    payload = str(json_view(job.payload, whole=True)) if job.payload else ""
+    error = None if job.last_error is None else masked(job.last_error)
+    return msgspec.structs.replace(job, payload=payload, last_error=error)
+
+
+def _masked_session(session: BackendSession) -> BackendSession:
+    return session if session.statement is None else replace(session, statement=masked(session.statement))
+
+
+def _masked_item(item: CronItem) -> CronItem:
+    if item.payload is None:
+        return item
+    text = str(json_view(msgspec.json.encode(item.payload).decode(), whole=True))
+    try:
+        payload = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:  # a text so long that it was cut
+        payload = {}
+    return replace(item, payload=payload)
+
+
+# -- playing back ----------------------------------------------------------------------------------------------------
+
+
+class _Silence:
+    """Hears nothing."""
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+
+    def wait(self, timeout: timedelta) -> int:
+        self._closed.wait(timeout.total_seconds())
+        return 0
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+class ReplaySource:
+    """Answers as it was answered then, second by second from the beginning, and stays at the end; it takes no acts.
+
+    Raises `InvalidInputError` for a file that is no recording, `OSError` for one that cannot be read.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        head, self._tracks = _read(path)
+        self._target = Target(where=f"{head.where} (replay)", schema=head.schema, is_read_only=True)
+        self._began: float | None = None
+
+    @property
+    def target(self) -> Target:
+        """Which queue this was."""
+        return self._target
+
+    def glance(self) -> QueueSnapshot:
+        """Return what every tick showed."""
+        found: QueueSnapshot = self._answer("glance")
+        return found
+
+    def count_locks(self) -> timedelta | None:
+        """Do nothing: what was counted then is in the glances."""
+        return timedelta()
+
+    def page(
+        self,
+        wanted: JobFilter,
+        *,
+        after: PageCursor | None = None,
+        limit: int = PAGE,
+        patience: timedelta | None = None,
+        with_payload: bool = False,
+    ) -> JobPage:
+        """Return a page of jobs that was looked at then."""
+        found: JobPage = self._answer(_asked_page(wanted, after, limit))
+        return found
+
+    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+        """Return everything about one job that was looked at then."""
+        found: JobReport | None = self._answer(f"job {job_id}")
+        return found
+
+    def statistics(self) -> QueueStatistics:
+        """Return how many jobs were in each state."""
+        found: QueueStatistics = self._answer("statistics")
+        return found
+
+    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+        """Return named queues in order of their names."""
+        found: Sequence[QueueReport] = self._answer(_asked_queues(after, only_held=only_held))
+        return found
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        """Return every worker that was known."""
+        return self.glance().workers
+
+    def crontabs(self) -> Crontabs:
+        """Return the recurring tasks."""
+        found: _Crontabs = self._answer("crontabs")
+        return Crontabs(known=found.known, items=found.items)
+
+    def findings(self) -> Sequence[Finding]:
+        """Return what the doctor said."""
+        found: Sequence[Finding] = self._answer("findings")
+        return found
+
+    def blockages(self) -> LockWaits:
+        """Return who waited for whom."""
+        found: LockWaits = self._answer("blockages")
+        return found
+
+    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
+        """Return names to suggest, as far as any were asked for then."""
+        ask = f"names {kind.value} {prefix}"
+        return self._answer(ask) if ask in self._tracks else ()
+
+    def act(self, act: Act) -> Result:
+        """Refuse: what was, cannot be changed."""
+        raise InvalidInputError("this is a recording; nothing can be done in it")
+
+    def listen(self) -> JobSubscription:
+        """Hear nothing: what was announced then is in what was answered."""
+        return _Silence()
+
+    def cancel(self) -> None:
+        """No look lasts."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _answer(self, ask: str) -> Any:
+        if self._began is None:
+            self._began = self._clock()
+        if ask not in self._tracks:
+            raise InvalidInputError("this was not looked at while the recording was made")
+        moments, lines = self._tracks[ask]
+        line = lines[max(0, bisect_right(moments, self._clock() - self._began) - 1)]
+        if line.error is not None:
+            raise _error(*line.error)
+        try:
+            return msgspec.json.decode(line.answer, type=_KINDS[ask.split(" ", 1)[0]])
+        except msgspec.DecodeError as error:
+            raise InvalidInputError(f"this part of the recording cannot be read: {error}") from None
+
+
+_Tracks = Mapping[str, tuple[list[float], list[_Line]]]
+
+
+def _read(path: Path) -> tuple[_Head, _Tracks]:
+    """Return the head of a recording, and the answers to each question with their moments."""
+    tracks: dict[str, tuple[list[float], list[_Line]]] = {}
+    lines = _lines(path)
+    try:
+        head = msgspec.json.decode(next(lines, b""), type=_Head)
+        if head.gw_tui_recording != VERSION:
+            theirs = head.gw_tui_recording
+            raise InvalidInputError(f"{path} is a recording of version {theirs}; this gw plays version {VERSION}")
+        for text in lines:
+            line = msgspec.json.decode(text, type=_Line)
+            moments, answers = tracks.setdefault(line.ask, ([], []))
+            moments.append(line.after)
+            answers.append(line)
+    except msgspec.DecodeError as error:
+        raise InvalidInputError(f"{path} is no recording of a console: {error}") from None
+    return head, tracks
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines; the last one is left out when it was cut short, as by a console that was killed.
+
+    Raises `InvalidInputError` for more than can be played.
+    """
+    count = size = 0
+    with gzip.open(path, "rb") if path.suffix == ZIPPED else path.open("rb") as file:
+        while True:
+            try:
+                line = file.readline(LONGEST_LINE + 1)
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                return
+            count, size = count + 1, size + len(line)
+            if len(line) > LONGEST_LINE or size > MOST_READ or count > MOST_LINES:
+                raise InvalidInputError(
+                    f"{path} is too large to be played: a recording has at most {MOST_LINES:,} lines and "
+                    f"{MOST_READ >> 20} MiB uncompressed, {LONGEST_LINE >> 20} MiB in one line"
+                )
+            if not line.endswith(b"\n"):
+                return
+            yield line
+
+
+def _error(name: str, sentence: str) -> GraphileWorkerError:
+    found = getattr(gw_core, name, None) if name.endswith("Error") else None
+    if isinstance(found, type) and issubclass(found, GraphileWorkerError):
+        return found(sentence)
+    return GraphileWorkerError(sentence)

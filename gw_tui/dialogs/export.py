@@ -1,0 +1,83 @@
+"""Jobs written to a file, one a line, for other programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gw_tui.dialogs.choose import Choice
+from gw_tui.text.redact import masked
+
+if TYPE_CHECKING:
+    from gw_core import FoundJob
+
+KINDS: Final = (
+    Choice("jsonl", "JSON", "one object a line"),
+    Choice("csv", "CSV", "for spreadsheets, with a line of names"),
+)
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+NAMES: Final = (
+    "id",
+    "state",
+    "task",
+    "queue",
+    "priority",
+    "run_at",
+    "attempts",
+    "max_attempts",
+    "key",
+    "flags",
+    "last_error",
+    "locked_at",
+    "started_at",
+    "locked_by",
+    "created_at",
+)
+
+
+def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
+    """Write a new file that only its owner may read, of the kind its suffix says. Raises `OSError`."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8", newline="") as out:
+        records = (record_of(each, unmask=unmask) for each in jobs)
+        if path.suffix == ".csv":
+            table = csv.DictWriter(out, NAMES)
+            table.writeheader()
+            table.writerows({name: _cell(value) for name, value in each.items()} for each in records)
+        else:
+            out.writelines(f"{json.dumps(each)}\n" for each in records)
+
+
+def record_of(found: FoundJob, *, unmask: bool) -> Mapping[str, Any]:
+    """Return a job in the words of `gw list --json`."""
+    job = found.job
+    error = job.last_error or ""
+    values = (
+        job.id,
+        found.state.value,
+        job.task_identifier,
+        job.queue_name,
+        job.priority,
+        job.run_at.isoformat(),
+        job.attempts,
+        job.max_attempts,
+        job.key,
+        list(job.flag_names),
+        (error if unmask else masked(error)) or None,
+        None if job.locked_at is None else job.locked_at.isoformat(),
+        None if job.started_at is None else job.started_at.isoformat(),
+        job.locked_by,
+        job.created_at.isoformat(),
+    )
+    return dict(zip(NAMES, values, strict=True))
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list):
+        value = ",".join(value)
+    # A spreadsheet would run a text that looks like a formula; whoever adds jobs may have written it.
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

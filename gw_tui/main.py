@@ -1,0 +1,44 @@
+"""Start the console on this terminal, and leave the terminal as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from gw_core import InvalidSettingError
+from gw_tui.app import ConsoleApp
+from gw_tui.data.source import Source
+from gw_tui.rules.commands import PLACE_OF, with_keys
+from gw_tui.rules.options import Options
+from gw_tui.watchdog import Watch
+
+
+def run(source: Source, options: Options) -> int:
+    """Show the console until the operator leaves, and return the exit code."""
+    check(options)
+    # Somebody who sets it to nothing wants colours; the framework takes any value for a no.
+    if os.environ.get("NO_COLOR") == "":
+        del os.environ["NO_COLOR"]
+    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+    app = ConsoleApp(source, options)
+    if options.theme not in app.theme_names:
+        raise InvalidSettingError(f"there is no theme {options.theme!r}; known are {', '.join(app.theme_names)}")
+    asyncio.run(_run(app, mouse=options.mouse))
+    if app.fault is not None:
+        raise app.fault
+    return app.return_code or 0
+
+
+def check(options: Options) -> None:
+    """Refuse what cannot be: raises `InvalidSettingError`."""
+    if options.screen not in PLACE_OF:
+        raise InvalidSettingError(f"there is no screen {options.screen!r}; known are {', '.join(PLACE_OF)}")
+    try:
+        with_keys(options.keys)
+    except ValueError as error:
+        raise InvalidSettingError(f"tui.keys: {error}") from None
+
+
+async def _run(app: ConsoleApp, *, mouse: bool) -> None:
+    with Watch(asyncio.get_running_loop(), lambda code: app.exit(None, code)):
+        await app.run_async(mouse=mouse)

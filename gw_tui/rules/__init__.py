@@ -1,0 +1,1 @@
+"""What the console decides without a database, a clock or a screen."""

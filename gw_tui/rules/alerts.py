@@ -1,0 +1,197 @@
+"""What needs an operator's attention, the worst first: rules over what was looked at, without a database or a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from gw_tui.text import formatting
+
+if TYPE_CHECKING:
+    from gw_core import Count, CronItem, Finding, KnownCronItem, QueueSnapshot, QueueStatistics
+
+LONG_WAIT: Final = timedelta(minutes=5)
+LONG_ALONE: Final = timedelta(seconds=30)
+"""So long jobs may wait while no worker is known at all: one may be starting."""
+LONG_HOLD: Final = timedelta(minutes=15)
+LONG_LOCK: Final = timedelta(hours=4)
+LATE_RUN: Final = timedelta(seconds=90)
+"""A recurring task may start this late before it counts as missed."""
+FAILING_SHARE: Final = 0.2
+FEWEST_FAILURES: Final = 10
+GROWING_FOR: Final = 60
+"""Seconds for which the backlog must have grown older to be called diverging."""
+DEAD_ROWS: Final = 5
+FEWEST_DEAD: Final = 10_000
+MOST_OF_A_KIND: Final = 3
+
+JUDGED_HERE: Final = frozenset({"locks", "workers", "backlog", "server"})
+"""What the doctor looks at as well; here it is known more freshly."""
+
+
+class Severity(IntEnum):
+    """How bad it is; the lowest is the worst."""
+
+    BAD = 0
+    DOUBTFUL = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One thing to look at: in words, for how long, and on which screen with which filter."""
+
+    grade: Severity
+    what: str
+    age: timedelta | None = None
+    place: str = "locks"
+    filter: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertInput:
+    """What there is to judge by; parts that were not looked at yet are empty."""
+
+    glance: QueueSnapshot
+    statistics: QueueStatistics | None = None
+    crontabs: Sequence[KnownCronItem] = ()
+    items: Sequence[CronItem] | None = None
+    findings: Sequence[Finding] = ()
+    ages: Sequence[float | None] = field(default=())
+    """How old the backlog was, second by second."""
+    hears: bool = True
+
+
+def worries(known: AlertInput) -> list[Alert]:
+    """Return everything that deserves a look, the worst first."""
+    found = [
+        *_server(known),
+        *_workers(known),
+        *_queues(known),
+        *_backlog(known),
+        *_tasks(known),
+        *_crontabs(known),
+        *_rows(known),
+        *_findings(known),
+    ]
+    return sorted(found, key=lambda worry: (worry.grade, -(worry.age or timedelta()).total_seconds()))
+
+
+def _server(known: AlertInput) -> Iterator[Alert]:
+    glance = known.glance
+    if glance.schema.rows_hidden:
+        yield Alert(grade=Severity.BAD, what=f"row security hides jobs from {glance.server.user}")
+    if glance.server.in_recovery:
+        yield Alert(grade=Severity.DOUBTFUL, what="the server follows another: nothing can be changed here")
+    if not known.hears:
+        yield Alert(grade=Severity.DOUBTFUL, what="announcements are not heard: polling only", place="events")
+    for part, why in glance.unseen[:MOST_OF_A_KIND]:
+        yield Alert(grade=Severity.DOUBTFUL, what=f"{part} not seen: {why}", place="events")
+
+
+def _workers(known: AlertInput) -> Iterator[Alert]:
+    workers = known.glance.workers
+    dead = [worker for worker in workers if worker.is_stale]
+    if dead:
+        held = sum(worker.jobs for worker in dead)
+        what = f"{formatting.counted(len(dead), 'worker')} gone silent, {formatting.counted(held, 'job')} locked"
+        silence = max(worker.silent_for for worker in dead)
+        yield Alert(grade=Severity.BAD, what=what, age=silence, place="workers")
+    old = [worker for worker in workers if not worker.is_stale and (worker.lock_age or timedelta()) > LONG_LOCK]
+    for worker in old[:MOST_OF_A_KIND]:
+        yield Alert(grade=Severity.DOUBTFUL, what=f"old lock of {worker.id}", age=worker.lock_age, place="workers")
+
+
+def _queues(known: AlertInput) -> Iterator[Alert]:
+    held = [(known.glance.at - queue.held_at, queue) for queue in known.glance.held_queues]
+    long = sorted((each for each in held if each[0] > LONG_HOLD), key=lambda each: each[0], reverse=True)
+    for age, queue in long[:MOST_OF_A_KIND]:
+        what = f"queue {queue.name} held by {queue.held_by}"
+        yield Alert(grade=Severity.DOUBTFUL, what=what, age=age, place="queues", filter=queue.name)
+
+
+def _backlog(known: AlertInput) -> Iterator[Alert]:
+    glance, age = known.glance, known.glance.backlog_age
+    nobody = all(worker.is_stale for worker in glance.workers)
+    if age is None or age <= (LONG_ALONE if nobody else LONG_WAIT):
+        return
+    oldest = glance.oldest
+    task = "" if oldest is None or oldest.oldest_task is None else f" ({oldest.oldest_task})"
+    if nobody:
+        what = f"jobs wait and nobody works{task}"
+        yield Alert(grade=Severity.BAD, what=what, age=age, place="workers")
+        return
+    if _diverges(known.ages):
+        yield Alert(
+            grade=Severity.BAD,
+            what=f"backlog grows older{task}",
+            age=age,
+            place="jobs",
+            filter="state:ready",
+        )
+    else:
+        yield Alert(
+            grade=Severity.DOUBTFUL,
+            what=f"oldest ready job{task}",
+            age=age,
+            place="jobs",
+            filter="state:ready",
+        )
+
+
+def _diverges(ages: Sequence[float | None]) -> bool:
+    """Tell whether the backlog has grown older in every step of the last minute."""
+    lately = [age for age in ages[-GROWING_FOR:] if age is not None]
+    return len(lately) >= GROWING_FOR - 5 and lately[0] > 0 and all(b >= a for a, b in pairwise(lately))
+
+
+def drain_time(ready: Count, done: float | None) -> timedelta | None:
+    """Return how long what is ready will take at the present rate, by Little's law; None where nobody can know."""
+    return None if not done or ready.quality.value == "at least" else timedelta(seconds=ready.value / done)
+
+
+def _tasks(known: AlertInput) -> Iterator[Alert]:
+    if known.statistics is None:
+        return
+    failing = []
+    for task, states in known.statistics.tasks.items():
+        failed = next((count.value for state, count in states.items() if state.value == "failed"), 0)
+        total = sum(count.value for count in states.values())
+        if failed >= FEWEST_FAILURES and failed >= FAILING_SHARE * total:
+            failing.append((failed / total, task))
+    for share, task in sorted(failing, reverse=True)[:MOST_OF_A_KIND]:
+        what = f"{share:.0%} of {task} failed for good"
+        yield Alert(grade=Severity.DOUBTFUL, what=what, place="jobs", filter=f"state:failed task:{task}")
+
+
+def _crontabs(known: AlertInput) -> Iterator[Alert]:
+    last = {each.identifier: each.last_execution or each.known_since for each in known.crontabs}
+    for item in known.items or ():
+        if item.identifier in last and (missed := _missed(item, last[item.identifier], known.glance.at)) is not None:
+            what = f"{item.identifier} missed {missed:%H:%M}"
+            yield Alert(grade=Severity.DOUBTFUL, what=what, age=known.glance.at - missed, place="cron")
+
+
+def _missed(item: CronItem, last: datetime, now: datetime) -> datetime | None:
+    """Return the first run that should have been and was not."""
+    start = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    return next(iter(item.schedule.between(max(start, now - timedelta(days=2)), now - LATE_RUN)), None)
+
+
+def _rows(known: AlertInput) -> Iterator[Alert]:
+    counters = known.glance.counters
+    if counters is None or counters.dead_rows < max(FEWEST_DEAD, DEAD_ROWS * counters.live_rows):
+        return
+    age = None if counters.last_vacuum_at is None else known.glance.at - counters.last_vacuum_at
+    yield Alert(
+        grade=Severity.DOUBTFUL, what=f"{formatting.number(counters.dead_rows)} dead rows wait for vacuum", age=age
+    )
+
+
+def _findings(known: AlertInput) -> Iterator[Alert]:
+    for finding in known.findings:
+        if finding.verdict.value == "wrong" and finding.check not in JUDGED_HERE:
+            yield Alert(grade=Severity.BAD, what=f"{finding.check}: {finding.words}")

@@ -1,0 +1,130 @@
+"""How the console stands with its database, as a function of what was heard and of the moment; without a clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+SHORTEST_WAIT: Final = 0.5
+LONGEST_WAIT: Final = 30.0
+LEAST_WAIT: Final = 0.1
+LATE_AFTER: Final = 3
+"""So many periods without an answer make what is shown stale."""
+LATE_AT_LEAST: Final = 5.0
+"""And no fewer seconds than these, which a look at a busy database may take: its bounds together are no longer."""
+
+
+class ConnectionPhase(StrEnum):
+    """How things stand, in one word."""
+
+    CONNECTING = "connecting"
+    """Nothing was heard yet."""
+    LIVE = "live"
+    STALE = "stale"
+    """The database has not answered for three periods, five seconds at least; it may only be slow."""
+    DOWN = "down"
+    """The connection is gone; the next try is counted down."""
+    RETRYING = "retrying"
+    """A try is under way."""
+    REFUSED = "refused"
+    """The server knows us and lets us not in; trying again does not help by itself."""
+    NO_SCHEMA = "no schema"
+    """The database answers, but there is no queue in it that we understand."""
+
+
+class FailureKind(StrEnum):
+    """What kept an answer from us."""
+
+    LOST = "lost"
+    REFUSED = "refused"
+    NO_SCHEMA = "no schema"
+    SLOW = "slow"
+    """The statement took longer than it may."""
+    LOCKED = "locked"
+    """Somebody keeps a table locked."""
+    FORBIDDEN = "forbidden"
+    """The role lacks a right."""
+    READ_ONLY = "read-only"
+    """A write was tried where none is allowed."""
+    FAULT = "fault"
+    """Anything else: perhaps an error of ours."""
+
+    @property
+    def is_passing(self) -> bool:
+        """True when the same question may be answered a moment later."""
+        return self in (FailureKind.SLOW, FailureKind.LOCKED)
+
+    @property
+    def breaks_off(self) -> bool:
+        """True when nothing can be asked any more, not only this."""
+        return self in (FailureKind.LOST, FailureKind.REFUSED, FailureKind.NO_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionState:
+    """What was heard last; moments are seconds of a clock that only goes forward."""
+
+    heard_at: float | None = None
+    lost_at: float | None = None
+    trouble: FailureKind | None = None
+    sentence: str = ""
+    attempt: int = 0
+    """How many tries failed since the last answer."""
+    retry_at: float | None = None
+    is_trying: bool = True
+
+    def heard(self, now: float) -> ConnectionState:
+        """An answer arrived."""
+        return ConnectionState(heard_at=now, is_trying=False)
+
+    def lost(self, now: float, trouble: FailureKind, sentence: str, *, retry_in: float | None) -> ConnectionState:
+        """A try failed; the next one comes after `retry_in` seconds, or when asked for."""
+        return replace(
+            self,
+            lost_at=now if self.lost_at is None else self.lost_at,
+            trouble=trouble,
+            sentence=sentence,
+            attempt=self.attempt + 1,
+            retry_at=None if retry_in is None else now + retry_in,
+            is_trying=False,
+        )
+
+    def trying(self) -> ConnectionState:
+        """A try has begun."""
+        return replace(self, is_trying=True, retry_at=None)
+
+    def phase(self, now: float, period: float) -> ConnectionPhase:
+        """Return how things stand at a moment, when an answer is due every `period` seconds."""
+        match self.trouble:
+            case FailureKind.REFUSED | FailureKind.FORBIDDEN:
+                return ConnectionPhase.RETRYING if self.is_trying else ConnectionPhase.REFUSED
+            case FailureKind.NO_SCHEMA:
+                return ConnectionPhase.NO_SCHEMA
+            case None:
+                return self._without_trouble(now, period)
+            case _:
+                return ConnectionPhase.RETRYING if self.is_trying else ConnectionPhase.DOWN
+
+    def _without_trouble(self, now: float, period: float) -> ConnectionPhase:
+        if self.heard_at is None:
+            return ConnectionPhase.CONNECTING
+        return (
+            ConnectionPhase.STALE
+            if now - self.heard_at > max(LATE_AT_LEAST, LATE_AFTER * period)
+            else ConnectionPhase.LIVE
+        )
+
+    def silent_for(self, now: float) -> float | None:
+        """Return for how long nothing was heard; None before the first answer."""
+        return None if self.heard_at is None else max(0.0, now - self.heard_at)
+
+    def next_try_in(self, now: float) -> float | None:
+        """Return the seconds until the next try; None when none is planned."""
+        return None if self.retry_at is None else max(0.0, self.retry_at - now)
+
+
+def wait_before(attempt: int, chance: float) -> float:
+    """Return how long to wait before the next try: growing, and spread by `chance` (0 to 1) over all consoles."""
+    ceiling: float = min(LONGEST_WAIT, SHORTEST_WAIT * 2.0 ** min(attempt, 16))
+    return max(LEAST_WAIT, ceiling * chance)

@@ -1,0 +1,57 @@
+"""What was measured lately, at three paces and in a fixed space: the numbers behind the charts."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+LENGTH: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """How far a chart looks back: so many seconds a column."""
+
+    name: str
+    seconds: int
+
+
+REACHES: Final = (TimeRange("1 min", 1), TimeRange("10 min", 10), TimeRange("1 h", 60))
+
+
+class Series:
+    """One measure: for every reach the mean of each of the last sixty steps; None where nothing was measured."""
+
+    def __init__(self, length: int = LENGTH) -> None:
+        self._length = length
+        self._steps: dict[int, deque[tuple[int, float, int]]] = {
+            reach.seconds: deque(maxlen=length) for reach in REACHES
+        }
+
+    def add(self, second: float, value: float) -> None:
+        """Note a value; seconds only go forward."""
+        for seconds, steps in self._steps.items():
+            number = int(second // seconds)
+            if steps and steps[-1][0] == number:
+                _, total, count = steps[-1]
+                steps[-1] = (number, total + value, count + 1)
+            else:
+                steps.append((number, value, 1))
+
+    def values(self, reach: TimeRange, second: float) -> Sequence[float | None]:
+        """Return the means up to a moment, oldest first, with None for every step nothing is known of."""
+        last = int(second // reach.seconds)
+        known = {number: total / count for number, total, count in self._steps[reach.seconds]}
+        return [known.get(number) for number in range(last - self._length + 1, last + 1)]
+
+
+class History:
+    """The measures of the overview."""
+
+    def __init__(self) -> None:
+        self.done = Series()
+        self.added = Series()
+        self.changed = Series()
+        self.age = Series()

@@ -1,0 +1,108 @@
+"""Recurring tasks as rows: what the database knows of them beside what the crontab says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from itertools import islice
+from typing import Final
+
+from gw_core import CronItem, KnownCronItem, Schedule
+
+MOST_MISSED: Final = 1_000
+MINUTE: Final = timedelta(minutes=1)
+
+
+class CronStatus(StrEnum):
+    """How a recurring task goes, in one word."""
+
+    ON_TIME = "on time"
+    MISSED = "missed"
+    """A run that was due has not been added."""
+    NEW = "new"
+    """The crontab has it, and the database has not heard of it: no worker runs this crontab yet."""
+    FOREIGN = "not in file"
+    """The database knows it, and the crontab given has it not."""
+    UNKNOWN = "known"
+    """The database knows it, and no crontab was given to judge by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurring:
+    """A recurring task; what needs the crontab is None without its item."""
+
+    identifier: str
+    course: CronStatus
+    item: CronItem | None = None
+    known_since: datetime | None = None
+    last_run: datetime | None = None
+    next_run: datetime | None = None
+    missed: int | None = None
+    missed_is_bound: bool = False
+
+    @property
+    def task(self) -> str:
+        """The task its jobs are of; the identifier where no crontab tells, for that is the task unless given."""
+        return self.identifier if self.item is None else self.item.task
+
+
+def recurring(known: Sequence[KnownCronItem], items: Sequence[CronItem] | None, now: datetime) -> tuple[Recurring, ...]:
+    """Return every recurring task by its identifier, those that missed runs first."""
+    rows = sorted(_rows(known, items, now), key=lambda row: row.identifier)
+    return tuple(sorted(rows, key=lambda row: row.course is not CronStatus.MISSED))
+
+
+def _rows(known: Sequence[KnownCronItem], items: Sequence[CronItem] | None, now: datetime) -> Iterator[Recurring]:
+    by_identifier = {item.identifier: item for item in items or ()}
+    for memory in known:
+        item = by_identifier.pop(memory.identifier, None)
+        if item is None:
+            yield _without_item(memory, CronStatus.UNKNOWN if items is None else CronStatus.FOREIGN)
+        else:
+            yield _with_item(memory, item, now)
+    for item in by_identifier.values():
+        yield Recurring(identifier=item.identifier, course=CronStatus.NEW, item=item, next_run=_next(item, now))
+
+
+def _without_item(memory: KnownCronItem, course: CronStatus) -> Recurring:
+    return Recurring(
+        identifier=memory.identifier, course=course, known_since=memory.known_since, last_run=memory.last_execution
+    )
+
+
+def _with_item(memory: KnownCronItem, item: CronItem, now: datetime) -> Recurring:
+    since = memory.known_since if memory.last_execution is None else memory.last_execution + MINUTE
+    # The run of this minute may be on its way.
+    missed = _count(item, since, now.replace(second=0, microsecond=0))
+    return Recurring(
+        identifier=memory.identifier,
+        course=CronStatus.MISSED if missed else CronStatus.ON_TIME,
+        item=item,
+        known_since=memory.known_since,
+        last_run=memory.last_execution,
+        next_run=_next(item, now),
+        missed=missed,
+        missed_is_bound=missed == MOST_MISSED,
+    )
+
+
+def _next(item: CronItem, now: datetime) -> datetime | None:
+    return _next_in(item.schedule, now.replace(second=0, microsecond=0))
+
+
+# A rare schedule is searched for years ahead, and the answer holds for the whole minute.
+@lru_cache(maxsize=1_000)
+def _next_in(schedule: Schedule, minute: datetime) -> datetime | None:
+    return schedule.next_after(minute)
+
+
+def _count(item: CronItem, since: datetime, until: datetime) -> int:
+    return _count_in(item.schedule, since, until)
+
+
+@lru_cache(maxsize=1_000)
+def _count_in(schedule: Schedule, since: datetime, until: datetime) -> int:
+    return sum(1 for _ in islice(schedule.between(since, until), MOST_MISSED))

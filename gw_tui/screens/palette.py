@@ -1,0 +1,45 @@
+"""The command palette: every command of the screen below that is possible now, and the themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from gw_tui.rules.commands import Command, known_on
+from gw_tui.screens.base import ConsoleScreen
+
+if TYPE_CHECKING:
+    from gw_tui.app import ConsoleApp
+
+
+class ConsoleCommands(Provider):
+    """Finds commands by their names and their help."""
+
+    async def discover(self) -> Hits:
+        """Offer everything before a letter was typed."""
+        for title, words, run in self._all():
+            yield DiscoveryHit(title, run, help=words)
+
+    async def search(self, query: str) -> Hits:
+        """Offer what matches."""
+        matcher = self.matcher(query)
+        for title, words, run in self._all():
+            if (score := max(matcher.match(title), matcher.match(words) / 2)) > 0:
+                yield Hit(score, matcher.highlight(title), run, text=title, help=words)
+
+    def _all(self) -> Iterator[tuple[str, str, Any]]:
+        screen, app = self.screen, cast("ConsoleApp", self.app)
+        place = screen.PLACE if isinstance(screen, ConsoleScreen) else ""
+        for command in known_on(place):
+            where = app if command.is_everywhere else screen
+            if command.id != "palette" and where.check_action(command.id, ()):
+                yield _title(command), command.help, partial(app.run_action, command.action, default_namespace=where)
+        for name in app.theme_names:
+            yield f"Theme {name}", "Show everything in these colours.", partial(app.use_theme, name)
+
+
+def _title(command: Command) -> str:
+    return f"Go to {command.label}" if command.id.startswith("go_") else command.label

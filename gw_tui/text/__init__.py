@@ -1,0 +1,1 @@
+"""How values and foreign text become text on a terminal."""

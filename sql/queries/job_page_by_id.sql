@@ -1,0 +1,21 @@
+-- The next matching ones of at most `reach` jobs after an id, and how far that looked.
+-- No index knows of running or failed jobs, so what bounds the work is the number of jobs looked at.
+with looked as materialized (
+  select
+    jobs.id,
+    (
+      \ir parts/is_in_state.sql
+      and (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
+      and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
+      and (%(worker)s::text is null or jobs.locked_by = %(worker)s::text)
+      \ir parts/meets_conditions.sql
+    ) is true as matches
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.id > %(after_id)s::bigint
+   order by jobs.id
+   limit %(reach)s
+)
+select
+  (select count(*) from looked),
+  (select max(id) from looked),
+  array(select id from looked where matches order by id limit %(limit)s)

@@ -1,0 +1,54 @@
+-- The next matching ones of at most `reach` waiting jobs of one queue in the order in which they will run, and how far
+-- that looked. It needs our own index of queue heads; like job_page_by_turn.sql it asks for each priority on its own.
+with recursive levels (priority) as (
+  (
+    select jobs.priority
+      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     where jobs.is_available = true
+       and jobs.job_queue_id = %(queue_id)s::int
+       and jobs.priority >= %(after_priority)s::smallint
+     order by jobs.priority
+     limit 1
+  )
+  union all
+  select (
+           select jobs.priority
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id = %(queue_id)s::int
+              and jobs.priority > levels.priority
+            order by jobs.priority
+            limit 1
+         )
+    from levels
+   where levels.priority is not null
+),
+looked as materialized (
+  select due.*, row_number() over () as turn
+    from levels
+   cross join lateral (
+           select
+             jobs.id,
+             jobs.priority,
+             jobs.run_at,
+             jobs.id as place,
+             (
+               \ir parts/is_waiting_in_state.sql
+               and (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
+               \ir parts/meets_conditions.sql
+             ) is true as matches
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id = %(queue_id)s::int
+              \ir parts/is_of_priority.sql
+              and (
+                levels.priority > %(after_priority)s::smallint
+                or jobs.run_at > %(after_run_at)s::timestamp at time zone 'UTC'
+                or jobs.id > %(after_place)s::bigint
+              )
+            order by jobs.run_at, jobs.id
+            limit %(reach)s
+         ) as due
+   limit %(reach)s
+),
+\ir parts/page_by_turn.sql

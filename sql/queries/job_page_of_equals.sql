@@ -1,0 +1,30 @@
+-- The next matching ones of at most `reach` waiting jobs of one priority and moment, on the pages up to a bound, in the
+-- order of their places, and how far that looked.
+--
+-- After a bulk insert these can be millions, and the index leads to the first of them only; a place leads to its page.
+-- There is no order by: by pages and by the index alike, equals come in the order of their places, and a sort would read
+-- all of them first. Before PostgreSQL 14 pages cannot be asked for, and the index is walked.
+with looked as materialized (
+  select near.*, row_number() over () as turn
+    from (
+           select
+             jobs.id,
+             jobs.priority,
+             jobs.run_at,
+             jobs.ctid as place,
+             (
+               \ir parts/is_waiting_in_state.sql
+               and (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
+               and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
+               \ir parts/meets_conditions.sql
+             ) is true as matches
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.ctid > %(after_place)s::tid
+              and jobs.ctid < %(before_place)s::tid
+              and jobs.is_available = true
+              and jobs.priority = %(after_priority)s::smallint
+              and jobs.run_at = %(after_run_at)s::timestamp at time zone 'UTC'
+            limit %(reach)s
+         ) as near
+),
+\ir parts/page_by_turn.sql

@@ -1,0 +1,33 @@
+-- The next matching ones of at most `reach` jobs that failed for good, the latest failure first, and how far that looked.
+-- A failure leaves no moment of its own; but the last one put `run_at` as far off as every other, so this is its order.
+-- It needs our own index of failed jobs.
+with looked as materialized (
+  select
+    jobs.id,
+    jobs.run_at,
+    (
+      (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
+      and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
+      \ir parts/meets_conditions.sql
+    ) is true as matches
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is null
+     and jobs.attempts >= jobs.max_attempts
+     and (jobs.run_at, jobs.id) < (%(after_run_at)s::timestamp at time zone 'UTC', %(after_id)s::bigint)
+   order by jobs.run_at desc, jobs.id desc
+   limit %(reach)s
+),
+found as (
+  select * from looked where matches order by run_at desc, id desc limit %(limit)s
+),
+ends as (
+  select * from looked order by run_at, id limit 1
+),
+full_ends as (
+  select * from found order by run_at, id limit 1
+)
+select
+  (select count(*) from looked),
+  array(select id from found order by run_at desc, id desc),
+  (select array[(run_at at time zone 'UTC')::text, id::text] from full_ends),
+  (select array[(run_at at time zone 'UTC')::text, id::text] from ends)

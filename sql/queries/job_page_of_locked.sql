@@ -1,0 +1,20 @@
+-- The next matching ones of the jobs that workers hold, in order of their ids, and how many are held, up to `most`.
+-- No more are held than workers have threads and jobs claimed ahead, so that all are looked at for every page.
+-- It needs our own index of locked jobs; in the order of that index it is chosen whatever the statistics say.
+with held as materialized (
+  select
+    jobs.id,
+    (
+      (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
+      and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
+      and (%(worker)s::text is null or jobs.locked_by = %(worker)s::text)
+      \ir parts/meets_conditions.sql
+    ) is true as matches
+    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   where jobs.locked_at is not null
+   order by jobs.locked_at
+   limit %(most)s
+)
+select
+  (select count(*) from held),
+  array(select id from held where matches and id > %(after_id)s::bigint order by id limit %(limit)s)

@@ -1,0 +1,3 @@
+-- The same in the Rust port's table.
+\set WORKERS _private_workers
+\ir parts/sweep_delete.sql
