@@ -26,7 +26,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 def test_the_architecture_page_names_modules_that_exist() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    named = set(re.findall(r"`((?:gw_core|gw_tui|worker|tasks|execution|processes|postgres|maintenance|domain|sql)/[\w./]+\.\w+)`", text))
+    named = set(
+        re.findall(
+            r"`((?:gw_core|gw_tui|worker|tasks|execution|processes|postgres|maintenance|domain|sql)/[\w./]+\.\w+)`",
+            text,
+        )
+    )
 
     assert named
     assert [path for path in named if not (ROOT / path).exists() and not (ROOT / "gw_core" / path).exists()] == []

@@ -28,7 +28,7 @@ def say(text):
 
 @task
 def pools(payload):
-    with fork.WorkerPool(2) as pool:
+    with fork.Pool(2) as pool:
         assert pool.map(abs, [-1, 2]) == [1, 2]
     say("pooled")
 

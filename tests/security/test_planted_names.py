@@ -23,7 +23,19 @@ SCHEMA = "graphile_worker"
 CITUS = "doctor_distributed_tables"
 """Cannot even be parsed where Citus is not installed."""
 STATEMENTS = sorted({path.stem for path in Path(sql_folder(), "queries").glob("*.sql")} - {CITUS})
-PINNED = ("report_", "glance_", "stats_", "return_jobs")
+PINNED = (
+    *(
+        "snapshot_",
+        "job_page_",
+        "stats_",
+        "queue_",
+        "task_list",
+        "heartbeat_list",
+        "renewed_lock_list",
+        "resolve_names",
+    ),
+    *("find_jobs", "count_jobs_ahead", "session_limits", "return_jobs"),
+)
 """Statements that never run without our search_path: their transaction sets it where their session cannot."""
 
 NEIGHBOURS = """

@@ -49,9 +49,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-@pytest.mark.parametrize(
-    "spec", ["shop_app:registry", "shop_app.registry", "shop_app:make", "shop_app:Holder.tasks"]
-)
+@pytest.mark.parametrize("spec", ["shop_app:registry", "shop_app.registry", "shop_app:make", "shop_app:Holder.tasks"])
 def test_the_registry_is_found(project: Path, spec: str) -> None:
     write(project / "shop_app.py", REGISTRY)
 

@@ -180,7 +180,7 @@ def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
 
 
 def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
-    heard = listener.Hearing(
+    heard = listener.NotificationHealth(
         pool="gw-1",
         events=Events(),
         on_jobs=lambda: None,
