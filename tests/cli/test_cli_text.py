@@ -15,7 +15,11 @@ ANY_TEXT = st.text(st.characters())
 def steers(text: str) -> list[str]:
     """The characters that could steer a terminal or reverse the direction of writing."""
     return [
-        each for each in text if unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") or "\u202a" <= each <= "\u2069"
+        each
+        for each in text
+        if unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp")
+        or "\u202a" <= each <= "\u202e"  # U+202F beside them is a space
+        or "\u2060" <= each <= "\u2069"
     ]
 
 
