@@ -131,14 +131,25 @@ def early_task(payload: DefinedLater) -> None:
 def lost_task(payload: DefinedNowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
+WAITING = dict(early._waiting)
+"""As it is before anything takes a task out."""
+
+
 @dataclass
 class DefinedLater:
     to: str
 
 
-def test_an_annotation_may_name_a_class_that_is_defined_further_down() -> None:
+def waiting() -> TaskRegistry:
+    """A registry whose tasks wait for their annotations, for one test alone."""
     registry = TaskRegistry()
-    registry._waiting["early_task"] = early._waiting["early_task"]
+    registry._waiting = dict(WAITING)
+    return registry
+
+
+def test_an_annotation_may_name_a_class_that_is_defined_further_down() -> None:
+    registry = waiting()
+    del registry._waiting["lost_task"]
     found = registry.get("early_task")
     job = a_job({"to": "home"})
 
@@ -147,14 +158,15 @@ def test_an_annotation_may_name_a_class_that_is_defined_further_down() -> None:
 
 
 def test_tasks_that_wait_for_their_annotation_are_listed_and_taken() -> None:
-    assert early.identifiers == ("early_task", "lost_task")
+    registry = waiting()
+    assert registry.identifiers == ("early_task", "lost_task")
     with pytest.raises(TaskLoadError, match="defined twice"):
-        early.register("lost_task", len)
+        registry.register("lost_task", len)
 
 
 def test_an_annotation_that_nothing_defines_is_an_error_when_loading_ends() -> None:
     with pytest.raises(TaskLoadError, match=r"DefinedNowhere.*TYPE_CHECKING"):
-        early.complete()
+        waiting().complete()
 
 
 # -- marks ---------------------------------------------------------------------------------------------------------

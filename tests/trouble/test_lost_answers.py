@@ -130,15 +130,17 @@ def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(
         time.sleep(0.15 if context.job.attempts > 1 else 0.001)
 
     def lose_answers() -> None:
-        while not ended.wait(0.5):
+        while True:
             loss = proxy.lose_next("gw:settle", mark="fails at first")
             loss.happened.wait(1.0)
             proxy.withdraw(loss)
+            if ended.wait(0.5):
+                return
 
     loser = threading.Thread(target=lose_answers, daemon=True)
+    loser.start()
     site.fill(JOBS, queue=f"'q' || mod(n, {QUEUES})")
     with site.running({"work": attempts.noted(work)}, url=proxy.url, poll_interval=ms(50), concurrency=16) as running:
-        loser.start()
         wait_until(lambda: len(attempts.successes()) >= JOBS, deadline_seconds=240, what="all jobs to succeed")
         ended.set()
         loser.join()
