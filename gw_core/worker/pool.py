@@ -227,7 +227,7 @@ class WorkerPool:
         if was_over:
             self._claimer.give_back_unstarted(LEASE_IS_OVER)
         overdue = overdue_after(self._settings.heartbeat_every, self._settings.sweep_threshold)
-        self._lease.renew(steady_time() + (overdue - since).total_seconds())
+        self._lease.until = steady_time() + (overdue - since).total_seconds()
         if was_over:
             self._claimer.nudge()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.events import (
@@ -22,7 +21,7 @@ from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.executor import execute
 from gw_core.worker.handoff import Handoff, Strand
-from gw_core.worker.lease import Lease
+from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.timeouts import Timeouts
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class WorkerThread:
         if task is None:  # its file was deleted under --watch between claim and run
             self._report(Returned(job, f"task '{job.task_identifier}' is no longer known here", started=False))
             return
-        if self._lease.is_over:
+        if steady_time() > self._lease.until:
             self._report(Returned(job, LEASE_IS_OVER, started=False))
             return
         context = JobContext(job, self.name, self._resources)
@@ -193,8 +192,11 @@ class WorkerThread:
 
     def _report_ended(self) -> None:
         """Report the outcome of the run that has ended, unless somebody else has done so."""
-        with suppress(IndexError):
-            self._report(self._ended.pop())
+        try:  # not `suppress`, which takes as long as all the rest of a trivial run's end
+            outcome = self._ended.pop()
+        except IndexError:
+            return
+        self._report(outcome)
 
     def _end_unbegun(self, job: Job) -> bool:
         """End a run before it begins when its job was cancelled; False: it was not."""

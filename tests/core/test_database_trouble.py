@@ -223,7 +223,8 @@ def test_an_outage_is_survived_with_all_results_and_told_once(site: Site, proxy:
         "look for jobs",
         "write down results",
     ]
-    assert len(running.log.of("warning")) == 2
+    # A restored connection asks for a heartbeat, which may find that its own connection was cut as well.
+    assert len([each for each in running.log.of("warning") if "heartbeat" not in each.lower()]) == 2
 
 
 def test_results_wait_for_the_database_as_long_as_the_grace_period_lasts(site: Site, proxy: Proxy) -> None:
