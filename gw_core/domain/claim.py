@@ -1,4 +1,4 @@
-"""What names a claim: the hold of one worker on one attempt of a job, and on the queue of that job."""
+"""What identifies a claim: one worker's lock on one attempt of a job, and on the queue of that job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def queue_locks(jobs: Iterable[Job]) -> list[QueueLock]:
 
 
 def claim_number(locked_at: float | None) -> int:
-    """Return what numbers the claim that wrote `locked_at`, seconds since 1970; renewals do not change it."""
+    """Return the number of the claim that wrote `locked_at` (seconds since 1970); renewals do not change it."""
     return round((locked_at or 0.0) * 1e6) % (RENEWAL_STEP * 1_000_000)
 
 

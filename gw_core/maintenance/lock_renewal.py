@@ -1,4 +1,4 @@
-"""Keep the locks of long jobs fresh, and free those that nobody has renewed for four hours."""
+"""Renew the locks of long jobs, and release locks that are four hours old."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LockRenewal(Service):
             with self._connection.connection() as connection:
                 JobStore(connection, self._connection.database.schema).renew_locks(jobs, pool=self._pool, queues=queues)
             self._has_complained = False
-            self._has_renewed = bool(jobs)  # once more when none is left, which deletes what was noted of them
+            self._has_renewed = bool(jobs)  # the first renewal without jobs deletes the recorded start times
         except GraphileWorkerError as error:
             if not self._has_complained:
                 self._events.emit(MaintenanceFailed(service=self.name, error=error))
