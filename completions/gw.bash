@@ -2,7 +2,7 @@
 
 _gw_flags() {
     case "$1" in
-        "gw run") echo "--connection --schema --tasks --app --once --cron --strict --no-strict --watch --no-watch --jobs --max-pool-size --poll-interval --look-ahead --grace-period --recover --no-recover --heartbeat-interval --sweep-interval --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --processes --max-jobs --max-lifetime --max-rss --probe-port --probe-host --metrics --no-metrics --listen --no-listen --listen-connection --client-time --no-client-time --prepared-statements --no-prepared-statements --crontab --executable-env --forbidden-flag --log-level --log-format --verbose --quiet --pg-bin --config --debug --help" ;;
+        "gw run") echo "--connection --schema --tasks --app --once --cron --strict --no-strict --watch --no-watch --jobs --max-pool-size --poll-interval --prefetch --grace-period --recover --no-recover --heartbeat-interval --sweep-interval --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --processes --max-jobs --max-lifetime --max-rss --probe-port --probe-host --metrics --no-metrics --listen --no-listen --listen-connection --client-time --no-client-time --prepared-statements --no-prepared-statements --crontab --executable-env --forbidden-flag --log-level --log-format --verbose --quiet --pg-bin --config --debug --help" ;;
         "gw add") echo "--payload --payload-file --queue --run-at --max-attempts --job-key --job-key-mode --priority --flag --from --format --on-error --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw list") echo "--job-key --state --task --queue --worker --flag --error --after --limit --within --payload --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw show") echo "--job-key --key --payload --no-payload --json --connection --schema --pg-bin --config --debug --help" ;;
@@ -46,7 +46,7 @@ _gw_values() {
         "gw run --jobs"|"gw run -j") echo "-" ;;
         "gw run --max-pool-size"|"gw run -m") echo "-" ;;
         "gw run --poll-interval") echo "-" ;;
-        "gw run --look-ahead") echo "-" ;;
+        "gw run --prefetch") echo "-" ;;
         "gw run --grace-period") echo "-" ;;
         "gw run --heartbeat-interval") echo "-" ;;
         "gw run --sweep-interval") echo "-" ;;

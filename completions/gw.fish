@@ -46,7 +46,7 @@ complete -c gw -n '__fish_seen_subcommand_from run' -l watch -l no-watch -d 'Rea
 complete -c gw -n '__fish_seen_subcommand_from run' -l jobs -s j -r -d 'How many jobs run at the same time.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l max-pool-size -s m -r -d 'The most connections tasks may have open through their context.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l poll-interval -r -d 'How often to look for scheduled jobs and retries; a bare number is milliseconds.'
-complete -c gw -n '__fish_seen_subcommand_from run' -l look-ahead -r -d 'How much work, measured in time, to claim beyond the free threads.'
+complete -c gw -n '__fish_seen_subcommand_from run' -l prefetch -r -d 'How much work, measured in time, to claim beyond the free threads.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l grace-period -r -d 'How long running jobs may take to end after the first signal.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l recover -l no-recover -d 'Give back the jobs of workers that went silent.'
 complete -c gw -n '__fish_seen_subcommand_from run' -l heartbeat-interval -r -d 'How often a worker says that it lives, also without --recover; if not given, at most a quarter of --sweep-threshold.'

@@ -328,12 +328,12 @@ POLL_INTERVAL: Final = Setting[timedelta](
     default=_CORE.poll_interval,
     write=format_duration,
 )
-LOOK_AHEAD: Final = Setting[timedelta](
-    name="look-ahead",
+PREFETCH: Final = Setting[timedelta](
+    name="prefetch",
     metavar="SPAN",
     help="How much work, measured in time, to claim beyond the free threads.",
     read=_duration,
-    default=_CORE.look_ahead,
+    default=_CORE.prefetch,
     write=format_duration,
 )
 GRACE_PERIOD: Final = Setting[timedelta](
@@ -357,18 +357,18 @@ HEARTBEAT_INTERVAL: Final = Setting[timedelta](
     help="How often a worker says that it lives, also without --recover; if not given, at most a quarter "
     "of --sweep-threshold.",
     read=_at_least(timedelta(milliseconds=1), _duration),
-    default=_CORE.heartbeat_every,
+    default=_CORE.effective_heartbeat_interval,
     write=format_duration,
-    follows=lambda configuration: _worker(configuration).heartbeat_every,
+    follows=lambda configuration: _worker(configuration).effective_heartbeat_interval,
 )
 SWEEP_INTERVAL: Final = Setting[timedelta](
     name="sweep-interval",
     metavar="SPAN",
     help="How often --recover looks for silent workers; if not given, at most a quarter of --sweep-threshold.",
     read=_at_least(timedelta(milliseconds=1), _duration),
-    default=_CORE.sweep_every,
+    default=_CORE.effective_sweep_interval,
     write=format_duration,
-    follows=lambda configuration: _worker(configuration).sweep_every,
+    follows=lambda configuration: _worker(configuration).effective_sweep_interval,
 )
 SWEEP_THRESHOLD: Final = Setting[timedelta](
     name="sweep-threshold",
@@ -640,7 +640,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     MAX_POOL_SIZE,
     JOBS,
     POLL_INTERVAL,
-    LOOK_AHEAD,
+    PREFETCH,
     GRACE_PERIOD,
     RECOVER,
     HEARTBEAT_INTERVAL,

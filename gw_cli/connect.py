@@ -46,7 +46,7 @@ def open_client(configuration: c.Configuration) -> Client:
         configuration[c.CONNECTION],
         schema=configuration[c.SCHEMA],
         prepared_statements=configuration[c.PREPARED_STATEMENTS],
-        max_connections=1,
+        max_pool_size=1,
         pg_bin=configuration[c.PG_BIN],
     )
 

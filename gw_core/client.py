@@ -42,7 +42,7 @@ class Client:
     """One queue: a database and a schema in it. Safe to share between threads; make one and keep it.
 
     `conninfo` is anything libpq takes, or `embedded:`; without one `DATABASE_URL` and libpq's variables are used.
-    Connections are opened when first needed, at most `max_connections`; the server shows them as `application_name` and
+    Connections are opened when first needed, at most `max_pool_size`; the server shows them as `application_name` and
     holds each to `manners`. Raises `NoConnectionError` when nothing names a database; every method raises
     `DatabaseUnavailableError`, `AuthenticationError`, `SchemaMissingError` and their kin.
     """
@@ -53,7 +53,7 @@ class Client:
         *,
         schema: str = DEFAULT_SCHEMA,
         prepared_statements: bool = True,
-        max_connections: int = 10,
+        max_pool_size: int = 10,
         events: Events | None = None,
         plugins: Sequence[Plugin] = (),
         pg_bin: Path | None = None,
@@ -74,8 +74,8 @@ class Client:
         # One caller at a time needs no pool and none of its threads.
         self._lender = (
             SharedConnection(self._database)
-            if max_connections == 1
-            else ConnectionPool(self._database, max_size=max_connections)
+            if max_pool_size == 1
+            else ConnectionPool(self._database, max_size=max_pool_size)
         )
         self._interceptors = Interceptors(plugins)
 

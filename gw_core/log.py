@@ -100,12 +100,12 @@ def stdlib_factory(scope: Meta) -> LogSink:
 class JobLog:
     """Turns events into sentences; subscribe it with `attach`.
 
-    Without `announce` what it runs is told for those who look for a fault only: another process has said it.
+    Without `log_startup` what it runs is told for those who look for a fault only: another process has said it.
     """
 
-    def __init__(self, logger: Logger, *, announce: bool = True) -> None:
+    def __init__(self, logger: Logger, *, log_startup: bool = True) -> None:
         self._core = logger.scope(label="core")
-        self._announce = self._core.info if announce else self._core.debug
+        self._announce = self._core.info if log_startup else self._core.debug
         self._worker = logger.scope(label="worker")
         self._cron = logger.scope(label="cron")
 

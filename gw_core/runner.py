@@ -124,7 +124,7 @@ class Runner:
     `tasks` is a registry or a folder. `crontab` is the text of a crontab, a file (`Path`), items, or a function that is
     asked for items again and again. `handle_signals` takes effect in the main thread only. The conninfo is found as by
     `Client`. With `migrate` the schema is installed or brought up to date at the start. `probe` says where probes and
-    scrapes are answered over HTTP. Without `announce` what is run is told only to those who look for a fault.
+    scrapes are answered over HTTP. Without `log_startup` what is run is told only to those who look for a fault.
     """
 
     def __init__(
@@ -142,18 +142,18 @@ class Runner:
         prepared_statements: bool = True,
         handle_signals: bool = True,
         watch: bool = False,
-        max_connections: int = 10,
+        max_pool_size: int = 10,
         migrate: bool = True,
         listen_conninfo: str | None = None,
         pg_bin: Path | None = None,
-        announce: bool = True,
+        log_startup: bool = True,
         probe: ProbeSettings | None = None,
     ) -> None:
         self.events = events or Events()
         self.settings = settings or WorkerSettings()
         self.logger = logger or Logger()
-        self._announce = announce
-        JobLog(self.logger, announce=announce).attach(self.events)
+        self._log_startup = log_startup
+        JobLog(self.logger, log_startup=log_startup).attach(self.events)
         for plugin in plugins:
             plugin.attach(self.events)
         self._database = Database(
@@ -167,7 +167,7 @@ class Runner:
             None if listen_conninfo is None else Database(listen_conninfo, schema=schema, notice_pooler=True)
         )
         self._interceptors = Interceptors(plugins)
-        self._connections = ConnectionPool(self._database, max_size=max_connections, role="task")
+        self._connections = ConnectionPool(self._database, max_size=max_pool_size, role="task")
         self._maintenance = SharedConnection(
             self._database, role="maintenance", settings=MAINTENANCE, patience=LONGEST_SILENCE
         )
@@ -332,7 +332,7 @@ class Runner:
         loaded = load_folder(
             Path(self._tasks), strict=self.settings.strict, executable_env=self.settings.executable_env
         )
-        if self._announce:
+        if self._log_startup:
             for notice in loaded.notices:
                 self.logger.scope(label="tasks").info(notice)
             for warning in loaded.warnings:
@@ -402,7 +402,7 @@ class Runner:
             self._migration.close()
         else:
             state.raise_unless_usable()
-            warnings = state.warnings() if self._announce else ()
+            warnings = state.warnings() if self._log_startup else ()
         for warning in warnings:
             self.logger.scope(label="core").warning(warning)
         with self._maintenance.connection() as connection:
@@ -418,7 +418,7 @@ class Runner:
 
     def _tell_pooler(self) -> None:
         mode, settings = self._database.pooling, self.settings
-        if mode is not PoolerMode.NONE and self._announce:
+        if mode is not PoolerMode.NONE and self._log_startup:
             listens = settings.listen and (mode is PoolerMode.SESSION or self._listen_database is not None)
             self.events.emit(PoolerDetected(mode=mode, listens=listens, poll_interval=settings.poll_interval))
 
@@ -428,7 +428,7 @@ class Runner:
             connection=self._maintenance,
             events=self.events,
             locked=pool.ledger.locked,
-            every=self.settings.renew_locks_every,
+            every=self.settings.lock_renewal_interval,
         )
 
     def _lasting_services(
@@ -437,12 +437,12 @@ class Runner:
         settings = self.settings
         services: list[Service] = [
             ExpiredLocks(
-                pool=pool.id, connection=self._maintenance, events=self.events, between=settings.stale_lock_sweep
+                pool=pool.id, connection=self._maintenance, events=self.events, between=settings.expired_lock_interval
             ),
         ]
         if settings.recover:
             services.append(self._sweeper(pool))
-        if settings.bounds:
+        if settings.recycle_limits:
             services.append(self._bounds_watch(pool))
         if scheduler is not None:
             services.append(scheduler)
@@ -456,7 +456,7 @@ class Runner:
 
     def _bounds_watch(self, pool: WorkerPool) -> RecycleMonitor:
         watch = RecycleMonitor(
-            self.settings.bounds,
+            self.settings.recycle_limits,
             ended=lambda: pool.completed + pool.failed,
             on_overstepped=self.stop,
             on_crash=self._on_crash,
@@ -487,7 +487,7 @@ class Runner:
             pool=pool.id,
             connection=self._heartbeat_connection,
             events=self.events,
-            every=settings.heartbeat_every,
+            every=settings.effective_heartbeat_interval,
             tolerated=settings.sweep_threshold,
             metadata=lambda: {
                 "tasks": registry.identifiers,
@@ -495,7 +495,7 @@ class Runner:
                 "recovery": settings.recover,
             },
             # A single run that lasts needs one like any other, or sweepers take its jobs; most end before.
-            first_after=settings.heartbeat_every if once else timedelta(0),
+            first_after=settings.effective_heartbeat_interval if once else timedelta(0),
             wants_echo=pool.wants_echo if settings.listen else lambda: False,
             on_echo=pool.expect_echo,
             on_wish=pool.hear_wish,
@@ -534,7 +534,7 @@ class Runner:
             sweep,
             recovery,
             events=self.events,
-            every=self.settings.sweep_every,
+            every=self.settings.effective_sweep_interval,
             held_up_at=heartbeat.held_up_at,
             on_crash=self._on_crash,
         )

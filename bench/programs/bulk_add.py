@@ -10,7 +10,7 @@ from gw_core import Client, JobSpec
 
 def main(url: str, count: int) -> None:
     """Connect first; what is timed is from plain values to committed jobs."""
-    with Client(url, max_connections=1) as client:
+    with Client(url, max_pool_size=1) as client:
         client.get(0)
         began = time.perf_counter()
         client.add_many([JobSpec(task="noop", payload={"n": number}) for number in range(count)])

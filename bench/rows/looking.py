@@ -225,7 +225,7 @@ def _glances(url: str, count: int) -> dict[str, float]:
     """Glance as the console does; the first, which learns what the schema has, is not counted."""
     walls, spans, locks, times = [], [], [], ServerTiming()
     again = time.monotonic()
-    with Client(telling(url), max_connections=1) as client:
+    with Client(telling(url), max_pool_size=1) as client:
         client.reports.glance()
         times.hear(client)
         for _ in range(count):

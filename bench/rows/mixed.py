@@ -25,7 +25,7 @@ MIDDLING_MS: Final = 10
 URGENT: Final = "urgent p99 ms, less a claim"
 HOARDED: Final = "hoarded ms, less a claim"
 WINDOW_MS: Final = 50
-"""The look-ahead of a worker at its defaults."""
+"""The prefetch of a worker at its defaults."""
 LATE: Final = 100
 """How many jobs stand behind the long one where it comes late."""
 ONE_THREAD: Final = Gw(("-j", "1"))

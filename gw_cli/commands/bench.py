@@ -97,7 +97,7 @@ def _measure(configuration: c.Configuration, count: int) -> _Figures:
             conninfo,
             schema=trial.name,
             prepared_statements=configuration[c.PREPARED_STATEMENTS],
-            max_connections=1,
+            max_pool_size=1,
             pg_bin=pg_bin,
         ) as client:
             client.migrate()

@@ -37,7 +37,7 @@ def run(
     jobs: options.Jobs = None,
     max_pool_size: options.MaxPoolSize = None,
     poll_interval: options.PollInterval = None,
-    look_ahead: options.LookAhead = None,
+    prefetch: options.Prefetch = None,
     grace_period: options.GracePeriod = None,
     recover: options.Recover = None,
     heartbeat_interval: options.HeartbeatInterval = None,
@@ -92,7 +92,7 @@ def run(
         jobs=jobs,
         max_pool_size=max_pool_size,
         poll_interval=poll_interval,
-        look_ahead=look_ahead,
+        prefetch=prefetch,
         grace_period=grace_period,
         recover=recover,
         heartbeat_interval=heartbeat_interval,
@@ -128,7 +128,7 @@ def run(
         runner = _runner(configuration, once=once)
     else:
         line = as_worker()
-        runner = _runner(configuration, once=once, process=int(process_number), announce=not unannounced)
+        runner = _runner(configuration, once=once, process=int(process_number), log_startup=not unannounced)
         bind(runner, line)
     return _code(runner.run_once(cron=cron) if once else runner.run())
 
@@ -148,7 +148,9 @@ def _only_the_schema(configuration: c.Configuration) -> int:
     return ExitCode.OK
 
 
-def _runner(configuration: c.Configuration, *, once: bool, process: int | None = None, announce: bool = True) -> Runner:
+def _runner(
+    configuration: c.Configuration, *, once: bool, process: int | None = None, log_startup: bool = True
+) -> Runner:
     from gw_core import Logger, Runner
 
     factory = stderr.log_factory(
@@ -167,10 +169,10 @@ def _runner(configuration: c.Configuration, *, once: bool, process: int | None =
         prepared_statements=configuration[c.PREPARED_STATEMENTS],
         listen_conninfo=configuration[c.LISTEN_CONNECTION],
         watch=configuration[c.WATCH],
-        max_connections=configuration[c.MAX_POOL_SIZE],
+        max_pool_size=configuration[c.MAX_POOL_SIZE],
         pg_bin=configuration[c.PG_BIN],
         probe=_probe(configuration, process),
-        announce=announce,
+        log_startup=log_startup,
     )
 
 
@@ -180,7 +182,7 @@ def _settings(configuration: c.Configuration) -> WorkerSettings:
     return WorkerSettings(
         concurrency=configuration[c.JOBS],
         poll_interval=configuration[c.POLL_INTERVAL],
-        look_ahead=configuration[c.LOOK_AHEAD],
+        prefetch=configuration[c.PREFETCH],
         executable_env=configuration[c.EXECUTABLE_ENV],
         grace_period=configuration[c.GRACE_PERIOD],
         use_client_time=configuration[c.CLIENT_TIME],

@@ -33,7 +33,7 @@ class ProbeSettings:
     metrics: bool = False
     """Answer `/metrics` as well, which needs the `metrics` extra."""
 
-    sample_every: timedelta = timedelta(seconds=15)
+    sample_interval: timedelta = timedelta(seconds=15)
     """How old the numbers of the queue may be before a scrape asks the database anew."""
 
     def __post_init__(self) -> None:
@@ -41,8 +41,8 @@ class ProbeSettings:
             raise InvalidSettingError(f"the probe's port must be a whole number from 0 to 65535, got {self.port!r}")
         if not self.host:
             raise InvalidSettingError("the probe's host is empty; give an address such as 127.0.0.1")
-        if self.sample_every < timedelta(seconds=1):
-            raise InvalidSettingError(f"sample_every must be at least one second, got {self.sample_every}")
+        if self.sample_interval < timedelta(seconds=1):
+            raise InvalidSettingError(f"sample_interval must be at least one second, got {self.sample_interval}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

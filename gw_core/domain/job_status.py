@@ -13,7 +13,7 @@ from gw_core.domain.backoff import retry_delay
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
-from gw_core.domain.settings import ANCESTORS_STALE_LOCK
+from gw_core.domain.settings import LOCK_EXPIRY
 
 MOST_ATTEMPTS: Final = 100
 """So many attempts are projected at most."""
@@ -146,7 +146,7 @@ def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
     if heart is not None and not heart.beats(around.now):
         silence = _rounded(around.now - heart.last_heartbeat_at)
         yield Reason(ReasonCode.WORKER_SILENT, f"{job.locked_by} was not heard of for {silence}: it may be dead", True)
-    if renewed > ANCESTORS_STALE_LOCK:
+    if renewed > LOCK_EXPIRY:
         yield Reason(
             ReasonCode.LOCK_STALE, f"its lock was not renewed for {_rounded(renewed)}: its worker may be dead", True
         )

@@ -1,4 +1,4 @@
-"""The settings of a worker process and what each may be."""
+"""The settings of a worker and their limits."""
 
 from __future__ import annotations
 
@@ -12,128 +12,128 @@ from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
 from gw_core.domain.recycle_limits import RecycleLimits
 
-ANCESTORS_STALE_LOCK: Final = timedelta(hours=4)
-"""The ancestor's pools free every lock older than this, ours included; it is not for us to choose."""
+LOCK_EXPIRY: Final = timedelta(hours=4)
+"""The age at which a lock expires. Graphile Worker fixes it: its workers release every older lock, gw's included."""
 
 CLAIM_BYTES: Final = 64 * 1024 * 1024
-"""How much memory the payloads of one claim may take by default."""
+"""The default limit for the memory that the payloads of one claim take."""
 
-USUAL_HEARTBEAT: Final = timedelta(seconds=30)
-USUAL_SWEEP: Final = timedelta(seconds=60)
-USUAL_DELAY: Final = timedelta(seconds=30)
-_SHORTEST: Final = timedelta(milliseconds=1)
+DEFAULT_HEARTBEAT_INTERVAL: Final = timedelta(seconds=30)
+DEFAULT_SWEEP_INTERVAL: Final = timedelta(seconds=60)
+DEFAULT_RECOVERY_DELAY: Final = timedelta(seconds=30)
+_MIN_INTERVAL: Final = timedelta(milliseconds=1)
 
 
 class PoolerMode(StrEnum):
-    """What stands between a worker and the server, and for how long it lends us the server's side."""
+    """The mode of the pooler between a worker and the server, if there is one."""
 
     NONE = "none"
     SESSION = "session"
-    """A pooler that leaves us one server process for as long as we are connected: all works."""
+    """One server connection for each client connection; everything works."""
     TRANSACTION = "transaction"
-    """A pooler that leaves it for one transaction: no LISTEN, no settings of the session, no prepared statements."""
+    """A server connection for each transaction: no LISTEN, no session settings, no prepared statements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """How a pool claims, runs and stops. Raises `InvalidSettingError` naming the setting."""
+    """How a worker claims, runs and stops. An invalid value raises `InvalidSettingError`, which names the setting."""
 
     concurrency: int = 10
-    """Worker threads; one of them also serves as the place where a named queue's jobs follow each other."""
+    """The number of worker threads, and so of jobs that run at the same time."""
 
     poll_interval: timedelta = timedelta(seconds=2)
-    """How often to look for scheduled jobs and retries when no notification comes."""
+    """How often to poll for scheduled jobs and retries, which send no notification."""
 
-    look_ahead: timedelta = timedelta(milliseconds=50)
-    """How much work, measured in time, a pool claims beyond its free threads."""
+    prefetch: timedelta = timedelta(milliseconds=50)
+    """How much work, measured in time, to claim beyond idle threads."""
 
     claim_limit: int = 500
-    """The most jobs one claim takes."""
+    """The maximum number of jobs in one claim."""
 
     claim_bytes: int = CLAIM_BYTES
-    """How much memory the payloads of one claim may take, in bytes; a single larger job is still claimed."""
+    """The maximum memory for the payloads of one claim, in bytes; a single larger job is still claimed."""
 
     grace_period: timedelta = timedelta(seconds=25)
-    """How long running jobs may take to end after the first signal."""
+    """How long running jobs may take to finish after the first signal."""
 
-    tell_tasks_after: timedelta = timedelta(seconds=5)
-    """How long after the first signal `context.should_stop` is set."""
+    notify_tasks_after: timedelta = timedelta(seconds=5)
+    """The delay between the first signal and `context.should_stop`."""
 
     interrupted_delay: timedelta = timedelta(seconds=30)
-    """How long a job interrupted by the end of the grace period waits before it may run again."""
+    """The delay before a job that the end of the grace period interrupted may run again."""
 
-    stale_lock_sweep: tuple[timedelta, timedelta] = (timedelta(minutes=8), timedelta(minutes=10))
-    """Between which spans, at random, locks older than four hours are freed."""
+    expired_lock_interval: tuple[timedelta, timedelta] = (timedelta(minutes=8), timedelta(minutes=10))
+    """The range of the random interval at which locks older than four hours are released."""
 
-    renew_locks_every: timedelta = timedelta(minutes=10)
-    """How often the locks of jobs still running are renewed."""
+    lock_renewal_interval: timedelta = timedelta(minutes=10)
+    """How often to renew the locks of running jobs."""
 
     use_client_time: bool = False
     """Compare `run_at` with this machine's clock instead of the database's."""
 
     listen: bool = True
-    """LISTEN for new jobs; off, they are found by polling alone."""
+    """Use LISTEN/NOTIFY for new jobs; when off, only poll."""
 
     strict: bool = False
     """`run_once` reports failure when any job failed."""
 
     executable_env: Sequence[str] | None = None
-    """Which variables of this process executable tasks get, beside PATH, HOME and the like; None hands on all."""
+    """The environment variables that executable tasks get besides PATH, HOME and the like; None passes all."""
 
     recover: bool = False
-    """Sweep: give back the jobs of workers that went silent. The heartbeat is written in any case."""
+    """Recover the jobs of dead workers. The worker sends heartbeats whether this is on or off."""
 
     heartbeat_interval: timedelta | None = None
-    """How often a lasting worker says that it lives; None is 30 s, or a quarter of the threshold if that is less."""
+    """The heartbeat interval; None is 30 s, or a quarter of the threshold if that is less."""
 
     sweep_interval: timedelta | None = None
-    """How often silent workers are looked for; None is 60 s, or a quarter of the threshold if that is less."""
+    """How often to sweep; None is 60 s, or a quarter of the threshold if that is less."""
 
     sweep_threshold: timedelta = timedelta(minutes=5)
-    """How long a worker with a heartbeat may be silent."""
+    """The age of the last heartbeat after which a worker is presumed dead."""
 
     recovery_delay: timedelta | None = None
-    """How long a recovered job waits before it runs; None is 30 s, or a tenth of the threshold if that is less."""
+    """The delay before a recovered job may run; None is 30 s, or a tenth of the threshold if that is less."""
 
-    orphans_after: timedelta = ANCESTORS_STALE_LOCK
-    """How old the latest lock of a worker without a heartbeat, such as one of Node.js, must be to be swept."""
+    orphans_after: timedelta = LOCK_EXPIRY
+    """The age of the newest lock after which a worker without heartbeats, such as a Node.js one, is presumed dead."""
 
     resilient_flags: Sequence[str] = (INFRASTRUCTURE_RESILIENT,)
-    """A worker that runs a job with one of these flags may be silent for longer."""
+    """A worker that runs a job with one of these flags gets a longer threshold."""
 
     resilient_multiplier: float = 3.0
-    """How many times longer."""
+    """The factor for that threshold."""
 
     max_jobs: int | None = None
-    """End in order after this many jobs; None never."""
+    """Shut down gracefully after this many jobs; None for no limit."""
 
     max_lifetime: timedelta | None = None
-    """End in order after this long; None never."""
+    """Shut down gracefully after this long; None for no limit."""
 
     max_rss: int | None = None
-    """End in order when the process uses this many bytes of memory; None never."""
+    """Shut down gracefully when the process uses this many bytes of memory; None for no limit."""
 
     @property
-    def bounds(self) -> RecycleLimits:
-        """When a lasting worker ends by itself."""
+    def recycle_limits(self) -> RecycleLimits:
+        """When a worker shuts down so that its supervisor restarts it."""
         return RecycleLimits(max_jobs=self.max_jobs, max_lifetime=self.max_lifetime, max_rss=self.max_rss)
 
     @property
-    def heartbeat_every(self) -> timedelta:
-        """How often a lasting worker says that it lives, given or not."""
-        return _or_usual(self.heartbeat_interval, USUAL_HEARTBEAT, self.sweep_threshold / 4)
+    def effective_heartbeat_interval(self) -> timedelta:
+        """The heartbeat interval, given or default."""
+        return _or_default(self.heartbeat_interval, DEFAULT_HEARTBEAT_INTERVAL, self.sweep_threshold / 4)
 
     @property
-    def sweep_every(self) -> timedelta:
-        """How often silent workers are looked for, given or not."""
-        return _or_usual(self.sweep_interval, USUAL_SWEEP, self.sweep_threshold / 4)
+    def effective_sweep_interval(self) -> timedelta:
+        """The sweep interval, given or default."""
+        return _or_default(self.sweep_interval, DEFAULT_SWEEP_INTERVAL, self.sweep_threshold / 4)
 
     @property
     def recovery(self) -> RecoverySettings:
-        """What a sweep needs to know."""
+        """The settings of a sweep."""
         return RecoverySettings(
             threshold=self.sweep_threshold,
-            delay=_or_usual(self.recovery_delay, USUAL_DELAY, self.sweep_threshold / 10),
+            delay=_or_default(self.recovery_delay, DEFAULT_RECOVERY_DELAY, self.sweep_threshold / 10),
             orphans_after=self.orphans_after,
             resilient_flags=self.resilient_flags,
             resilient_multiplier=self.resilient_multiplier,
@@ -149,17 +149,19 @@ class WorkerSettings:
                 raise InvalidSettingError(f"{each.name} must not be negative, got {value}")
         if self.poll_interval < timedelta(milliseconds=1):
             raise InvalidSettingError(f"poll_interval must be at least one millisecond, got {self.poll_interval}")
-        if not timedelta(milliseconds=1) <= self.renew_locks_every < ANCESTORS_STALE_LOCK:
+        if not timedelta(milliseconds=1) <= self.lock_renewal_interval < LOCK_EXPIRY:
             raise InvalidSettingError(
-                f"renew_locks_every must be at least one millisecond and less than the {ANCESTORS_STALE_LOCK} after "
-                f"which other workers free a lock, got {self.renew_locks_every}"
+                f"lock_renewal_interval must be at least one millisecond and less than the {LOCK_EXPIRY} after "
+                f"which other workers release a lock, got {self.lock_renewal_interval}"
             )
-        soonest, latest = self.stale_lock_sweep
-        if not timedelta(0) < soonest <= latest:
-            raise InvalidSettingError(f"stale_lock_sweep must be a rising pair of spans, got {soonest} and {latest}")
+        shortest, longest = self.expired_lock_interval
+        if not timedelta(0) < shortest <= longest:
+            raise InvalidSettingError(
+                f"expired_lock_interval must be a rising pair of durations, got {shortest} and {longest}"
+            )
         if isinstance(self.executable_env, str) or not all(map(_is_variable, self.executable_env or ())):
             raise InvalidSettingError(
-                f"executable_env must be a list of names of environment variables, got {self.executable_env!r}"
+                f"executable_env must be a list of environment variable names, got {self.executable_env!r}"
             )
         self._check_recovery()
         for name in ("max_jobs", "max_rss"):
@@ -167,13 +169,14 @@ class WorkerSettings:
                 _check_count(name, getattr(self, name), 1, 2**62)
 
     def _check_recovery(self) -> None:
-        for name, span in (("heartbeat_interval", self.heartbeat_every), ("sweep_interval", self.sweep_every)):
-            if span < _SHORTEST:
-                raise InvalidSettingError(f"{name} must be at least one millisecond, got {span}")
-        if self.recover and self.sweep_threshold < 2 * self.heartbeat_every:
+        for name in ("heartbeat_interval", "sweep_interval"):
+            interval = getattr(self, f"effective_{name}")
+            if interval < _MIN_INTERVAL:
+                raise InvalidSettingError(f"{name} must be at least one millisecond, got {interval}")
+        if self.recover and self.sweep_threshold < 2 * self.effective_heartbeat_interval:
             raise InvalidSettingError(
                 f"sweep_threshold ({self.sweep_threshold}) must be at least twice the heartbeat_interval "
-                f"({self.heartbeat_every}), or living workers would be taken for dead"
+                f"({self.effective_heartbeat_interval}), or live workers would be presumed dead"
             )
         _ = self.recovery  # its own rules
 
@@ -182,9 +185,9 @@ def _is_variable(name: object) -> bool:
     return isinstance(name, str) and bool(name) and "=" not in name and "\0" not in name
 
 
-def _or_usual(given: timedelta | None, usual: timedelta, longest: timedelta) -> timedelta:
-    """Return what was given, else what is usual: who asks to find crashes in seconds names the threshold alone."""
-    return min(usual, max(_SHORTEST, longest)) if given is None else given
+def _or_default(given: timedelta | None, default: timedelta, longest: timedelta) -> timedelta:
+    """Return the given value, or a default limited by the threshold, so that setting the threshold is enough."""
+    return min(default, max(_MIN_INTERVAL, longest)) if given is None else given
 
 
 def _check_count(name: str, value: int, smallest: int, largest: int) -> None:

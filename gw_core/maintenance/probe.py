@@ -40,7 +40,9 @@ class Probe:
         self._metrics: Metrics | None = None
         pages: dict[str, Page] = {"/live": self._live, "/ready": self._ready}
         if settings.metrics:
-            self._sampler = QueueSampler(lender, schema, events=events, every=settings.sample_every, on_crash=on_crash)
+            self._sampler = QueueSampler(
+                lender, schema, events=events, every=settings.sample_interval, on_crash=on_crash
+            )
             self._metrics = Metrics(MetricsCollector(events), self._readiness, self._sampler)
             pages["/metrics"] = self._scrape
         self._server = WebServer(

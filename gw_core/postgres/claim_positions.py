@@ -24,7 +24,7 @@ LONGEST_WITHOUT: Final = 30.0
 
 GOES_ON_FOR: Final = 0.05
 """Seconds between two claims from the very beginning at most, while claims follow each other and go on from there to
-there: the look-ahead window. So long waits what was given back, or committed late, while newer jobs are plenty."""
+there: the prefetch window. So long waits what was given back, or committed late, while newer jobs are plenty."""
 
 LEAST_TO_GO_ON: Final = 50
 """Claims of fewer jobs begin at the very beginning: they are for whoever is waited for, and have passed little."""

@@ -20,7 +20,7 @@ from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.domain.settings import ANCESTORS_STALE_LOCK, CLAIM_BYTES
+from gw_core.domain.settings import CLAIM_BYTES, LOCK_EXPIRY
 from gw_core.postgres.callers_connection import begin_callers_transaction, tuple_cursor
 from gw_core.postgres.claim_positions import LEAST_TO_GO_ON, ResumePoint, SkipAhead
 from gw_core.postgres.database import Connection, in_its_settings
@@ -363,7 +363,7 @@ class JobStore:
         """Return which jobs of this pool somebody wants cancelled, once."""
         return [CancelRequest(*row) for row in self._rows("cancel_take", pool=pool)]
 
-    def reset_stale_locks(self, older_than: timedelta = ANCESTORS_STALE_LOCK) -> tuple[int, int]:
+    def reset_stale_locks(self, older_than: timedelta = LOCK_EXPIRY) -> tuple[int, int]:
         """Free every lock older than that, whoever holds it; return how many jobs and queues."""
         row = self._one("release_expired_locks", older_than_seconds=older_than.total_seconds())
         return row[0], row[1]

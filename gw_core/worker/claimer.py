@@ -55,7 +55,7 @@ SHORTEST_REST: Final = 0.002
 """Seconds between two looks whether what waits must be given back, when it is about time."""
 
 KEPT_FOR_GIVING_BACK: Final = 0.2
-"""How much of the look-ahead window is kept for giving back what cannot start here, and for whoever claims it then."""
+"""How much of the prefetch window is kept for giving back what cannot start here, and for whoever claims it then."""
 
 SHORTEST_STUCK: Final = 0.04
 """Seconds for which a job may wait behind busy threads at least, however short the window."""
@@ -109,8 +109,8 @@ class Claimer(Service):
         self._on_wishes = on_wishes
         self._wished = False
         self._hearing = hearing
-        self._look_ahead = (1 - KEPT_FOR_GIVING_BACK) * settings.look_ahead.total_seconds()
-        self._stuck_after = max(SHORTEST_STUCK, self._look_ahead)
+        self._prefetch_seconds = (1 - KEPT_FOR_GIVING_BACK) * settings.prefetch.total_seconds()
+        self._stuck_after = max(SHORTEST_STUCK, self._prefetch_seconds)
         self._overdue_after = 2 * self._stuck_after
         self._poll_every = settings.poll_interval.total_seconds()
         self._store: JobStore | None = None
@@ -294,7 +294,7 @@ class Claimer(Service):
         return min(self._most_jobs, max(idle - waiting, room))
 
     def _ahead(self) -> int:
-        """Return how many jobs fit into the look-ahead window of the threads that are not stuck in a long job."""
+        """Return how many jobs fit into the prefetch window of the threads that are not stuck in a long job."""
         mean = self._settler.mean_seconds
         if mean is None:
             return 0
@@ -302,11 +302,11 @@ class Claimer(Service):
 
     def _nimble(self) -> int:
         """Return how many threads are not stuck in a job that takes longer than the window."""
-        long_ago = time.perf_counter() - self._look_ahead
+        long_ago = time.perf_counter() - self._prefetch_seconds
         return sum(1 for worker in self._workers if not 0.0 < worker.busy_since < long_ago)
 
     def _in_window(self, mean: float) -> int:
-        return int(self._look_ahead / mean) if mean > 1e-9 else self._settings.claim_limit
+        return int(self._prefetch_seconds / mean) if mean > 1e-9 else self._settings.claim_limit
 
     def _low_mark(self) -> int:
         return self._ahead() // 2
@@ -319,12 +319,12 @@ class Claimer(Service):
         if self._handoff.waiting and not self._handoff.idle:
             waited = now - self._handed_over
             if waited > self._overdue_after or (waited > self._stuck_after and not self._nimble()):
-                self.give_back_waiting("not started within the look-ahead window")
+                self.give_back_waiting("not started within the prefetch window")
         stuck_since = time.perf_counter() - self._overdue_after
         for worker in self._workers:
             strand = worker.strand
             if strand and 0.0 < worker.busy_since < stuck_since:
-                self._give_back(_emptied(strand), "not started within the look-ahead window")
+                self._give_back(_emptied(strand), "not started within the prefetch window")
 
     def give_back_unstarted(self, reason: str) -> None:
         """Give back everything claimed that has not begun; from any thread, once the hand-off is closed."""
@@ -432,7 +432,7 @@ class Claimer(Service):
         """Return the seconds until what waits may have to be given back, if no thread ends its job before."""
         waited = now - self._handed_over
         youngest = time.perf_counter() - max(worker.busy_since for worker in self._workers)
-        stuck_in = max(self._stuck_after - waited, self._look_ahead - youngest)
+        stuck_in = max(self._stuck_after - waited, self._prefetch_seconds - youngest)
         return max(SHORTEST_REST, min(stuck_in, self._overdue_after - waited))
 
     def _rest(self, span: timedelta) -> None:

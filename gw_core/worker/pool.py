@@ -226,7 +226,7 @@ class WorkerPool:
         was_over = self._lease.is_over
         if was_over:
             self._claimer.give_back_unstarted(LEASE_IS_OVER)
-        overdue = overdue_after(self._settings.heartbeat_every, self._settings.sweep_threshold)
+        overdue = overdue_after(self._settings.effective_heartbeat_interval, self._settings.sweep_threshold)
         self._lease.until = steady_time() + (overdue - since).total_seconds()
         if was_over:
             self._claimer.nudge()
@@ -286,7 +286,7 @@ class WorkerPool:
 
     def _wait_for_workers(self) -> bool:
         """Wait for the threads within the grace period; tell their jobs when it is time. True when all have ended."""
-        tell_at = self._asked_at + self._settings.tell_tasks_after.total_seconds()
+        tell_at = self._asked_at + self._settings.notify_tasks_after.total_seconds()
         end_at = self._asked_at + self._settings.grace_period.total_seconds()
         while True:
             self._progress.clear()

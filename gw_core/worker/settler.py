@@ -52,7 +52,7 @@ LONGEST_REFUSED_REST: Final = 60.0
 """Seconds between two tries to write what a trigger or constraint refuses."""
 
 CALM: Final = 0.2
-"""How much of the news a batch's mean duration is: a fifth, so that one odd batch does not swing the look-ahead."""
+"""How much of the news a batch's mean duration is: a fifth, so that one odd batch does not swing the prefetch."""
 
 
 def patience(tries: int) -> timedelta:

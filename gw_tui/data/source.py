@@ -235,7 +235,7 @@ class ClientSource:
             place.conninfo,
             schema=place.schema,
             prepared_statements=place.prepared_statements,
-            max_connections=1,
+            max_pool_size=1,
             pg_bin=place.pg_bin,
             application_name=f"gw-tui/{__version__} {_who()}",
             manners=manners,

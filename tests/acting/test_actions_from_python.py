@@ -30,7 +30,7 @@ ACTIONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
 
 @pytest.fixture
 def client(queue: Queue) -> Iterator[Client]:
-    with Client(queue.url, max_connections=1) as client:
+    with Client(queue.url, max_pool_size=1) as client:
         yield client
 
 

@@ -25,7 +25,7 @@ ACTS: dict[str, Act] = {
 
 @pytest.fixture
 def client(queue: Queue) -> Iterator[Client]:
-    with Client(queue.url, max_connections=1) as client:
+    with Client(queue.url, max_pool_size=1) as client:
         yield client
 
 

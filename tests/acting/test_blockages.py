@@ -16,7 +16,7 @@ from gw_core import Client, LockWaits, SessionLimits
 
 @pytest.fixture
 def client(queue: Queue) -> Iterator[Client]:
-    with Client(queue.url, max_connections=1, manners=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
         yield client
 
 

@@ -40,7 +40,7 @@ def slow(queue: Queue, *, seconds: float = 600) -> None:
 
 def test_a_read_only_session_can_look_and_not_act(queue: Queue) -> None:
     job = queue.ready()
-    with Client(queue.url, max_connections=1, manners=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
         assert client.get(job) is not None
         with pytest.raises(ReadOnlyError):
             client.add("mail")
@@ -65,7 +65,7 @@ def test_the_server_holds_every_session_to_its_manners(queue: Queue, connections
         "default_transaction_read_only",
     )
     with (
-        Client(queue.url, max_connections=connections, application_name="gw-tui/1", manners=manners) as client,
+        Client(queue.url, max_pool_size=connections, application_name="gw-tui/1", manners=manners) as client,
         client._lender.connection() as connection,
     ):
         shown = [connection.execute(f"show {name}".encode()).fetchall()[0][0] for name in names]
@@ -77,14 +77,14 @@ def test_the_server_holds_every_session_to_its_manners(queue: Queue, connections
 def test_a_look_that_takes_too_long_ends(queue: Queue) -> None:
     slow(queue)
     manners = SessionLimits(statement_timeout=timedelta(milliseconds=200))
-    with Client(queue.url, max_connections=1, manners=manners) as client, pytest.raises(StatementTimeoutError):
+    with Client(queue.url, max_pool_size=1, manners=manners) as client, pytest.raises(StatementTimeoutError):
         client.reports.tasks()
 
 
 def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
     job = queue.ready()
     manners = SessionLimits(lock_timeout=timedelta(milliseconds=100))
-    with psycopg.connect(queue.url) as theirs, Client(queue.url, max_connections=1, manners=manners) as client:
+    with psycopg.connect(queue.url) as theirs, Client(queue.url, max_pool_size=1, manners=manners) as client:
         theirs.execute("select from graphile_worker._private_jobs for update")
         with pytest.raises(LockTimeoutError):
             client.jobs.complete(JobFilter(ids=[job]))
@@ -109,7 +109,7 @@ def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
 @pytest.mark.parametrize("connections", [1, 2])
 def test_a_statement_under_way_is_cancelled_from_another_thread(queue: Queue, connections: int) -> None:
     slow(queue)
-    with Client(queue.url, max_connections=connections) as client, ThreadPoolExecutor(1) as thread:
+    with Client(queue.url, max_pool_size=connections) as client, ThreadPoolExecutor(1) as thread:
         looking = thread.submit(client.reports.tasks)
         asleep = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
         wait_until(lambda: queue.value(asleep), what="the look to be under way", deadline_seconds=60)
@@ -120,7 +120,7 @@ def test_a_statement_under_way_is_cancelled_from_another_thread(queue: Queue, co
 
 
 def test_there_is_nothing_to_cancel_while_nothing_runs(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1) as client:
+    with Client(queue.url, max_pool_size=1) as client:
         client.list_jobs()
 
         assert not client.cancel()
@@ -130,7 +130,7 @@ def test_there_is_nothing_to_cancel_while_nothing_runs(queue: Queue) -> None:
 
 
 def test_jobs_are_heard_of_as_they_are_added(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1) as client, client.listen() as listener:
+    with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
         for _ in range(3):
             queue.ready()
         heard = 0
@@ -143,7 +143,7 @@ def test_jobs_are_heard_of_as_they_are_added(queue: Queue) -> None:
 
 
 def test_what_others_announce_counts_for_one_job_or_none(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1) as client, client.listen() as listener:
+    with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
         for payload in ("", "no JSON", "[]", '{"count": "many"}', '{"r": 1, "count": -1}', '{"count": 5}'):
             queue.rows("select pg_notify('jobs:insert', %s)", payload)
         heard = 0
@@ -156,12 +156,12 @@ def test_what_others_announce_counts_for_one_job_or_none(queue: Queue) -> None:
 
 
 def test_a_wait_ends_when_its_time_has_passed(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1) as client, client.listen() as listener:
+    with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
         assert listener.wait(timedelta(milliseconds=20)) == 0
 
 
 def test_a_wait_ends_when_the_listener_is_closed(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1) as client, ThreadPoolExecutor(1) as thread:
+    with Client(queue.url, max_pool_size=1) as client, ThreadPoolExecutor(1) as thread:
         listener = client.listen()
         waiting = thread.submit(listener.wait, A_LONG_WAIT)
         closing = threading.Thread(target=listener.close)
@@ -174,7 +174,7 @@ def test_a_wait_ends_when_the_listener_is_closed(queue: Queue) -> None:
 
 
 def test_a_listener_whose_connection_is_gone_says_so(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1) as client, client.listen() as listener:
+    with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
         queue.rows(
             "select pg_terminate_backend(pid) from pg_stat_activity "
             "where datname = current_database() and application_name = 'gw:listen'"

@@ -13,7 +13,7 @@ from gw_core import Client, JobVersion, RemovedJob, SkippedJob, SkipReason
 
 @pytest.fixture
 def client(queue: Queue) -> Iterator[Client]:
-    with Client(queue.url, max_connections=1) as client:
+    with Client(queue.url, max_pool_size=1) as client:
         yield client
 
 

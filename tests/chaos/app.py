@@ -216,7 +216,7 @@ class _Scene:
         return Cluster(self._folder, self._guard, with_standby=self._options.with_standby, addresses=addresses)
 
     def _prepare_database(self) -> None:
-        with Client(self._cluster.conninfo(), max_connections=1) as client:
+        with Client(self._cluster.conninfo(), max_pool_size=1) as client:
             client.migrate()
         self._cluster.primary.execute(WITNESS, database=DATABASE)
 
@@ -264,7 +264,7 @@ class _Scene:
         self._fleet.slots.append(slot)
 
     def _free_node(self) -> None:
-        with suppress(GraphileWorkerError), Client(self._cluster.conninfo(), max_connections=1) as client:
+        with suppress(GraphileWorkerError), Client(self._cluster.conninfo(), max_pool_size=1) as client:
             free_what_node_held(client)
 
     def _build_road(self, slot: Slot, stack: ExitStack) -> None:
@@ -299,7 +299,7 @@ class _Scene:
 
     def _recover(self) -> None:
         """Leave the workers alone until everything has run, then call each of them."""
-        with Client(self._cluster.conninfo(), max_connections=1) as client:
+        with Client(self._cluster.conninfo(), max_pool_size=1) as client:
             for slot in self._fleet.slots:
                 if slot.foreign:
                     self._operator.retire(slot)

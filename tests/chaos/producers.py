@@ -91,7 +91,7 @@ class Producers:
         rng = random.Random(f"{name} {self._seed}")
         done = 0
         try:
-            with Client(self._conninfo, max_connections=1) as client:
+            with Client(self._conninfo, max_pool_size=1) as client:
                 while done < self._shares[name] and not self._stopping.is_set():
                     due = int(self._share_by_now() * self._shares[name]) - done
                     if due <= 0:

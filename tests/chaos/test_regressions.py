@@ -61,7 +61,7 @@ def a_scene(*options: str, workers: int = 2) -> Iterator[Scene]:
         cluster = Cluster(folder, guard, with_standby=False)
         stack.callback(cluster.close)
         cluster.create()
-        with Client(cluster.conninfo(), max_connections=1) as client:
+        with Client(cluster.conninfo(), max_pool_size=1) as client:
             client.migrate()
         fleet = ProcessStates(folder, guard, grace_seconds=4.0)
         stack.callback(fleet.close)
@@ -80,7 +80,7 @@ def a_scene(*options: str, workers: int = 2) -> Iterator[Scene]:
 def test_a_crash_just_after_a_claim_does_not_let_a_queue_run_two_jobs_at_a_time() -> None:
     """The claim was not yet on disk, so the recovered server gave the queue away while its job still ran."""
     with a_scene() as scene:
-        with Client(scene.cluster.conninfo(), max_connections=1) as client:
+        with Client(scene.cluster.conninfo(), max_pool_size=1) as client:
             client.add("chaos", {"n": 1, "ms": 1500}, queue_name="q")
         scene.wait_for(1)
         scene.cluster.restart(signal.SIGKILL, down_for=0.0)

@@ -353,7 +353,7 @@ def test_any_schema_name_works(own_site: Site) -> None:
 
 
 def test_a_client_with_one_connection_uses_one(site: Site) -> None:
-    with Client(site.url, max_connections=1) as client:
+    with Client(site.url, max_pool_size=1) as client:
         for _ in range(3):
             client.add("work")
         assert len(site.connections("gw")) == 1

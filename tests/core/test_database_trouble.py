@@ -78,7 +78,7 @@ def test_a_killed_settle_connection_loses_no_result(site: Site) -> None:
 def test_a_killed_maintenance_connection_is_replaced(site: Site) -> None:
     gate = site.gate()
     site.fill(1)
-    with site.running({"work": gate}, renew_locks_every=ms(30)) as running:
+    with site.running({"work": gate}, lock_renewal_interval=ms(30)) as running:
         gate.wait_for(1)
         wait_until(lambda: site.connections("gw:maintenance"))
         site.kill_connections("gw:maintenance")

@@ -18,7 +18,7 @@ def test_bulks_that_add_the_same_keys_in_opposite_orders_all_succeed(database_ur
     together = Barrier(2)
 
     def add_rounds(keys: list[str]) -> None:
-        with Client(database_url, max_connections=1) as queue:
+        with Client(database_url, max_pool_size=1) as queue:
             for turn in range(20):
                 together.wait(60)
                 queue.add_many(JobSpec(task="mail", payload=turn, job_key=f"{turn}/{key}") for key in keys)

@@ -270,7 +270,7 @@ def test_the_clients_clock_decides_when_asked_for(site: Site, monkeypatch: pytes
 def test_the_lock_of_a_long_job_and_of_its_queue_is_renewed(site: Site) -> None:
     gate = site.gate()
     site.add(queue_name="q")
-    with site.running({"work": gate}, renew_locks_every=ms(30)):
+    with site.running({"work": gate}, lock_renewal_interval=ms(30)):
         gate.wait_for(1)
         site.run("update _private_jobs set locked_at = locked_at - interval '3 hours'")
         site.run("update _private_job_queues set locked_at = locked_at - interval '3 hours'")
@@ -283,7 +283,7 @@ def test_stale_locks_are_freed_and_told(site: Site) -> None:
     site.fill(2, queue="'q' || n")
     site.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'dead', attempts = 1")
     site.run("update _private_job_queues set locked_at = now() - interval '5 hours', locked_by = 'dead'")
-    with site.running({"work": Ledger()}, stale_lock_sweep=(ms(20), ms(30)), poll_interval=ms(20)) as running:
+    with site.running({"work": Ledger()}, expired_lock_interval=(ms(20), ms(30)), poll_interval=ms(20)) as running:
         running.heard.wait_for(LocksReset, lambda event: (event.jobs, event.queues) == (2, 2))
         completed = running.heard.wait_for(JobCompleted, count=2)
 

@@ -25,7 +25,7 @@ from gw_core.maintenance import probe, probe_server
 from gw_core.maintenance.probe_server import LONGEST_HEAD, MOST_CLIENTS
 
 ANY_PORT = ProbeSettings(port=0)
-WITH_METRICS = ProbeSettings(port=0, metrics=True, sample_every=timedelta(hours=1))
+WITH_METRICS = ProbeSettings(port=0, metrics=True, sample_interval=timedelta(hours=1))
 
 
 @pytest.fixture(autouse=True)

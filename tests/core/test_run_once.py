@@ -150,9 +150,9 @@ def test_a_missing_schema_is_made_when_asked_for(empty_database_url: str) -> Non
         ("claim_limit", 0),
         ("poll_interval", ms(0)),
         ("grace_period", ms(-1)),
-        ("renew_locks_every", ms(0)),
-        ("renew_locks_every", timedelta(hours=4)),
-        ("stale_lock_sweep", (ms(2), ms(1))),
+        ("lock_renewal_interval", ms(0)),
+        ("lock_renewal_interval", timedelta(hours=4)),
+        ("expired_lock_interval", (ms(2), ms(1))),
     ],
 )
 def test_a_setting_out_of_its_bounds_is_refused_by_name(setting: str, value: object) -> None:

@@ -177,6 +177,6 @@ def test_a_pool_whose_threads_are_all_busy_rests(site: Site) -> None:
 
 def test_connections_do_not_grow_with_threads(site: Site) -> None:
     site.fill(200)
-    with site.running({"work": Ledger()}, concurrency=50, renew_locks_every=ms(20)) as running:
+    with site.running({"work": Ledger()}, concurrency=50, lock_renewal_interval=ms(20)) as running:
         running.heard.wait_for(JobCompleted, count=200)
         assert len(site.connections()) <= 4

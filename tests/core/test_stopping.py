@@ -64,7 +64,7 @@ def test_a_running_job_may_end_and_counts(site: Site) -> None:
 @pytest.mark.parametrize("queue", ["null", "'q'"], ids=["unqueued", "in one queue"])
 def test_what_was_claimed_ahead_is_given_back_uncounted(site: Site, queue: str) -> None:
     gate = site.gate()
-    with site.running({"quick": Ledger(), "work": gate}, concurrency=1, look_ahead=FAR) as running:
+    with site.running({"quick": Ledger(), "work": gate}, concurrency=1, prefetch=FAR) as running:
         warm_up(site, running)
         site.fill(20, queue=queue)
         gate.wait_for(1)
@@ -99,9 +99,7 @@ def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(s
 
 def test_the_rest_of_a_queue_behind_a_stubborn_job_is_given_back_too(site: Site) -> None:
     gate = site.gate()
-    with site.running(
-        {"quick": Ledger(), "work": gate}, concurrency=1, look_ahead=FAR, grace_period=ms(100)
-    ) as running:
+    with site.running({"quick": Ledger(), "work": gate}, concurrency=1, prefetch=FAR, grace_period=ms(100)) as running:
         warm_up(site, running)
         site.fill(10, queue="'q'")
         gate.wait_for(1)
@@ -135,7 +133,7 @@ def test_tasks_are_told_that_they_should_stop(site: Site) -> None:
             told.set()
 
     site.fill(1)
-    with site.running({"work": work}, tell_tasks_after=ms(50)) as running:
+    with site.running({"work": work}, notify_tasks_after=ms(50)) as running:
         assert began.wait(DEADLINE)
         assert not told.is_set()
         result = running.stop(within=10)
@@ -264,15 +262,13 @@ def test_closing_wakes_every_parked_thread() -> None:
     assert ended == [None, None, None]
 
 
-# -- look-ahead ----------------------------------------------------------------------------------------------------
+# -- prefetch ----------------------------------------------------------------------------------------------------
 
 
 def test_jobs_behind_stuck_threads_are_given_back_for_another_pool_to_run(site: Site) -> None:
     gate: Gate = site.gate()
     done = Ledger()
-    with site.running(
-        {"quick": done, "work": gate}, concurrency=10, look_ahead=ms(1_000), poll_interval=NEVER
-    ) as stuck:
+    with site.running({"quick": done, "work": gate}, concurrency=10, prefetch=ms(1_000), poll_interval=NEVER) as stuck:
         stuck.runner._pool._claimer._overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
         warm_up(site, stuck)
         site.fill(10, task="work")

@@ -87,7 +87,7 @@ def test_a_job_removed_while_we_held_it_stays_removed(site: Site) -> None:
     gate = site.closed_gate()
     registry.register("quick", lambda payload: None)
     registry.register("job", lambda payload, context: context.query("select public.pass_gate()"))
-    settings = WorkerSettings(concurrency=1, look_ahead=timedelta(minutes=10), grace_period=timedelta(0))
+    settings = WorkerSettings(concurrency=1, prefetch=timedelta(minutes=10), grace_period=timedelta(0))
     with gate:
         runner = Runner(site.url, tasks=registry, settings=settings, handle_signals=False)
         runner.start()

@@ -177,7 +177,7 @@ def test_nodes_sweep_frees_what_was_forgotten_and_leaves_our_long_job_alone(site
 @contextmanager
 def running_here(site: Site, tasks: TaskRegistry) -> Iterator[str]:
     """Run jobs in this process, renewing locks all the time, which no option of the program asks for."""
-    settings = WorkerSettings(renew_locks_every=timedelta(milliseconds=50), grace_period=timedelta(0))
+    settings = WorkerSettings(lock_renewal_interval=timedelta(milliseconds=50), grace_period=timedelta(0))
     runner = Runner(site.url, tasks=tasks, settings=settings, handle_signals=False)
     runner.start()
     try:

@@ -20,7 +20,7 @@ class Queue:
 
     def __init__(self, url: str, *, schema: str = "graphile_worker") -> None:
         self.url = url
-        self.client = Client(url, schema=schema, max_connections=1)
+        self.client = Client(url, schema=schema, max_pool_size=1)
         self.hands = psycopg.connect(url, autocommit=True)
         self.hands.execute("select set_config('search_path', %s, false)", ('"' + schema.replace('"', '""') + '"',))
 

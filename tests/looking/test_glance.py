@@ -281,7 +281,7 @@ def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Da
     queue.run(f"create role {role}")
     queue.run(f"grant usage on schema graphile_worker to {role}")
     queue.run(f"grant select on all tables in schema graphile_worker to {role}")
-    with Client(make_conninfo(queue.url, options=f"-c role={role}"), max_connections=1) as client:
+    with Client(make_conninfo(queue.url, options=f"-c role={role}"), max_pool_size=1) as client:
         glance = client.reports.glance()
     queue.run(f"drop owned by {role}")
     queue.run(f"drop role {role}")
@@ -296,7 +296,7 @@ def test_however_often_it_looked_before_it_sees_all_again_when_a_lock_is_gone(qu
     """The driver has the server prepare a statement that it sent some times: the look that fails may be that time."""
     queue.failed(queue_name="q")
     impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
-    with Client(queue.url, max_connections=1, manners=impatient) as client:
+    with Client(queue.url, max_pool_size=1, manners=impatient) as client:
         for _ in range(looks_before):
             client.reports.glance()
         with queue.hands.transaction():
@@ -307,12 +307,12 @@ def test_however_often_it_looked_before_it_sees_all_again_when_a_lock_is_gone(qu
 
 
 def test_a_schema_that_is_missing_is_an_error(empty_database_url: str) -> None:
-    with Client(empty_database_url, max_connections=1) as client, pytest.raises(SchemaMissingError):
+    with Client(empty_database_url, max_pool_size=1) as client, pytest.raises(SchemaMissingError):
         client.reports.glance()
 
 
 def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
-    with Client(queue.url, max_connections=1, manners=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
         assert client.reports.glance().server.read_only
 
 

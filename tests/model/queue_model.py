@@ -42,7 +42,7 @@ from gw_core.worker.settler import AT_ONCE, Settler
 
 TASK: Final = "work"
 THREADS: Final = 2
-LOOK_AHEAD: Final = timedelta(minutes=10)
+PREFETCH: Final = timedelta(minutes=10)
 TOOK: Final = 200.0
 """Seconds that every attempt is said to have taken: two of them fit into what a pool claims ahead, however slow the
 machine is that runs this."""
@@ -198,7 +198,7 @@ class WorkerPool:
         self.claimer = Claimer(
             pool=name,
             database=database,
-            settings=WorkerSettings(concurrency=THREADS, listen=False, look_ahead=LOOK_AHEAD),
+            settings=WorkerSettings(concurrency=THREADS, listen=False, prefetch=PREFETCH),
             task_names=lambda: (TASK,),
             forbidden_flags=None,
             handoff=self.handoff,
@@ -356,7 +356,7 @@ class World:
             pool.renewal.turn()
 
     def give_back(self, pool: WorkerPool) -> None:
-        pool.claimer.give_back_waiting("not started within the look-ahead window")
+        pool.claimer.give_back_waiting("not started within the prefetch window")
 
     def time_passes(self, spans: int = 1) -> None:
         """Let retries become due, and every lock older."""

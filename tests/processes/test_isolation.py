@@ -362,7 +362,7 @@ def waiting(log: Log, word: str) -> list[int]:
 
 def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: Site) -> None:
     job_id = site.add("waits_to_be_told")
-    with site.running(isolated(theirs.waits_to_be_told), tell_tasks_after=ms(0)) as running:
+    with site.running(isolated(theirs.waits_to_be_told), notify_tasks_after=ms(0)) as running:
         waiting(running.log, "waiting")
         running.stop()
         (returned,) = running.heard.of(JobReturned)

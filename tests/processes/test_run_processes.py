@@ -145,7 +145,7 @@ def workers(site: Site) -> list[Any]:
 def test_processes_share_the_jobs_and_stop_in_order(site: Site, start: Start) -> None:
     site.fill(40, task="ran")
     site.run("update _private_jobs set payload = json_build_object('n', id, 'seconds', 0.05)")
-    program = start("--processes", "2", "-j", "2", "--look-ahead", "0ms")
+    program = start("--processes", "2", "-j", "2", "--prefetch", "0ms")
     pids = program.pids(2)
     wait_until(lambda: len(program.ran()) == 40, deadline_seconds=DEADLINE)
     assert len(site.connections()) <= 2 * 4 + 1

@@ -113,7 +113,7 @@ class Ward(Site):
             other.rollback()
 
     def sweep(self, *plugins: Plugin, dry_run: bool = False, **settings: Any) -> SweepReport:
-        with Client(self.url, plugins=plugins, max_connections=1) as client:
+        with Client(self.url, plugins=plugins, max_pool_size=1) as client:
             return client.sweep(RecoverySettings(**settings), dry_run=dry_run)
 
     # -- processes

@@ -41,7 +41,7 @@ def test_the_memory_in_use_is_that_of_a_python_with_a_database_driver() -> None:
 def test_a_worker_ends_in_order_after_so_many_jobs(ward: Ward) -> None:
     done = Ledger()
     ward.fill(300)
-    with ward.running({"work": done}, max_jobs=20, look_ahead=ms(0)) as running:
+    with ward.running({"work": done}, max_jobs=20, prefetch=ms(0)) as running:
         result = running.end()
 
     assert (result.exit_code, result.reason.endswith("jobs have run, of at most 20")) == (0, True)

@@ -224,4 +224,4 @@ def test_a_single_run_renews_the_locks_of_its_long_jobs(ward: Ward) -> None:
         started = ward.run("update _private_jobs set locked_at = locked_at - interval '1 hour' returning locked_at")
         wait_until(lambda: (now := ward.client.get(job_id)) and now.locked_at != started[0]["locked_at"])
 
-    assert ward.run_once({"work": long}, renew_locks_every=ms(20)).completed == 1
+    assert ward.run_once({"work": long}, lock_renewal_interval=ms(20)).completed == 1

@@ -147,14 +147,18 @@ def test_the_usual_spans_shrink_with_the_threshold(
 ) -> None:
     settings = WorkerSettings(sweep_threshold=threshold)
 
-    assert (settings.heartbeat_every, settings.sweep_every, settings.recovery.delay) == (heartbeat, sweep, delay)
+    assert (settings.effective_heartbeat_interval, settings.effective_sweep_interval, settings.recovery.delay) == (
+        heartbeat,
+        sweep,
+        delay,
+    )
 
 
 def test_a_span_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_usual_one() -> None:
     given = {"heartbeat_interval": seconds(30), "sweep_interval": seconds(60), "recovery_delay": seconds(30)}
     settings = WorkerSettings(sweep_threshold=seconds(5), **given)
 
-    spans = (settings.heartbeat_every, settings.sweep_every, settings.recovery.delay)
+    spans = (settings.effective_heartbeat_interval, settings.effective_sweep_interval, settings.recovery.delay)
     assert spans == (seconds(30), seconds(60), seconds(30))
     with pytest.raises(InvalidSettingError, match="twice the heartbeat_interval"):
         replace(settings, recover=True)
@@ -163,4 +167,4 @@ def test_a_span_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_
 def test_another_threshold_gives_other_usual_spans() -> None:
     settings = replace(WorkerSettings(sweep_threshold=minutes(10)), sweep_threshold=seconds(4))
 
-    assert (settings.heartbeat_every, settings.recovery.delay) == (seconds(1), seconds(0.4))
+    assert (settings.effective_heartbeat_interval, settings.recovery.delay) == (seconds(1), seconds(0.4))

@@ -161,7 +161,7 @@ def test_a_job_claimed_ahead_is_cancelled_before_it_begins(site: Site) -> None:
     gate = site.gate()
     results: list[CancelResult] = []
     tasks = {"quick": Ledger(), "work": gate}
-    with site.running(tasks, poll_interval=NEVER, concurrency=1, look_ahead=timedelta(minutes=10)) as running:
+    with site.running(tasks, poll_interval=NEVER, concurrency=1, prefetch=timedelta(minutes=10)) as running:
         running.heard.wait_for(PoolListening)
         site.fill(5, task="quick")
         running.heard.wait_for(JobCompleted, count=5)

@@ -44,7 +44,7 @@ def test_whoever_gets_no_answer_to_a_first_statement_gives_up(
     monkeypatch.setattr(database, "FIRST_ANSWER_WITHIN", ms(200))
 
     with (
-        Client(hollow.url, max_connections=max_connections) as client,
+        Client(hollow.url, max_pool_size=max_connections) as client,
         pytest.raises(DatabaseUnavailableError, match=r"has not answered for 0\.2 s"),
     ):
         in_time(lambda: act(client))
