@@ -12,11 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench.contenders import Contender, Jobs
-from bench.frame import Measured, NotMeasuredError, WrongResultError
+from bench.harness import Measured, NotMeasuredError, WrongResultError
+from bench.peers import Jobs, Peer
 from bench.processes import LIMIT_SECONDS, Command, Finished, run_together, run_until
+from bench.scales import Scale
 from bench.server import Server
-from bench.sizes import Sizes
 
 RATE: Final = "jobs/s"
 DOUBTFUL: Final = 0.5
@@ -28,7 +28,7 @@ class Bench:
     """Where and how much is measured."""
 
     server: Server
-    sizes: Sizes
+    scale: Scale
 
     @contextmanager
     def place(self) -> Iterator[tuple[str, Path]]:
@@ -48,7 +48,7 @@ def new_folder() -> Iterator[Path]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class How:
+class RunOptions:
     """How a queue is drained, where that is not the usual way."""
 
     processes: int = 1
@@ -62,29 +62,29 @@ class How:
     """Does something to the empty queue; answers how many jobs it added that nobody can run."""
 
 
-USUAL: Final = How()
+DEFAULTS: Final = RunOptions()
 
 
-def drain(bench: Bench, contender: Contender, jobs: Jobs, how: How = USUAL) -> Measured:
+def drain(bench: Bench, peer: Peer, jobs: Jobs, options: RunOptions = DEFAULTS) -> Measured:
     """Time workers that empty a queue, less the time they need on an empty one.
 
     Afterwards every job must have run exactly once: the numbers that the tasks remembered are compared with the jobs.
     """
     with bench.place() as (url, folder):
-        contender.install(url)
-        folders = _folders(folder, how.processes)
-        start_up = _start_up(bench, [contender.worker(url, each) for each in folders])
-        out_of_reach = how.prepare(url)
-        contender.fill(url, jobs)
-        bench.server.settle_down(url, analyze=how.analyze)
-        commands = [contender.worker(url, each, once=not how.watched) for each in folders]
-        run, left = _run(contender, url, commands, how, out_of_reach)
-        done = jobs.count + out_of_reach - contender.jobs_left(url)
+        peer.install(url)
+        folders = _folders(folder, options.processes)
+        start_up = _start_up(bench, [peer.worker(url, each) for each in folders])
+        out_of_reach = options.prepare(url)
+        peer.fill(url, jobs)
+        bench.server.settle_down(url, analyze=options.analyze)
+        commands = [peer.worker(url, each, once=not options.watched) for each in folders]
+        run, left = _run(peer, url, commands, options, out_of_reach)
+        done = jobs.count + out_of_reach - peer.jobs_left(url)
         unsettled = check_numbers(
-            folder, done=done, of=jobs.count, some_unsettled=how.watched and not contender.finishes
+            folder, done=done, of=jobs.count, some_unsettled=options.watched and not peer.finishes
         )
         last_words = commands[0].last_words()
-    if left and contender.finishes and not run.stopped:
+    if left and peer.finishes and not run.stopped:
         raise WrongResultError(f"it ended with {left:,} of {jobs.count:,} runnable jobs left")
     if left == jobs.count:
         raise NotMeasuredError(f"it ran no job in {run.seconds:.1f} s: {last_words}")
@@ -93,24 +93,24 @@ def drain(bench: Bench, contender: Contender, jobs: Jobs, how: How = USUAL) -> M
 
 
 def _start_up(bench: Bench, commands: Sequence[Command]) -> float:
-    return median(run_together(commands).seconds for _ in range(bench.sizes.starts))
+    return median(run_together(commands).seconds for _ in range(bench.scale.starts))
 
 
 def _run(
-    contender: Contender, url: str, commands: Sequence[Command], how: How, out_of_reach: int
+    peer: Peer, url: str, commands: Sequence[Command], options: RunOptions, out_of_reach: int
 ) -> tuple[Finished, int]:
     """Let the workers work; answer how long that took and how many jobs were left then."""
     left = -1
 
     def is_over() -> bool:
         nonlocal left
-        left = contender.jobs_left(url) - out_of_reach
+        left = peer.jobs_left(url) - out_of_reach
         return left == 0
 
-    if how.watched:
-        finished = run_until(commands, is_over, limit_seconds=how.limit_seconds)
+    if options.watched:
+        finished = run_until(commands, is_over, limit_seconds=options.limit_seconds)
     else:
-        finished = run_together(commands, limit_seconds=how.limit_seconds)
+        finished = run_together(commands, limit_seconds=options.limit_seconds)
         is_over()
     return finished, left
 

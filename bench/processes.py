@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Final
 
-from bench.frame import NotMeasuredError
+from bench.harness import NotMeasuredError
 
 LAST_WORDS: Final = 400
 TO_STOP_SECONDS: Final = 20.0

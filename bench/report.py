@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Final
 
-from bench.frame import Goal, Measured, NotMeasuredError, Row, RowResult, SideResult
+from bench.harness import Benchmark, BenchmarkResult, Goal, Measured, NotMeasuredError, SideResult
 
 HEADINGS: Final = ("what", "who", "figure", "median", "min - max", "ours / theirs")
 ALIGNED_RIGHT: Final = frozenset({"median", "min - max", "ours / theirs"})
 
 
-def table(results: Iterable[RowResult]) -> str:
-    """Return one table of all rows, then the goals and what else has to be said."""
+def table(results: Iterable[BenchmarkResult]) -> str:
+    """Return one table of all benchmarks, then the goals and what else has to be said."""
     results = list(results)
     lines = [line for result in results for line in _lines(result)]
     parts = [_padded([HEADINGS, *lines])]
-    if goals := [f"- {_goal(result, goal)}" for result in results for goal in result.row.goals]:
+    if goals := [f"- {_goal(result, goal)}" for result in results for goal in result.benchmark.goals]:
         parts.append("Goals:\n\n" + "\n".join(goals))
     if notes := [f"- {note}" for result in results for note in _notes(result)]:
         parts.append("Notes:\n\n" + "\n".join(notes))
@@ -29,21 +29,21 @@ def description(where: Mapping[str, str]) -> str:
     return "\n".join(f"- {name}: {value}" for name, value in where.items())
 
 
-def as_json(where: Mapping[str, str], results: Iterable[RowResult]) -> dict[str, Any]:
+def as_json(where: Mapping[str, str], results: Iterable[BenchmarkResult]) -> dict[str, Any]:
     """Return everything: every round, the medians, the goals."""
-    return {"where": dict(where), "rows": [_row_as_json(result) for result in results]}
+    return {"where": dict(where), "benchmarks": [_benchmark_as_json(result) for result in results]}
 
 
-def from_json(document: Mapping[str, Any]) -> tuple[dict[str, str], list[RowResult]]:
+def from_json(document: Mapping[str, Any]) -> tuple[dict[str, str], list[BenchmarkResult]]:
     """Return what `as_json` was made of, but for the means to measure it again."""
-    return dict(document["where"]), [_row_from_json(row) for row in document["rows"]]
+    return dict(document["where"]), [_benchmark_from_json(benchmark) for benchmark in document["benchmarks"]]
 
 
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
-def _lines(result: RowResult) -> Iterable[Sequence[str]]:
-    what = result.row.title
+def _lines(result: BenchmarkResult) -> Iterable[Sequence[str]]:
+    what = result.benchmark.title
     for position, (who, side) in enumerate(result.sides.items()):
         if reason := _without_figures(side):
             yield what, who, reason, "", "", ""
@@ -97,31 +97,31 @@ def _padded(lines: Sequence[Sequence[str]]) -> str:
 # -- goals and notes -------------------------------------------------------------------------------------------------
 
 
-def _goal(result: RowResult, goal: Goal) -> str:
+def _goal(result: BenchmarkResult, goal: Goal) -> str:
     value, reached = result.reached(goal)
     bound = f"at least {_number(goal.at_least)}" if goal.at_least is not None else f"at most {_number(goal.at_most)}"
     wanted = bound if goal.beside is None else f"{bound} x {goal.beside}"
     verdict = "not measured" if value is None else f"{'reached' if reached else 'NOT REACHED'} ({_number(value)})"
     whose = "" if goal.of is None else f" of {goal.of}"
-    return f"{result.row.title}, {goal.figure}{whose} {wanted}: {verdict}"
+    return f"{result.benchmark.title}, {goal.figure}{whose} {wanted}: {verdict}"
 
 
-def _notes(result: RowResult) -> Iterable[str]:
+def _notes(result: BenchmarkResult) -> Iterable[str]:
     for who, side in result.sides.items():
         for text in (side.missing, side.wrong, *side.notes.values()):
             if text is not None:
-                yield f"{result.row.title}, {who}: {text}"
+                yield f"{result.benchmark.title}, {who}: {text}"
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def _row_as_json(result: RowResult) -> dict[str, Any]:
+def _benchmark_as_json(result: BenchmarkResult) -> dict[str, Any]:
     return {
-        "name": result.row.name,
-        "title": result.row.title,
+        "name": result.benchmark.name,
+        "title": result.benchmark.title,
         "sides": {who: _side_as_json(side) for who, side in result.sides.items()},
-        "goals": [_goal_as_json(result, goal) for goal in result.row.goals],
+        "goals": [_goal_as_json(result, goal) for goal in result.benchmark.goals],
     }
 
 
@@ -136,15 +136,18 @@ def _side_as_json(side: SideResult) -> dict[str, Any]:
     }
 
 
-def _goal_as_json(result: RowResult, goal: Goal) -> dict[str, Any]:
+def _goal_as_json(result: BenchmarkResult, goal: Goal) -> dict[str, Any]:
     value, reached = result.reached(goal)
     return {**asdict(goal), "value": value, "reached": reached}
 
 
-def _row_from_json(row: Mapping[str, Any]) -> RowResult:
-    goals = [Goal(**{each.name: goal[each.name] for each in fields(Goal)}) for goal in row["goals"]]
-    sides = {who: _side_from_json(side) for who, side in row["sides"].items()}
-    return RowResult(Row(name=row["name"], title=row["title"], sides=dict.fromkeys(sides, _gone), goals=goals), sides)
+def _benchmark_from_json(benchmark: Mapping[str, Any]) -> BenchmarkResult:
+    goals = [Goal(**{each.name: goal[each.name] for each in fields(Goal)}) for goal in benchmark["goals"]]
+    sides = {who: _side_from_json(side) for who, side in benchmark["sides"].items()}
+    return BenchmarkResult(
+        Benchmark(name=benchmark["name"], title=benchmark["title"], sides=dict.fromkeys(sides, _gone), goals=goals),
+        sides,
+    )
 
 
 def _side_from_json(side: Mapping[str, Any]) -> SideResult:

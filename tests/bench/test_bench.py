@@ -34,31 +34,39 @@ def run_bench(server: str, folder: Path, *arguments: str) -> dict[str, Any]:
     "which",
     [pytest.param(DRAINING, id="draining"), pytest.param([f"--without={each}" for each in DRAINING], id="the others")],
 )
-def test_every_row_measures_us_and_every_job_runs_exactly_once(
+def test_every_benchmark_measures_gw_and_every_job_runs_exactly_once(
     server: str, tmp_path: Path, which: Sequence[str]
 ) -> None:
     figures = run_bench(server, tmp_path, "--alone", *which)
 
-    sides = {(row["name"], who): side for row in figures["rows"] for who, side in row["sides"].items()}
-    assert len(sides) > len(figures["rows"]) > 8
+    sides = {
+        (benchmark["name"], who): side
+        for benchmark in figures["benchmarks"]
+        for who, side in benchmark["sides"].items()
+    }
+    assert len(sides) > len(figures["benchmarks"]) > 8
     assert [name for name, side in sides.items() if not side["medians"]] == []
 
 
 @pytest.mark.interop
-def test_the_ancestor_is_measured_beside_us_or_its_absence_said(server: str, tmp_path: Path) -> None:
+def test_node_is_measured_too_or_reported_missing(server: str, tmp_path: Path) -> None:
     figures = run_bench(server, tmp_path, *A_FEW)
 
-    sides = {(row["name"], who): side for row in figures["rows"] for who, side in row["sides"].items()}
+    sides = {
+        (benchmark["name"], who): side
+        for benchmark in figures["benchmarks"]
+        for who, side in benchmark["sides"].items()
+    }
     peers = [side for (_, who), side in sides.items() if who.startswith("Node")]
-    assert {row["name"] for row in figures["rows"]} == set(A_FEW)
+    assert {benchmark["name"] for benchmark in figures["benchmarks"]} == set(A_FEW)
     if shutil.which("npm") is None:
         assert {side["not_measured"] for side in peers} == {"npm is not installed"}
     else:
         assert all(side["medians"] for side in peers), peers
 
 
-def test_a_row_that_does_not_exist_is_refused_before_anything_starts() -> None:
+def test_an_unknown_benchmark_is_rejected_before_anything_starts() -> None:
     done = subprocess.run([sys.executable, "-m", "bench", "swim"], cwd=CHECKOUT, text=True, capture_output=True)
 
     assert done.returncode == 1
-    assert done.stderr.strip() == "there is no row 'swim'; --list prints those there are"
+    assert done.stderr.strip() == "there is no benchmark 'swim'; --list prints those there are"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.rows.mixed import HOARDED, Run, figures
+from bench.benchmarks.mixed import HOARDED, Run, figures
 
 MS = 1_000_000
 

@@ -1,0 +1,126 @@
+"""What a worker takes: connections of the server and memory of the machine."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import psycopg
+
+from bench.harness import Benchmark, Goal, Measured, NotMeasuredError, WrongResultError
+from bench.measure import Bench, check_numbers
+from bench.peers import Gw, Jobs, Node, Peer, node_tuned
+from bench.processes import LIMIT_SECONDS, repeating, running, stopping_after
+
+CONNECTIONS: Final = "connections"
+PEAK: Final = "peak MiB"
+GROWTH: Final = "MiB grown"
+CONCURRENCIES: Final = (10, 100)
+MEBIBYTE_IN_KIB: Final = 1024
+FEWEST_SAMPLES: Final = 8
+FLAT: Final = 4
+"""What may be added in half of the time; of that, two belong to the numbers of a million jobs, which the task keeps."""
+
+LOOK: Final = """
+select exists (select from graphile_worker._private_jobs),
+       (select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid())
+"""
+EVERY_SECONDS: Final = 0.005
+
+
+def benchmarks(bench: Bench) -> Sequence[Benchmark]:
+    """Connections at two concurrencies, and memory while a long queue empties."""
+    return (*(_connections(bench, number) for number in CONCURRENCIES), _memory(bench))
+
+
+def _connections(bench: Bench, concurrency: int) -> Benchmark:
+    arguments = ("-j", str(concurrency))
+    scale = bench.scale
+    return Benchmark(
+        name=f"connections-{concurrency}",
+        title=f"The most connections of one process, -j {concurrency}",
+        sides={
+            "gw": lambda: connections(bench, Gw(arguments), scale.connections),
+            "Node defaults": lambda: connections(bench, Node(arguments=arguments), scale.connections_node),
+            f"Node, -m {concurrency}": lambda: connections(
+                bench, Node(arguments=(*arguments, "-m", str(concurrency))), scale.connections_node
+            ),
+        },
+        goals=(Goal(figure=CONNECTIONS, at_most=4),),
+        rounds=1,
+    )
+
+
+def connections(bench: Bench, peer: Peer, count: int) -> Measured:
+    """Count a worker's connections again and again while it empties a queue and waits for more."""
+    with bench.place() as (url, folder):
+        peer.install(url)
+        peer.fill(url, Jobs(count=count))
+        worker = peer.worker(url, folder, once=False)
+        with running(worker) as process, psycopg.connect(url, autocommit=True) as connection:
+            most = _most_connections(connection, process, limit_seconds=4 * bench.scale.limit_seconds)
+    if not most:
+        raise NotMeasuredError(f"it never connected: {worker.last_words()}")
+    return Measured({CONNECTIONS: most})
+
+
+def _most_connections(connection: psycopg.Connection, process: subprocess.Popen[bytes], *, limit_seconds: float) -> int:
+    most, busy = 0, True
+    deadline = time.monotonic() + limit_seconds
+    while busy and process.poll() is None and time.monotonic() < deadline:
+        busy, there = connection.execute(LOOK).fetchone() or (False, 0)
+        most = max(most, there)
+        time.sleep(EVERY_SECONDS)
+    return most
+
+
+def _memory(bench: Bench) -> Benchmark:
+    jobs = Jobs(count=bench.scale.memory)
+    return Benchmark(
+        name="memory",
+        title=f"Resident memory while draining {jobs.count:,} jobs",
+        sides={"gw": lambda: memory(bench, Gw(), jobs), "Node tuned": lambda: memory(bench, node_tuned(), jobs)},
+        goals=(Goal(figure=PEAK, at_most=120), Goal(figure=GROWTH, at_most=FLAT)),
+        rounds=1,
+    )
+
+
+def memory(bench: Bench, peer: Peer, jobs: Jobs) -> Measured:
+    """Read a worker's resident memory while it empties a queue; the growth is from its second quarter to its last."""
+    samples: list[int] = []
+    with bench.place() as (url, folder):
+        peer.install(url)
+        peer.fill(url, jobs)
+        bench.server.settle_down(url)
+        with running(peer.worker(url, folder)) as process:
+            status = Path(f"/proc/{process.pid}/status")
+            if not status.exists():
+                raise NotMeasuredError("this system has no /proc to read a process's memory from")
+            sample = repeating(lambda: samples.extend(_resident(status)), every_seconds=0.02)
+            with sample, stopping_after(LIMIT_SECONDS, [process]):
+                code = process.wait()
+        left = peer.jobs_left(url)
+        check_numbers(folder, done=jobs.count - left, of=jobs.count)
+    if code or left:
+        raise WrongResultError(f"it ended with {code}, {left:,} jobs are left")
+    return Measured({PEAK: max(samples) / MEBIBYTE_IN_KIB} | _growth(samples))
+
+
+def _resident(status: Path) -> list[int]:
+    """Return the resident KiB now; nothing once the process has ended."""
+    try:
+        lines = status.read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
+
+
+def _growth(samples: Sequence[int]) -> dict[str, float]:
+    if len(samples) < FEWEST_SAMPLES:
+        return {}
+    quarter = len(samples) // 4
+    return {GROWTH: (median(samples[-quarter:]) - median(samples[quarter : 2 * quarter])) / MEBIBYTE_IN_KIB}

@@ -1,0 +1,178 @@
+"""Workers that have nothing to do: what they ask of the server, and whether anything grows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
+from bench.measure import Bench
+from bench.peers import Gw, Peer, node_tuned
+from bench.processes import repeating, running
+from bench.server import ask
+
+TRANSACTIONS: Final = "transactions/poll"
+LEFT_OPEN: Final = "left open"
+GROWN: Final = "KiB grown"
+POLL_SECONDS: Final = 2.0
+"""Everybody's default."""
+SETTLING_SECONDS: Final = 1.5
+COUNTED_AFTER: Final = 12.0
+"""Seconds after which the server has counted the transactions of a session that does nothing; it does not hurry."""
+OPEN_SECONDS: Final = 0.5
+"""A transaction that is older than this was left open: what an idle worker asks takes a millisecond."""
+
+LOOK: Final = """
+select count(*) from pg_stat_activity
+ where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+   and xact_start < now() - make_interval(secs => %s)
+"""
+COUNT: Final = "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+
+
+def benchmarks(bench: Bench) -> Sequence[Benchmark]:
+    """One idle worker, counted; and many, weighed."""
+    scale = bench.scale
+    return (
+        Benchmark(
+            name="idle",
+            title=f"One idle worker for {scale.idle_seconds:g} s",
+            sides={"gw": lambda: idle(bench, Gw()), "Node tuned": lambda: idle(bench, node_tuned())},
+            goals=(
+                Goal(figure=TRANSACTIONS, at_most=2),
+                Goal(figure=LEFT_OPEN, at_most=0),
+                Goal(figure=GROWN, at_most=256),
+            ),
+            rounds=1,
+        ),
+        Benchmark(
+            name="idle-many",
+            title=f"{scale.idle_workers} idle workers for {scale.idle_seconds:g} s",
+            sides={"gw": lambda: idle_many(bench, Gw()), "Node tuned": lambda: idle_many(bench, node_tuned())},
+            rounds=1,
+        ),
+    )
+
+
+def idle(bench: Bench, peer: Peer) -> Measured:
+    """Count transactions of a short life and of a longer one; the difference is what being idle costs."""
+    span = bench.scale.idle_seconds
+    with bench.place() as (url, folder):
+        peer.install(url)
+        begin = min(SETTLING_SECONDS, span)
+        _life(peer, url, folder, begin)  # the first time, which makes tasks known and fills caches
+        short, _, _ = _life(peer, url, folder, begin)
+        long, most_open, grown = _life(peer, url, folder, begin + span)
+    return Measured({TRANSACTIONS: (long - short) / (span / POLL_SECONDS), LEFT_OPEN: most_open, GROWN: grown})
+
+
+def _life(peer: Peer, url: str, folder: Path, seconds: float) -> tuple[int, int, float]:
+    """Let a worker live so long; return its transactions, how many stood open at once, and its growth in KiB.
+
+    A server counts the transactions of a connection at the latest when it ends, and autovacuum's among them.
+    """
+    opened: list[int] = []
+    memory: list[int] = []
+    before = _transactions(url)
+    with psycopg.connect(url, autocommit=True) as watch, running(peer.worker(url, folder, once=False)) as process:
+
+        def look() -> None:
+            row = watch.execute(LOOK, (OPEN_SECONDS,)).fetchone()
+            opened.append(0 if row is None else int(row[0]))
+            memory.extend(_resident_kib(process))
+
+        time.sleep(seconds / 4)
+        look()
+        with repeating(look, every_seconds=0.25):
+            time.sleep(seconds * 3 / 4)
+        if process.poll() is not None:
+            raise NotMeasuredError(f"it ended by itself with {process.returncode}")
+        looks = len(opened)
+    return _transactions(url) - before - looks, max(opened), float(memory[-1] - memory[len(memory) // 2])
+
+
+def _transactions(url: str) -> int:
+    """Return how many transactions there were, once all connections that ended have been counted."""
+    time.sleep(0.3)
+    return int(ask(url, COUNT))
+
+
+def idle_many(bench: Bench, peer: Peer) -> Measured:
+    """Start many workers, let them settle, and weigh what they and the server use from then on."""
+    span, many = bench.scale.idle_seconds, bench.scale.idle_workers
+    with bench.place() as (url, folder), ExitStack() as stack:
+        peer.install(url)
+        workers = [stack.enter_context(running(peer.worker(url, each, once=False))) for each in _parts(folder, many)]
+        deadline = time.monotonic() + 60
+        while _connected(url) < many and time.monotonic() < deadline:
+            time.sleep(0.2)
+        time.sleep(min(COUNTED_AFTER, span))
+        ours, servers = [each.pid for each in workers], _backends(url)
+        began, transactions = time.monotonic(), int(ask(url, COUNT))
+        before = _cpu(ours), _cpu(servers)
+        time.sleep(span)
+        passed = time.monotonic() - began
+        # What the server has not counted yet at the end it had not at the beginning either.
+        counted = int(ask(url, COUNT)) - transactions
+        after = _cpu(ours), _cpu(servers)
+        _refuse_dead(workers)
+    return Measured(
+        {
+            "transactions/s": counted / passed,
+            "server CPU %": 100 * (after[1] - before[1]) / passed,
+            "workers' CPU %": 100 * (after[0] - before[0]) / passed,
+            "connections": len(servers),
+        }
+    )
+
+
+def _parts(folder: Path, count: int) -> list[Path]:
+    parts = [folder / f"process-{number}" for number in range(count)]
+    for part in parts:
+        part.mkdir()
+    return parts
+
+
+def _refuse_dead(workers: Iterable[subprocess.Popen[bytes]]) -> None:
+    if dead := [each.returncode for each in workers if each.poll() is not None]:
+        raise NotMeasuredError(f"{len(dead)} of them ended by themselves, the first with {dead[0]}")
+
+
+def _connected(url: str) -> int:
+    return len(_backends(url)) // 2
+
+
+def _backends(url: str) -> list[int]:
+    found = ask(
+        url,
+        "select array_agg(pid) from pg_stat_activity "
+        "where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'",
+    )
+    return list(found or ())
+
+
+def _cpu(pids: Iterable[int]) -> float:
+    """Return the seconds of processor time these processes have used; a server elsewhere counts as none."""
+    ticks = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_kib(process: subprocess.Popen[bytes]) -> list[int]:
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]

@@ -1,0 +1,129 @@
+"""Figures outlive the run that measured them: in a file that is whole at every moment, and in the manual."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import app, progress, render_docs
+from bench.harness import Benchmark, BenchmarkResult, Goal, Measure, Measured, WrongResultError, measure
+from bench.progress import Eta
+from bench.report import as_json, from_json, table
+
+
+def giving(**values: float) -> Measure:
+    return lambda: Measured(values, {"doubtful": "doubtful: it started slowly"})
+
+
+def lying() -> Measured:
+    raise WrongResultError("7 jobs ran twice")
+
+
+def interrupted() -> Measured:
+    raise KeyboardInterrupt
+
+
+def a_benchmark(name: str = "a-benchmark", **sides: Measure) -> Benchmark:
+    goals = [Goal(figure="ms", beside="node", at_most=0.5)]
+    judged = [Goal(figure="ms", at_least=2, of=who) for who in sides if who == "node"]
+    return Benchmark(name=name, title=f"The benchmark {name}", sides=sides, goals=[*goals, *judged])
+
+
+def measured(benchmark: Benchmark, *, rounds: int = 2) -> BenchmarkResult:
+    *_, result = measure([benchmark], rounds=rounds, say=lambda line: None)
+    return result
+
+
+def asked(**given: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"rounds": 2, "scale": "small", "json": None, **given})
+
+
+def test_the_same_table_can_be_made_of_the_file() -> None:
+    result = measured(a_benchmark(gw=giving(ms=1), node=giving(ms=3), rust=lying))
+
+    where, results = from_json(json.loads(json.dumps(as_json({"machine": "ours"}, [result]))))
+
+    assert where == {"machine": "ours"}
+    assert table(results) == table([result])
+    assert "ms of node at least 2: reached (3)" in table(results)
+
+
+def test_the_figures_of_an_interrupted_run_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    benchmarks = [
+        a_benchmark("one", gw=giving(ms=1)),
+        a_benchmark("two", gw=giving(ms=2), node=interrupted),
+        a_benchmark("three", gw=lying),
+    ]
+    where: dict[str, str] = {}
+
+    app._measured(benchmarks, asked(json=file), where)
+
+    document = json.loads(file.read_text())
+    assert [benchmark["name"] for benchmark in document["benchmarks"]] == ["one", "two"]
+    assert document["benchmarks"][1]["sides"]["gw"]["rounds"] == [{"ms": 2}]
+    assert document["where"]["interrupted"] == "in the benchmark two"
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_fault_of_one_side_ends_no_other() -> None:
+    def at_fault() -> Measured:
+        raise KeyError("n")
+
+    result = measured(a_benchmark(gw=at_fault, node=giving(ms=3)))
+
+    assert result.sides["gw"].missing == "KeyError: 'n'"
+    assert result.sides["node"].median("ms") == 3
+
+
+def test_the_section_takes_the_place_of_the_last_one(tmp_path: Path) -> None:
+    file, page = tmp_path / "results.json", tmp_path / "page.md"
+    result = measured(a_benchmark(gw=giving(ms=1), node=giving(ms=3)))
+    file.write_text(json.dumps(as_json({"command": "python -m bench 'a*'", "machine": "ours"}, [result])))
+    page.write_text("# A page\n\nWords.\n\n## Latest figures\n\nOld ones.\n\n## Afterwards\n\nMore.\n")
+
+    for _ in range(2):
+        assert render_docs.main([str(file), "--into", str(page)]) == 0
+
+    text = page.read_text()
+    assert text.startswith("# A page\n\nWords.\n\n## Latest figures\n\n")
+    assert text.endswith("\n\n## Afterwards\n\nMore.\n")
+    assert "`python -m bench 'a*'`:\n\n- machine: ours\n\n| what" in text
+    assert "Old ones" not in text
+
+
+def test_a_page_without_the_section_is_refused() -> None:
+    with pytest.raises(SystemExit, match="no section"):
+        render_docs.put_into("# A page\n", "text")
+
+
+def test_the_manual_has_the_section() -> None:
+    page = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+
+    assert render_docs.HEADING in page.read_text()
+
+
+def test_the_time_left_follows_what_the_machine_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = tmp_path / "expected_seconds.json"
+    known.write_text(json.dumps({"small": {"one": 100.0, "two": 50.0}}))
+    monkeypatch.setattr(progress, "KNOWN", known)
+    one, two = a_benchmark("one", gw=giving(ms=1)), a_benchmark("two", gw=giving(ms=1), node=giving(ms=1))
+    left = Eta([one, two], rounds=2, scale="small")
+    assert str(left) == "about 7 min left"
+
+    result = measured(one)
+    result.sides["gw"].seconds = [200.0, 200.0]
+    left.note([result])
+
+    assert str(left) == "about 7 min left"
+    assert progress.learned([result]) == {"one": 200.0}
+
+
+def test_the_command_is_told_without_the_database(capsys: pytest.CaptureFixture[str]) -> None:
+    given = app._parser().parse_args(["--database", "postgres://me:secret@host", "--alone", "drain*", "--rounds", "5"])
+
+    assert app._command(given) == "python -m bench --scale small --rounds 5 --alone 'drain*'"
