@@ -6,12 +6,13 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 # Neighbours share what is costly to make, so each process begins with one stretch of the tests and then helps the other.
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help demo test check format venv lock bench chaos model-test
+.PHONY: help demo test check format venv lock docs bench chaos model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
 	@echo 'make test     run every check and every test'
 	@echo 'make check    formatting, lint, types, imports, locks'
+	@echo 'make docs     build the documentation site in build/docs'
 	@echo 'make format   put the code into shape'
 	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
 	@echo 'make chaos    kill and crash everything for a minute; CHAOS_ARGS="--seconds 600 --node"'
@@ -32,6 +33,11 @@ check: venv
 	$(PYTHON_IN_VENV) -m mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON_IN_VENV) .ci/audit
+
+# tests/docs/test_site.py builds it the same way, so warnings fail `make test` too.
+docs: venv
+	$(PYTHON_IN_VENV) docs/generate.py
+	$(PYTHON_IN_VENV) -m sphinx -W --keep-going -q -j auto -b html -d build/doctrees docs build/docs
 
 format: venv
 	$(PYTHON_IN_VENV) -m ruff check --fix .

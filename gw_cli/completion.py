@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from gw_cli.commands import ENTRIES
 from gw_cli.configuration import LOG_FORMATS, LOG_LEVELS
-from gw_cli.manual import leaves
-from gw_cli.root import root_command
+from gw_cli.root import leaf_commands, root_command
 
 STATES: Final = "ready scheduled running backoff failed"
 FILES: Final = "files"
@@ -58,7 +57,7 @@ class Leaf:
 
 def commands() -> list[Leaf]:
     """Return every command as the program has it now."""
-    return [_leaf(path, command) for path, command in leaves(root_command())]
+    return [_leaf(path, command) for path, command in leaf_commands(root_command())]
 
 
 def scripts() -> dict[str, str]:

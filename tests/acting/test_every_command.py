@@ -14,8 +14,7 @@ from cli_support import PROGRAM, Shell
 from psycopg.conninfo import make_conninfo
 from test_json_keys import fill
 
-from gw_cli.manual import leaves
-from gw_cli.root import root_command
+from gw_cli.root import leaf_commands, root_command
 
 # One file of many small tests, none of which a version of Python would change.
 pytestmark = pytest.mark.once
@@ -76,7 +75,7 @@ def path_of(line: str) -> str:
 def test_every_command_is_tried_here() -> None:
     tried = {path_of(line) for line in (*READING, *CHANGING)} | set(ELSEWHERE)
 
-    assert {name for name, _ in leaves(root_command())} - tried == set(), "add it to READING or CHANGING"
+    assert {name for name, _ in leaf_commands(root_command())} - tried == set(), "add it to READING or CHANGING"
 
 
 def filled(queue: Queue, folder: Path) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from acting_support import Program, Queue
 
-from gw_cli.manual import leaves
-from gw_cli.root import root_command
+from gw_cli.root import leaf_commands, root_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text("utf-8")
 SECTIONS = {
@@ -55,7 +54,8 @@ LINES: dict[str, tuple[str, ...]] = {
 
 
 def test_every_command_that_prints_json_is_tried_here() -> None:
-    printing = {name for name, command in leaves(root_command()) for each in command.params if "--json" in each.opts}
+    commands = leaf_commands(root_command())
+    printing = {name for name, command in commands for each in command.params if "--json" in each.opts}
 
     assert printing - set(LINES) == set(), "add what shows its keys to LINES, and its part to docs/reference/json.md"
     assert set(SECTIONS) == set(LINES)

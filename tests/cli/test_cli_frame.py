@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import gw_core
-from gw_cli import commands, manual
+from gw_cli import commands
 from gw_cli.configuration import SETTINGS, TUI_KEYS, Setting
 from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
-from gw_cli.root import root_command
+from gw_cli.root import leaf_commands, root_command
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.worker", "asyncio", "email")
 
 
@@ -55,33 +53,13 @@ def test_a_command_does_without_the_conversions_of_the_frame() -> None:
 # -- honest ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", sorted(REFERENCE.glob("*.md")), ids=lambda page: page.name)
-def test_a_reference_page_says_what_the_program_is(page: Path) -> None:
-    text = page.read_text("utf-8")
-
-    assert manual.renewed(text) == text, "renew it with: python -m gw_cli.manual docs/reference"
-
-
-@pytest.mark.parametrize(
-    ("page", "part"),
-    [
-        ("cli.md", "commands"),
-        ("configuration.md", "settings"),
-        ("configuration.md", "variables"),
-        ("exit-codes.md", "exit_codes"),
-    ],
-)
-def test_every_generated_part_has_its_place(page: str, part: str) -> None:
-    assert f"<!-- generated: {part} -->" in (REFERENCE / page).read_text("utf-8")
-
-
 @pytest.mark.parametrize("entry", commands.ENTRIES, ids=lambda entry: entry.name)
 def test_the_list_of_commands_says_what_each_says_of_itself(entry: commands.Entry) -> None:
     assert entry.load().help.strip().splitlines()[0] == entry.summary
 
 
 def test_every_command_and_option_explains_itself() -> None:
-    for name, command in manual.leaves(root_command()):
+    for name, command in leaf_commands(root_command()):
         for parameter in command.params:
             assert parameter.help or parameter.hidden, f"{name} {parameter.name}"
 
@@ -96,7 +74,7 @@ def test_every_command_and_option_explains_itself() -> None:
     ],
 )
 def test_every_setting_is_an_option_of_its_command(name: str, settings: list[Setting[object]]) -> None:
-    found = dict(manual.leaves(root_command()))[name]
+    found = dict(leaf_commands(root_command()))[name]
 
     assert {setting.flag for setting in settings} <= {flag for parameter in found.params for flag in parameter.opts}
 

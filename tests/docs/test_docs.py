@@ -1,11 +1,11 @@
-"""What is written is true: pages made from the program match it, links lead somewhere, SQL and commands exist."""
+"""Generated parts of the pages are current, links work, named modules exist, and Python examples compile."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import events_page
+import generate
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,8 +13,17 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
 
-def test_the_page_of_events_is_what_the_program_says() -> None:
-    assert events_page.PAGE.read_text("utf-8") == events_page.page()
+@pytest.mark.parametrize("page", sorted(generate.PAGES.glob("*.md")), ids=lambda page: page.name)
+def test_the_generated_parts_of_a_page_are_current(page: Path) -> None:
+    text = page.read_text("utf-8")
+
+    assert generate.generated(text) == text, "run: python docs/generate.py"
+
+
+def test_every_generated_part_is_on_a_page() -> None:
+    text = "".join(page.read_text("utf-8") for page in generate.PAGES.glob("*.md"))
+
+    assert {part for part in generate.PARTS if f"<!-- generated: {part} -->" in text} == set(generate.PARTS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

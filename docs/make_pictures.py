@@ -1,9 +1,9 @@
-"""Make the pictures of the manual from the scripted queue: `python -m gw_tui.pictures docs/pictures`."""
+"""Make the pictures of the documentation from the demo queue: `python docs/make_pictures.py`."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +15,16 @@ from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.rules.options import Options
 
-LIVED: Final = 75
-"""How many seconds the queue has lived when the picture is taken."""
-LONGEST_WAIT: Final = 10.0
+QUEUE_SECONDS: Final = 75
+"""How long the demo queue has run when the picture is taken."""
+MAX_WAIT_SECONDS: Final = 10.0
+WEB_FONT: Final = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+"""Textual refers to a font on another server; the pages load nothing from there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture: what to show, and which keys to press before."""
+    """A screenshot: which screen, after which keys."""
 
     name: str
     screen: str
@@ -42,14 +44,14 @@ PICTURES: Final = (
 )
 
 
-async def taken(picture: Picture) -> str:
-    """Play the script and return the picture as SVG."""
+async def take(picture: Picture) -> str:
+    """Run the demo queue, press the keys and return the screenshot as SVG."""
     clock = FixedClock()
     source = DemoSource(clock)
     options = Options(**{"screen": picture.screen, "period": 60.0, "environment": "production", **picture.options})
     app = ConsoleApp(source, options, clock=lambda: (clock.now - START).total_seconds())
     async with app.run_test(size=picture.size) as pilot:
-        for _ in range(LIVED):
+        for _ in range(QUEUE_SECONDS):
             clock.advance(1)
             app.look_now()
             await _until(pilot, lambda: app.glance is not None and app.glance.at == clock.now)
@@ -57,7 +59,7 @@ async def taken(picture: Picture) -> str:
             await pilot.press(key)
             await pilot.pause(0.3)
         await pilot.pause(0.5)
-        return app.export_screenshot(title=f"gw tui: {picture.screen}")
+        return WEB_FONT.sub("", app.export_screenshot(title=f"gw tui: {picture.screen}"))
 
 
 START: Final = FixedClock().now
@@ -65,7 +67,7 @@ START: Final = FixedClock().now
 
 async def _until(pilot: Pilot[None], condition: Any) -> None:
     loop = asyncio.get_running_loop()
-    end = loop.time() + LONGEST_WAIT
+    end = loop.time() + MAX_WAIT_SECONDS
     while not condition():
         if loop.time() > end:
             raise TimeoutError("the console does not show what it should")
@@ -76,8 +78,8 @@ def main(folder: Path) -> None:
     """Write every picture."""
     folder.mkdir(parents=True, exist_ok=True)
     for picture in PICTURES:
-        (folder / f"{picture.name}.svg").write_text(asyncio.run(taken(picture)), "utf-8")
+        (folder / f"{picture.name}.svg").write_text(asyncio.run(take(picture)), "utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(__file__).parent / "pictures")

@@ -1,4 +1,4 @@
-"""The pictures of the manual are those the script makes, and each is shown."""
+"""The pictures in the documentation show the console as it is, and each is used."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import re
 from pathlib import Path
 
 import pytest
-
-from gw_tui.pictures import PICTURES, Picture, taken
+from make_pictures import PICTURES, Picture, take
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = {f"{picture.name}.svg" for picture in PICTURES}
 
 
-def test_every_picture_is_there_and_no_other() -> None:
+def test_the_folder_holds_exactly_the_defined_pictures() -> None:
     assert {path.name for path in (DOCS / "pictures").iterdir()} == NAMES
 
 
-def test_every_picture_is_shown_with_words_for_those_who_cannot_see_it() -> None:
+def test_the_guide_shows_every_picture_with_a_description() -> None:
     page = (DOCS / "guide" / "console.md").read_text("utf-8")
 
     shown = dict(re.findall(r"!\[([^\]]+)\]\(\.\./pictures/([\w-]+\.svg)\)", page))
@@ -30,11 +29,11 @@ def test_every_picture_is_shown_with_words_for_those_who_cannot_see_it() -> None
 
 @pytest.mark.once
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
-def test_a_picture_says_what_the_console_says_today(picture: Picture) -> None:
+def test_a_picture_has_the_text_of_the_current_console(picture: Picture) -> None:
     kept = (DOCS / "pictures" / f"{picture.name}.svg").read_text("utf-8")
 
-    # When this fails, make them anew and look at them: python -m gw_tui.pictures docs/pictures
-    assert words(asyncio.run(taken(picture))) == words(kept)
+    # When this fails, run docs/make_pictures.py and check the pictures.
+    assert words(asyncio.run(take(picture))) == words(kept)
 
 
 def words(svg: str) -> list[str]:

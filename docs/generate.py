@@ -1,34 +1,36 @@
-"""Write the generated parts of the reference pages: `python -m gw_cli.manual docs/reference`."""
+"""Write the generated parts of the reference pages: `python docs/generate.py`."""
 
 from __future__ import annotations
 
+import inspect
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import gw_core
 from gw_cli.configuration import OTHER_VARIABLES, SETTINGS, Setting
 from gw_cli.exit_codes import ExitCode
-from gw_cli.root import root_command
+from gw_cli.root import leaf_commands, root_command
+from gw_core import Event
 
+PAGES: Final = Path(__file__).resolve().parent / "reference"
 REGION: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def renewed(page: str) -> str:
+def generated(page: str) -> str:
     """Return a page with every generated part as the program is now."""
-    parts = {"commands": commands, "settings": settings, "variables": variables, "exit_codes": exit_codes}
-    return REGION.sub(lambda match: f"{match[1]}\n{parts[match[2]]()}\n\n{match[3]}", page)
+    return REGION.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n\n{match[3]}", page)
 
 
 def commands() -> str:
     """Describe every command with its arguments and options."""
-    return "\n\n".join("\n".join(_command(name, command)) for name, command in leaves(root_command()))
+    return "\n\n".join("\n".join(_command(name, command)) for name, command in leaf_commands(root_command()))
 
 
 def settings() -> str:
-    """Describe every setting with its type, default, flag and variables."""
-    rows = [(f"`{each.name}`", _words(each), _default(each), _variables(each)) for each in SETTINGS]
+    """Describe every setting with its default and variables."""
+    rows = [(f"`{each.name}`", each.help, _default(each), _variables(each)) for each in SETTINGS]
     return "\n".join(_table(("Setting", "Meaning", "Default", "Environment"), rows))
 
 
@@ -44,14 +46,21 @@ def exit_codes() -> str:
     return "\n".join(_table(("Code", "Name", "Meaning"), rows))
 
 
-def leaves(command: Any, path: str = "gw") -> Iterator[tuple[str, Any]]:
-    """Yield every command that does something, with the words that call it."""
-    names = command.list_commands(None) if hasattr(command, "list_commands") else None
-    if names is None:
-        yield path, command
-        return
-    for name in names:
-        yield from leaves(command.get_command(None, name), f"{path} {name}")
+def events() -> str:
+    """Describe every event in the order of their names."""
+    exported = (getattr(gw_core, name) for name in gw_core.__all__)
+    kinds = [each for each in exported if inspect.isclass(each) and issubclass(each, Event) and each is not Event]
+    rows = [(f"`{each.name}`", f"`{each.__name__}`", _first_paragraph(each)) for each in kinds]
+    return "\n".join(_table(("Name", "Class", "Meaning"), sorted(rows)))
+
+
+PARTS: Final = {
+    "commands": commands,
+    "settings": settings,
+    "variables": variables,
+    "exit_codes": exit_codes,
+    "events": events,
+}
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
@@ -71,10 +80,6 @@ def _flags(option: Any) -> str:
     )
 
 
-def _words(setting: Setting[Any]) -> str:
-    return setting.help
-
-
 def _default(setting: Setting[Any]) -> str:
     written = setting.write(setting.default)
     return f"`{written}`" if written else "none"
@@ -84,18 +89,22 @@ def _variables(setting: Setting[Any]) -> str:
     return ", ".join(f"`{name}`" for name in setting.variables)
 
 
+def _first_paragraph(kind: type[Any]) -> str:
+    return inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+
+
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     for row in (heads, tuple("---" for _ in heads), *rows):
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
 
 
-def main(folder: str) -> None:
-    """Renew all pages of a folder."""
-    for path in sorted(Path(folder).glob("*.md")):
+def main() -> None:
+    """Rewrite the pages that have changed."""
+    for path in sorted(PAGES.glob("*.md")):
         page = path.read_text("utf-8")
-        if (new := renewed(page)) != page:
+        if (new := generated(page)) != page:
             path.write_text(new, "utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

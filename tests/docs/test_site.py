@@ -1,0 +1,72 @@
+"""The documentation site builds without warnings, documents every public name and loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from public_names import MODULES, names_of
+from sphinx.util.inventory import InventoryFile
+
+pytestmark = [pytest.mark.once, pytest.mark.timeout(240)]
+
+ROOT = Path(__file__).resolve().parents[2]
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]+)\"|<link\b[^>]*\bhref=\"([^\"]+)\"|url\(([^)]+)\)"
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site as `make docs` does."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ("-W", "--keep-going", "-q", "-j", "auto", "-b", "html", "-d", str(folder / "doctrees"))
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, "docs", str(folder / "html")],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder / "html"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_documented(site: Path, module: str) -> None:
+    inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="").data
+    documented = {name for kind, entries in inventory.items() if kind.startswith("py:") for name in entries}
+
+    assert [name for name in names_of(module) if f"{module}.{name}" not in documented] == []
+
+
+def test_the_pages_load_nothing_from_other_servers(site: Path) -> None:
+    files = [*site.rglob("*.html"), *site.rglob("*.css"), *site.rglob("*.svg")]
+    loaded = {
+        target.strip("'\"")
+        for file in files
+        for found in LOADED.findall(file.read_text("utf-8"))
+        for target in found
+        if target
+    }
+
+    assert len(loaded) > 5
+    assert [target for target in loaded if target.startswith(("http:", "https:", "//"))] == []
+
+
+@pytest.mark.parametrize("page", ["guide/console", "reference/cli", "api/index", "adr/0002-own-ledger"])
+def test_the_search_index_has_the_pages(site: Path, page: str) -> None:
+    text = (site / "searchindex.js").read_text("utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+
+    assert page in index["docnames"]
+    assert "searchtools.js" in (site / "search.html").read_text("utf-8")
+
+
+def test_the_site_has_the_pictures(site: Path) -> None:
+    shown = {path.name for path in (site / "_images").iterdir()}
+
+    assert {path.name for path in (ROOT / "docs" / "pictures").iterdir()} <= shown
