@@ -13,6 +13,7 @@ from gw_core.domain.backoff import retry_delay
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
+from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.settings import LOCK_EXPIRY
 
 MOST_ATTEMPTS: Final = 100
@@ -63,14 +64,21 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerHeartbeat:
-    """A pool that writes heartbeats: when it last did, and the tasks it said it knows."""
+    """The last heartbeat of a worker, and the tasks it reports."""
 
-    worker: str
+    worker_id: str
     last_heartbeat_at: datetime
     tasks: frozenset[str] | None = None
 
-    def beats(self, now: datetime) -> bool:
-        """True when the pool was heard of lately."""
+    @classmethod
+    def from_worker(cls, worker: WorkerInfo) -> WorkerHeartbeat:
+        """Return the heartbeat of a worker that sends some."""
+        if worker.last_heartbeat_at is None:
+            raise ValueError(f"{worker.id} sends no heartbeats")
+        return cls(worker_id=worker.id, last_heartbeat_at=worker.last_heartbeat_at, tasks=worker.tasks)
+
+    def is_live(self, now: datetime) -> bool:
+        """Return whether the heartbeat is recent."""
         return now - self.last_heartbeat_at <= SILENT_AFTER
 
 
@@ -86,7 +94,7 @@ class JobFacts:
     queue_held_at: datetime | None = None
     ahead: int | None = None
     ahead_is_bound: bool = False
-    hearts: Sequence[WorkerHeartbeat] = field(default=())
+    heartbeats: Sequence[WorkerHeartbeat] = field(default=())
 
 
 # -- when it will be tried -------------------------------------------------------------------------------------------
@@ -139,11 +147,11 @@ def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
 def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
     since = around.now - job.started_at if job.started_at is not None else timedelta()
     renewed = around.now - job.locked_at if job.locked_at is not None else timedelta()
-    heart = next((each for each in around.hearts if each.worker == job.locked_by), None)
+    heart = next((each for each in around.heartbeats if each.worker_id == job.locked_by), None)
     # A worker that was killed a moment ago looks as one that lives: whoever reads it has to know how old the beat is.
     beat = "" if heart is None else f"; its last beat was {_rounded(around.now - heart.last_heartbeat_at)} ago"
     yield Reason(ReasonCode.RUNNING, f"{job.locked_by} runs attempt {job.attempts}, for {_rounded(since)}{beat}")
-    if heart is not None and not heart.beats(around.now):
+    if heart is not None and not heart.is_live(around.now):
         silence = _rounded(around.now - heart.last_heartbeat_at)
         yield Reason(ReasonCode.WORKER_SILENT, f"{job.locked_by} was not heard of for {silence}: it may be dead", True)
     if renewed > LOCK_EXPIRY:
@@ -166,7 +174,7 @@ def _of_queue(job: Job, around: JobFacts) -> Iterator[Reason]:
 
 
 def _of_workers(job: Job, around: JobFacts) -> Iterator[Reason]:
-    alive = [each for each in around.hearts if each.beats(around.now)]
+    alive = [each for each in around.heartbeats if each.is_live(around.now)]
     telling = [each.tasks for each in alive if each.tasks is not None]
     if not alive:
         sentence = "no worker writes heartbeats here, so that there may be none; workers of other languages write none"

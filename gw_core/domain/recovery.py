@@ -82,6 +82,12 @@ class WorkerInfo:
         return self.heartbeat_age is not None
 
     @property
+    def tasks(self) -> frozenset[str] | None:
+        """The tasks it reports; None if it reports none."""
+        tasks = self.metadata.get("tasks")
+        return frozenset(each for each in tasks if isinstance(each, str)) if isinstance(tasks, list) else None
+
+    @property
     def silent_for(self) -> timedelta:
         """How long ago the last sign of life was: a heartbeat, or a lock taken or renewed."""
         signs = [age for age in (self.heartbeat_age, self.lock_age) if age is not None]

@@ -10,8 +10,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from psycopg.rows import tuple_row
-
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_state import JobFilter
@@ -22,8 +20,9 @@ from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.job_store import RemovedJob
 from gw_core.postgres.name_lookup import MOST_NAMES, NameKind, find_names
-from gw_core.postgres.schema_state import WORKERS_STEP, check
+from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.statements import query
+from gw_core.postgres.worker_store import list_heartbeats
 
 BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
@@ -456,10 +455,10 @@ class WorkerActions(_Actions):
             return find_names(connection, self.schema, kind, prefix=prefix, limit=limit)
 
     def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerLocks]:
-        beats = {heart.worker_id: heart.age for heart in hearts(connection, self.schema)}
+        ages = {each.id: each.heartbeat_age for each in list_heartbeats(connection, self.schema)}
         found = rows(connection, query("count_worker_locks", self.schema), {"worker_ids": list(worker_ids)})
         return [
-            WorkerLocks(worker_id=name, jobs=jobs, queues=queues, last_beat=beats.get(name))
+            WorkerLocks(worker_id=name, jobs=jobs, queues=queues, last_beat=ages.get(name))
             for name, jobs, queues in found
         ]
 
@@ -488,27 +487,3 @@ def _conditions(jobs: JobFilter) -> dict[str, Any]:
     if jobs.narrowing is not None:
         raise InvalidInputError("a filter with a narrowing is for looking only; list the jobs, and act on those seen")
     return {**asdict(jobs), "ids": None if jobs.ids is None else list(jobs.ids)}
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerHeartbeat:
-    """A worker that said it lives: how long ago, and which tasks it knows."""
-
-    worker_id: str
-    age: timedelta
-    tasks: Sequence[str]
-
-
-def hearts(connection: Connection, schema: str) -> list[WorkerHeartbeat]:
-    """Return the workers whose hearts ever beat and that did not take their leave; none without our own line."""
-    if WORKERS_STEP not in check(connection, schema).own_present:
-        return []
-    found = rows(connection, query("find_last_beats", schema), {})
-    return [WorkerHeartbeat(name, timedelta(seconds=age), tasks) for name, age, tasks in found]
-
-
-def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:
-    """Run a statement of an operator's and return its rows."""
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        # Never prepared: a plan for any values would walk the table where one for these takes an index.
-        return cursor.execute(statement, values, prepare=False).fetchall()

@@ -10,10 +10,10 @@ from threading import Event
 from time import monotonic
 
 from gw_core.domain.cancellation import HEARS, CancelledJob, CancelResult, CancelStatus, message_of, result_of
-from gw_core.postgres.bulk_actions import rows
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import check
 from gw_core.postgres.statements import query
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,12 +11,14 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gw_core.domain.errors import TransientDatabaseError
-from gw_core.postgres.bulk_actions import BATCH, hearts, rows
+from gw_core.postgres.bulk_actions import BATCH
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import LOOKING_STEP, check
 from gw_core.postgres.statements import query
+from gw_core.postgres.worker_store import list_heartbeats
 
 PATIENCE: Final = "250ms"
 """How long to wait for a table's lock: whoever comes after us waits behind us, so it must be short."""
@@ -119,8 +121,8 @@ class Cleaner:
         )
 
     def _kept(self, connection: Connection, keep: Collection[str]) -> set[str]:
-        live: list[Sequence[str]] = [heart.tasks for heart in hearts(connection, self.schema) if heart.age < LIVE]
-        return {*keep, *(task for tasks in live for task in tasks)}
+        live = [each for each in list_heartbeats(connection, self.schema) if each.silent_for < LIVE]
+        return {*keep, *(task for worker in live for task in worker.tasks or ())}
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:

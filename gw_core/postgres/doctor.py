@@ -21,14 +21,16 @@ from gw_core.domain.diagnosis import (
 )
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.lock_waits import LockWaits
+from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.session_limits import milliseconds
-from gw_core.postgres.bulk_actions import WorkerHeartbeat, hearts, rows
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.lock_waits import find_blockages
+from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
+from gw_core.postgres.worker_store import list_heartbeats
 
 LONGEST_LOOK: Final = timedelta(seconds=10)
 """How long one question may take; on a large table somebody may lack patience for more."""
@@ -146,8 +148,8 @@ class Doctor:
         )
 
     def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        known = hearts(connection, self.schema)
-        silent = [heart.worker_id for heart in known if heart.age > SILENT]
+        known = list_heartbeats(connection, self.schema)
+        silent = [worker.id for worker in known if worker.silent_for > SILENT]
         return replace(facts, silent_workers=silent, live_workers=len(known) - len(silent))
 
     def _citus(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
@@ -159,22 +161,22 @@ class Doctor:
         )
 
     def _locks(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        beats = {heart.worker_id: heart.age for heart in self._hearts(connection, facts)}
+        ages = {worker.id: worker.heartbeat_age for worker in self._heartbeats(connection, facts)}
         holders = [
             LockHolder(
                 worker_id=name or "",
                 jobs=jobs,
                 queues=queues,
                 oldest=timedelta(seconds=seconds),
-                last_beat=beats.get(name),
+                last_beat=ages.get(name),
             )
             for name, jobs, queues, seconds in self._ask(connection, "doctor_locks")
         ]
         return replace(facts, holders=holders)
 
-    def _hearts(self, connection: Connection, facts: DoctorFacts) -> Sequence[WorkerHeartbeat]:
-        """Return the hearts, unless looking at them was in vain before."""
-        return () if any(name == "workers" for name, _ in facts.unseen) else hearts(connection, self.schema)
+    def _heartbeats(self, connection: Connection, facts: DoctorFacts) -> Sequence[WorkerInfo]:
+        """Return the workers that send heartbeats; none if reading them failed before."""
+        return () if any(name == "workers" for name, _ in facts.unseen) else list_heartbeats(connection, self.schema)
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
+from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +33,7 @@ from gw_core.domain.query_results import (
 from gw_core.domain.recovery import RecoverySettings
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import PlanMode, ReadLimits, read
-from gw_core.postgres.row_mapping import moment
+from gw_core.postgres.row_mapping import heartbeat, timestamp
 from gw_core.postgres.statements import quoted
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ MOST_WAITING: Final = 1_000
 BACKLOG_REACH: Final = 30_000
 MOST_PRIORITIES: Final = 100
 MOST_TASKS: Final = 10_000
+MAX_WORKERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ class _Names:
     has_queue_index: bool
     has_locked_index: bool
     has_failed_index: bool
-    has_hearts: bool
-    has_rust_hearts: bool
+    has_heartbeats: bool
+    has_rust_heartbeats: bool
     has_renewed_locks: bool
     renewed: Sequence[tuple[Any, ...]] = ()
     """Attempts whose locks were renewed, where the filter asks when they started: id, lock and start."""
@@ -364,12 +366,12 @@ class JobQueries:
             values = {"id": job.id, "queue_id": job.queue_id, "most": MOST_WAITING}
             ((ahead, is_bound),) = self._rows("count_jobs_ahead", values)
         return JobFacts(
-            now=moment(now),
+            now=timestamp(now),
             queue_held_by=holder,
-            queue_held_at=None if held_at is None else moment(held_at),
+            queue_held_at=None if held_at is None else timestamp(held_at),
             ahead=ahead,
             ahead_is_bound=is_bound,
-            hearts=self._hearts(names),
+            heartbeats=self._heartbeats(names),
         )
 
     # -- the whole -------------------------------------------------------------------------------------------------
@@ -387,11 +389,11 @@ class JobQueries:
             tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
         }
         return QueueStatistics(
-            at=moment(now),
+            at=timestamp(now),
             total=projected(sum(hits.values()), share),
             states=_counted(_over_all(hits), share),
-            first_due_at=None if first is None else moment(first),
-            next_due_at=None if upcoming is None else moment(upcoming),
+            first_due_at=None if first is None else timestamp(first),
+            next_due_at=None if upcoming is None else timestamp(upcoming),
             queues=queues,
             held_queues=held,
             table_bytes=size,
@@ -424,9 +426,9 @@ class JobQueries:
         """Return every task the database knows, by name, with its jobs and the live workers that know it."""
         pages = self._rows("stats_table", self._tables)[0][1]
         hits, share = self._sample(pages, exact=exact)
-        hearts = self._beating()
+        live = self._live_workers()
         return [
-            TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_knowing(name, hearts))
+            TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_workers_with(name, live))
             for task_id, name in self._rows("task_list", {"most": MOST_TASKS})
         ]
 
@@ -437,9 +439,9 @@ class JobQueries:
         rows = self._rows("stats_sample", {"percent": 100 * share}, timeout=timeout)
         return {(row[0], row[1]): row[2] for row in rows}, share
 
-    def _beating(self) -> list[WorkerHeartbeat]:
+    def _live_workers(self) -> list[WorkerHeartbeat]:
         ((now, *_),) = self._rows("queue_of_job", {"queue_id": None})
-        return [each for each in self._hearts(self._names(JobFilter())) if each.beats(moment(now))]
+        return [each for each in self._heartbeats(self._names(JobFilter())) if each.is_live(timestamp(now))]
 
     # -- the way to the database -----------------------------------------------------------------------------------
 
@@ -460,17 +462,13 @@ class JobQueries:
         values = {"task": wanted.task, "queue": wanted.queue, **self._tables}
         return _Names(*self._rows("resolve_names", values)[0])
 
-    def _hearts(self, names: _Names) -> list[WorkerHeartbeat]:
-        rust_hearts = self._rows("heartbeat_list_rust") if names.has_rust_hearts else []
-        hearts = self._rows("heartbeat_list") if names.has_hearts else []
-        # Our pools are in both tables, and only in ours with their tasks.
-        by_worker = {row[0]: row for row in (*rust_hearts, *hearts)}
-        return [
-            WorkerHeartbeat(
-                worker=worker, last_heartbeat_at=moment(at), tasks=None if tasks is None else frozenset(tasks)
-            )
-            for worker, at, tasks in by_worker.values()
-        ]
+    def _heartbeats(self, names: _Names) -> list[WorkerHeartbeat]:
+        limit = {"limit": MAX_WORKERS}
+        found = self._rows("heartbeat_list_rust", limit) if names.has_rust_heartbeats else []
+        found += self._rows("heartbeat_list", limit) if names.has_heartbeats else []
+        # gw's workers are in both tables; their row in gw's own table comes last, and counts.
+        by_id = {row[0]: heartbeat(*row) for row in found}
+        return [WorkerHeartbeat.from_worker(each) for each in sorted(by_id.values(), key=attrgetter("id"))]
 
     @property
     def _tables(self) -> dict[str, str]:
@@ -633,16 +631,16 @@ def _queue_report(
     return QueueReport(
         name=name,
         held_by=held_by,
-        held_at=None if held_at is None else moment(held_at),
+        held_at=None if held_at is None else timestamp(held_at),
         waiting=Count(waiting, quality),
         due=Count(due, quality),
         head_id=head_id,
         head_task=head_task,
-        head_run_at=None if head_run_at is None else moment(head_run_at),
+        head_run_at=None if head_run_at is None else timestamp(head_run_at),
     )
 
 
-def _knowing(task: str, hearts: Sequence[WorkerHeartbeat]) -> tuple[str, ...] | None:
-    """Return who knows a task, or None when no live worker tells what it knows."""
-    telling = [each for each in hearts if each.tasks is not None]
-    return tuple(each.worker for each in telling if task in (each.tasks or ())) if telling else None
+def _workers_with(task: str, workers: Sequence[WorkerHeartbeat]) -> tuple[str, ...] | None:
+    """Return the workers that know a task; None if no live worker reports its tasks."""
+    reporting = [each for each in workers if each.tasks is not None]
+    return tuple(each.worker_id for each in reporting if task in (each.tasks or ())) if reporting else None

@@ -1,23 +1,35 @@
-"""What the server answers in numbers and text, as values of the domain."""
+"""Convert rows of the database to values of the domain."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from psycopg.rows import tuple_row
 
 from gw_core.domain.recovery import WorkerInfo
 
+if TYPE_CHECKING:
+    from gw_core.postgres.database import Connection
 
-def moment(epoch: float) -> datetime:
-    """Return the moment so many seconds after 1970; one that Python cannot write becomes its first or last."""
+
+def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement that is never prepared, and return its rows as tuples."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        # A generic plan would read the whole table where a plan for these values uses an index.
+        return cursor.execute(statement, values, prepare=False).fetchall()
+
+
+def timestamp(epoch: float) -> datetime:
+    """Return the time this many seconds after 1970, limited to the years that Python supports."""
     try:
         return datetime.fromtimestamp(epoch, UTC)
     except (OverflowError, ValueError):
         return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
 
 
-def heart(
+def heartbeat(
     worker_id: str,
     started: float,
     last: float,
@@ -27,12 +39,12 @@ def heart(
     version: str | None,
     metadata: str | None,
 ) -> WorkerInfo:
-    """Return a worker by its heartbeat."""
+    """Return the worker that sent a heartbeat, from a row of heartbeat_list.sql."""
     about = _decoded(metadata) if metadata else None
     return WorkerInfo(
         id=worker_id,
-        started_at=moment(started),
-        last_heartbeat_at=moment(last),
+        started_at=timestamp(started),
+        last_heartbeat_at=timestamp(last),
         heartbeat_age=timedelta(seconds=age),
         host=host,
         pid=pid,
@@ -42,7 +54,7 @@ def heart(
 
 
 def _decoded(metadata: str) -> object:
-    """Return what a worker says of itself; nothing, when it is nested too deeply to be read."""
+    """Return a worker's metadata; None if it is nested too deeply to be decoded."""
     try:
         return msgspec.json.decode(metadata)
     except (msgspec.DecodeError, ValueError, RecursionError):

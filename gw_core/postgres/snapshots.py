@@ -16,7 +16,7 @@ from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merge
 from gw_core.domain.snapshot import LockedQueue, PrioritySummary, QueueSnapshot, SchemaInfo, ServerInfo, TableCounters
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
-from gw_core.postgres.row_mapping import heart, moment
+from gw_core.postgres.row_mapping import heartbeat, timestamp
 from gw_core.postgres.statements import quoted
 
 STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
@@ -84,10 +84,10 @@ class Snapshots:
         unseen += self._with_locks(answers)
         place = answers["place"][0]
         counters, estimates = _counters(answers.get("counters"))
-        held = [LockedQueue(name=name, held_by=by, held_at=moment(at)) for name, by, at in answers.get("queues", ())]
+        held = [LockedQueue(name=name, held_by=by, held_at=timestamp(at)) for name, by, at in answers.get("queues", ())]
         heads = [_head(*row, most=most_ready) for row in answers.get("heads", ())]
         glance = QueueSnapshot(
-            at=moment(place[0]),
+            at=timestamp(place[0]),
             took=took,
             worked=_worked(answers),
             server=_server(place),
@@ -152,9 +152,9 @@ class Snapshots:
         if known is not None and known.has_failed_index:
             questions["failed"] = ("snapshot_failed", {"most": MOST_FAILED + 1})
         if known is not None and known.has_heartbeats:
-            questions["workers"] = ("snapshot_heartbeats", {"workers": MOST_WORKERS})
+            questions["workers"] = ("heartbeat_list", {"limit": MOST_WORKERS})
         if self._has_rust_workers:
-            questions["rust workers"] = ("snapshot_rust_heartbeats", {"workers": MOST_WORKERS})
+            questions["rust workers"] = ("heartbeat_list_rust", {"limit": MOST_WORKERS})
         return {**questions, "span": ("snapshot_span", {})}
 
     @staticmethod
@@ -212,7 +212,7 @@ def _server(place: tuple[Any, ...]) -> ServerInfo:
         user=user,
         host=host,
         port=port,
-        started_at=moment(started),
+        started_at=timestamp(started),
         in_recovery=in_recovery,
         read_only=read_only,
     )
@@ -243,7 +243,7 @@ def _counters(rows: Rows | None) -> tuple[TableCounters | None, dict[str, Count]
         deleted=deleted,
         live_rows=live,
         dead_rows=dead,
-        last_vacuum_at=None if vacuumed is None else moment(vacuumed),
+        last_vacuum_at=None if vacuumed is None else timestamp(vacuumed),
     )
     known = {name: Count(round(each), Quality.ESTIMATE) for name, each in estimates.items() if each is not None}
     return counters, {**known, "bytes": Count(size)}
@@ -264,8 +264,8 @@ def _head(
         ready=_bounded(ready, most),
         oldest_id=oldest_id,
         oldest_task=task,
-        oldest_due_at=None if oldest is None else moment(oldest),
-        next_due_at=None if upcoming is None else moment(upcoming),
+        oldest_due_at=None if oldest is None else timestamp(oldest),
+        next_due_at=None if upcoming is None else timestamp(upcoming),
     )
 
 
@@ -286,14 +286,14 @@ def _workers(
     answers: Mapping[str, Rows], locks_age: timedelta, held: Sequence[LockedQueue], recovery: RecoverySettings
 ) -> list[WorkerInfo]:
     """Return every worker known by a heartbeat or by a lock among those looked at, that long ago."""
-    hearts = [heart(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
-    now = moment(answers["place"][0][0])
+    heartbeats = [heartbeat(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
+    now = timestamp(answers["place"][0][0])
     holders = [
         WorkerInfo(id=name, jobs=jobs, lock_age=locks_age + timedelta(seconds=latest), is_resilient=resilient)
         for name, jobs, latest, resilient in answers.get("locks", ())
         if name is not None
     ]
-    workers = merged(hearts, with_queues(holders, held, now))
+    workers = merged(heartbeats, with_queues(holders, held, now))
     return [replace(worker, is_stale=is_dead(worker, recovery)) for worker in workers]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -28,8 +29,8 @@ from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.error_mapping import translate, translated
-from gw_core.postgres.row_mapping import heart
-from gw_core.postgres.schema_state import REVISION
+from gw_core.postgres.row_mapping import heartbeat, rows
+from gw_core.postgres.schema_state import REVISION, WORKERS_STEP, check
 from gw_core.postgres.statements import query
 
 LONGEST_LOCK_WAIT: Final = timedelta(seconds=5)
@@ -154,11 +155,11 @@ class WorkerStore:
         )
 
     def list_heartbeats(self, *, has_rust_workers: bool) -> list[WorkerInfo]:
-        """Return every worker that gives signs of life, once for each table it is in."""
-        rows = self._rows("list_heartbeats")
+        """Return the workers that send heartbeats, in order of their start, once for each table they are in."""
+        found = self._rows("heartbeat_list", limit=None)
         if has_rust_workers:
-            rows += self._rows("list_rust_heartbeats")
-        return [heart(*row) for row in rows]
+            found += self._rows("heartbeat_list_rust", limit=None)
+        return sorted((heartbeat(*row) for row in found), key=attrgetter("started_at", "id"))
 
     def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
         """Return whoever holds locks, with how many and for how long."""
@@ -222,6 +223,13 @@ class WorkerStore:
                 return cursor.fetchall()
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
+
+
+def list_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:
+    """Return the workers that send heartbeats to gw's table; none in a schema without it."""
+    if WORKERS_STEP not in check(connection, schema).own_present:
+        return []
+    return [heartbeat(*row) for row in rows(connection, query("heartbeat_list", schema), {"limit": None})]
 
 
 def with_workers(lender: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:

@@ -1,8 +1,14 @@
--- The workers that keep heartbeats in the Rust port's table, in the shape of heartbeat_list.sql; none tells its tasks.
+-- The workers in the table of graphile_worker_rs, with the columns of heartbeat_list.sql.
+-- gw's workers write to that table too, if it exists, so one worker may be in both.
 select
   workers.id,
+  date_part('epoch', workers.started_at),
   date_part('epoch', workers.last_heartbeat_at),
-  null::text[]
+  date_part('epoch', now() - workers.last_heartbeat_at),
+  null::text,
+  null::integer,
+  null::text,
+  workers.metadata::text
 from :GRAPHILE_WORKER_SCHEMA._private_workers as workers
-order by workers.id
-limit 10000
+order by workers.last_heartbeat_at desc, workers.id
+limit %(limit)s::bigint

@@ -43,7 +43,7 @@ def standings(job: Job, **around: Any) -> list[ReasonCode]:
 def a_heart(
     worker: str = "pool-1", *, tasks: frozenset[str] | None = frozenset({"mail"}), ago: timedelta = HOUR * 0
 ) -> WorkerHeartbeat:
-    return WorkerHeartbeat(worker=worker, last_heartbeat_at=NOW - ago, tasks=tasks)
+    return WorkerHeartbeat(worker_id=worker, last_heartbeat_at=NOW - ago, tasks=tasks)
 
 
 # -- states ------------------------------------------------------------------------------------------------------------
@@ -192,33 +192,37 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("job", "around", "expected"),
     [
-        pytest.param(a_job(), {"hearts": [a_heart()]}, ["claimable"], id="nothing keeps it"),
+        pytest.param(a_job(), {"heartbeats": [a_heart()]}, ["claimable"], id="nothing keeps it"),
         pytest.param(a_job(), {}, ["no_heartbeat"], id="nobody writes heartbeats"),
-        pytest.param(a_job(), {"hearts": [a_heart(ago=HOUR)]}, ["no_heartbeat"], id="every heart stopped"),
-        pytest.param(a_job(), {"hearts": [a_heart(tasks=frozenset())]}, ["task_unknown"], id="nobody knows the task"),
+        pytest.param(a_job(), {"heartbeats": [a_heart(ago=HOUR)]}, ["no_heartbeat"], id="every heart stopped"),
+        pytest.param(
+            a_job(), {"heartbeats": [a_heart(tasks=frozenset())]}, ["task_unknown"], id="no worker knows the task"
+        ),
         pytest.param(
             a_job(),
-            {"hearts": [a_heart(tasks=frozenset()), a_heart("b", tasks=None)]},
+            {"heartbeats": [a_heart(tasks=frozenset()), a_heart("b", tasks=None)]},
             ["claimable"],
             id="a worker that does not tell may know the task",
         ),
         pytest.param(
             a_job(queue_name="q", queue_id=1),
-            {"hearts": [a_heart()], "queue_held_by": "pool-2", "queue_held_at": NOW - HOUR, "ahead": 3},
+            {"heartbeats": [a_heart()], "queue_held_by": "pool-2", "queue_held_at": NOW - HOUR, "ahead": 3},
             ["queue_held", "behind_others"],
             id="its queue is held and others come first",
         ),
-        pytest.param(a_job(flags='{"slow": true}'), {"hearts": [a_heart()]}, ["flagged"], id="it has a flag"),
-        pytest.param(a_job(run_at=NOW + HOUR), {"hearts": [a_heart()]}, ["scheduled"], id="of later"),
+        pytest.param(a_job(flags='{"slow": true}'), {"heartbeats": [a_heart()]}, ["flagged"], id="it has a flag"),
+        pytest.param(a_job(run_at=NOW + HOUR), {"heartbeats": [a_heart()]}, ["scheduled"], id="of later"),
         pytest.param(
             a_job(run_at=NOW + HOUR, attempts=1, last_error="x"),
-            {"hearts": [a_heart(tasks=frozenset())]},
+            {"heartbeats": [a_heart(tasks=frozenset())]},
             ["backoff", "task_unknown"],
             id="waits for its next attempt, which nobody will make",
         ),
         pytest.param(a_job(attempts=25), {}, ["failed"], id="failed for good"),
-        pytest.param(RUNNING, {"hearts": [a_heart()]}, ["running"], id="runs"),
-        pytest.param(RUNNING, {"hearts": [a_heart(ago=HOUR)]}, ["running", "worker_silent"], id="its worker is silent"),
+        pytest.param(RUNNING, {"heartbeats": [a_heart()]}, ["running"], id="runs"),
+        pytest.param(
+            RUNNING, {"heartbeats": [a_heart(ago=HOUR)]}, ["running", "worker_silent"], id="its worker is stale"
+        ),
         pytest.param(
             a_job(locked_at=NOW - 5 * HOUR, locked_by="pool-1", attempts=2),
             {},
@@ -238,14 +242,16 @@ def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: li
 
 
 def test_a_running_job_says_how_old_the_last_beat_of_its_worker_is() -> None:
-    (reason,) = reasons(RUNNING, JobState.RUNNING, JobFacts(now=NOW, hearts=[a_heart(ago=timedelta(seconds=4))]))
+    (reason,) = reasons(RUNNING, JobState.RUNNING, JobFacts(now=NOW, heartbeats=[a_heart(ago=timedelta(seconds=4))]))
 
     assert reason.sentence.endswith("; its last beat was 4s ago")
 
 
 def test_a_reason_names_who_and_how_long() -> None:
     job = a_job(queue_name="letters", queue_id=1)
-    around = JobFacts(now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), hearts=[a_heart()])
+    around = JobFacts(
+        now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), heartbeats=[a_heart()]
+    )
 
     (reason,) = reasons(job, JobState.READY, around)
 

@@ -323,7 +323,10 @@ def test_a_task_no_live_worker_knows_is_told(queue: Queue) -> None:
 
 
 def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue) -> None:
-    queue.run("create table _private_workers (id text, started_at timestamptz, last_heartbeat_at timestamptz)")
+    queue.run(
+        "create table _private_workers"
+        " (id text, started_at timestamptz, last_heartbeat_at timestamptz, metadata jsonb default '{}')"
+    )
     queue.run("insert into _private_workers values ('pool-9', now(), now())")
     queue.heart("pool-9", tasks=["pay"])
     job_id = queue.ready()

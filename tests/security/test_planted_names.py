@@ -30,7 +30,6 @@ PINNED = (
         "stats_",
         "queue_",
         "task_list",
-        "heartbeat_list",
         "renewed_lock_list",
         "resolve_names",
     ),
