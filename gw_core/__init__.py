@@ -248,6 +248,7 @@ if TYPE_CHECKING:
     from gw_core.processes.control_channel import ControlChannel as ControlChannel
     from gw_core.processes.supervisor import Supervisor as Supervisor
     from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
+    from gw_core.selection import Selection as Selection, SelectionError as SelectionError
     from gw_core.tasks.loading import (
         LoadedTasks as LoadedTasks,
         TaskFault as TaskFault,
@@ -536,6 +537,7 @@ _HOMES = {
         "load_folder",
     ),
     "gw_core.execution.payloads": ("CronRun", "PayloadError"),
+    "gw_core.selection": ("Selection", "SelectionError"),
     "gw_core.worker.timeouts": ("TaskTimeoutError",),
     "gw_core.tasks.registry": (
         "Task",
