@@ -80,31 +80,49 @@ def test_a_fault_of_one_side_ends_no_other() -> None:
     assert result.sides["node"].median("ms") == 3
 
 
-def test_the_section_takes_the_place_of_the_last_one(tmp_path: Path) -> None:
-    file, page = tmp_path / "results.json", tmp_path / "page.md"
-    result = measured(a_benchmark(gw=giving(ms=1), node=giving(ms=3)))
-    file.write_text(json.dumps(as_json({"command": "python -m bench 'a*'", "machine": "ours"}, [result])))
-    page.write_text("# A page\n\nWords.\n\n## Latest figures\n\nOld ones.\n\n## Afterwards\n\nMore.\n")
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder with one run: gw drains at 20 jobs/s, the tuned Node.js worker at 8."""
+    sides: dict[str, Measure] = {"gw": lambda: Measured({"jobs/s": 20}), "Node tuned": lambda: Measured({"jobs/s": 8})}
+    result = measured(Benchmark(name="drain", title="Drain", sides=sides))
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "one.json").write_text(json.dumps(as_json({"machine": "ours"}, [result])))
+    return folder
+
+
+def test_the_table_and_the_data_replace_the_previous_ones(results: Path, tmp_path: Path) -> None:
+    page, data = tmp_path / "page.md", tmp_path / "data.csv"
+    page.write_text("# A page\n\n<!-- generated: results -->\nOld.\n<!-- end -->\n\nMore.\n")
 
     for _ in range(2):
-        assert render_docs.main([str(file), "--into", str(page)]) == 0
+        assert render_docs.main(["--results", str(results), "--page", str(page), "--data", str(data)]) == 0
 
-    text = page.read_text()
-    assert text.startswith("# A page\n\nWords.\n\n## Latest figures\n\n")
-    assert text.endswith("\n\n## Afterwards\n\nMore.\n")
-    assert "`python -m bench 'a*'`:\n\n- machine: ours\n\n| what" in text
-    assert "Old ones" not in text
+    assert (
+        "| Trivial jobs, one process | 20 jobs/s | Node tuned | 8 jobs/s | 2.50 x |\n\n- machine: ours"
+        in page.read_text()
+    )
+    assert "Old." not in page.read_text()
+    assert page.read_text().endswith("<!-- end -->\n\nMore.\n")
+    assert data.read_text().splitlines()[1:] == [
+        "one,drain,gw,jobs/s,20,20,20,2",
+        "one,drain,Node tuned,jobs/s,8,8,8,2",
+    ]
 
 
-def test_a_page_without_the_section_is_refused() -> None:
-    with pytest.raises(SystemExit, match="no section"):
-        render_docs.put_into("# A page\n", "text")
+def test_a_page_without_the_region_is_rejected() -> None:
+    with pytest.raises(SystemExit, match="no region"):
+        render_docs.with_results("# A page\n", {})
 
 
-def test_the_manual_has_the_section() -> None:
-    page = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+def test_the_page_and_the_data_are_current(tmp_path: Path) -> None:
+    page, data = tmp_path / "page.md", tmp_path / "data.csv"
+    page.write_text(render_docs.PAGE.read_text())
 
-    assert render_docs.HEADING in page.read_text()
+    render_docs.main(["--page", str(page), "--data", str(data)])
+
+    assert page.read_text() == render_docs.PAGE.read_text(), "run: python -m bench.render_docs"
+    assert data.read_text() == render_docs.DATA.read_text(), "run: python -m bench.render_docs"
 
 
 def test_the_time_left_follows_what_the_machine_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
