@@ -195,9 +195,9 @@ def node_install() -> NodeInstall:
         raise NotMeasuredError("npm is not installed")
     # The tests beside the Node.js worker know how to get it, and keep it in a cache that they share with us.
     tests = HERE.parent / "tests"
-    sys.path[:0] = [str(tests), str(tests / "interop")]
+    sys.path[:0] = [str(tests)]
     try:
-        install: NodeInstall = importlib.import_module("node_worker").node_worker()
+        install: NodeInstall = importlib.import_module("support.node_worker").node_worker()
     except (ImportError, AssertionError, OSError, subprocess.TimeoutExpired) as error:
         raise NotMeasuredError(f"the Node.js worker cannot be installed: {' '.join(str(error).split())}") from error
     finally:

@@ -15,8 +15,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from databases import HOST, Databases, Run, is_orphan, new_folder
 from hypothesis import HealthCheck, settings
+from support.databases import HOST, Databases, Run, is_orphan, new_folder
 
 NUMBERS = count(1)
 

@@ -25,18 +25,18 @@ from gw_core import Client, GraphileWorkerError, JobSpec
 from gw_core.postgres.database import ANSWER_WITHIN
 from gw_core.runner import LONGEST_SILENCE
 
+from .cleanup_guard import Guard
 from .faults import Cuttable, Operator
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker
-from .guard import Guard
 from .invariants import SILENCING_FAULTS, Evidence, Findings, Row, judge
 from .ledger import read_ledger, read_ticks
+from .network_faults import OUTSIDE, Namespace, NetworkPath, can_make_namespaces
 from .node import free_what_node_held, node_command
 from .patroni import PatroniCluster, missing
 from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
 from .producers import Added, Producers
-from .roads import OUTSIDE, Namespace, Road, can_make_namespaces
 from .servers import DATABASE, Cluster, ServerTroubleError
-from .stalls import Stalls, held_up
+from .stall_detector import Stalls, held_up
 
 DRAIN: Final = 90.0
 """Seconds within which everything must have run when the faults are over."""
@@ -254,7 +254,7 @@ class _Scene:
 
     def _invite_node(self, stack: ExitStack) -> None:
         # Its driver knows one server only, so something must lead it to the one that takes writes.
-        road = Road(lambda: self._cluster.primary.port)
+        road = NetworkPath(lambda: self._cluster.primary.port)
         stack.callback(road.close)
         command = node_command(road.port, self._folder / "node")
         if command is None:
@@ -268,7 +268,7 @@ class _Scene:
             free_what_node_held(client)
 
     def _build_road(self, slot: Slot, stack: ExitStack) -> None:
-        roads = [Road(lambda server=server: server.port) for server in self._cluster.servers]  # type: ignore[misc]
+        roads = [NetworkPath(lambda server=server: server.port) for server in self._cluster.servers]  # type: ignore[misc]
         for road in roads:
             stack.callback(road.close)
         slot.road, slot.name = f"proxy of {slot.name}", f"{slot.name}-behind-a-proxy"

@@ -15,10 +15,10 @@ from typing import Final, Protocol
 from gw_core.runner import LONGEST_SILENCE
 
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker, is_alive, send
+from .network_faults import EVERYBODY, NetworkPath
 from .plan import SERVER_FAULTS, Action
-from .roads import EVERYBODY, Road
 from .servers import Cluster
-from .stalls import wait_for
+from .stall_detector import wait_for
 
 LINES: Final = ("gw:claim", "gw:settle", "gw:maintenance", "gw:heartbeat")
 """A worker's connections whose answers are lost or swallowed."""
@@ -37,7 +37,7 @@ class Cuttable(Protocol):
 
 @dataclass(slots=True)
 class Fault:
-    """Something that was done: to one process, or with `pid` None to the servers. Moments as in the ledger."""
+    """Something that was done: to one process, or with `pid` None to the servers. TimeRange as in the ledger."""
 
     what: str
     pid: int | None
@@ -288,8 +288,8 @@ class Operator:
             self._closing.wait(self._threshold * 1.3 + rng.choice([1, 3]))
             send(worker.pid, signal.SIGCONT)
 
-    def _proxies(self, slot: Slot) -> list[Road]:
-        return [road for road in self._roads.get(slot.road, ()) if isinstance(road, Road)]
+    def _proxies(self, slot: Slot) -> list[NetworkPath]:
+        return [road for road in self._roads.get(slot.road, ()) if isinstance(road, NetworkPath)]
 
     def _lose_answers(self, rng: random.Random) -> None:
         """Lose some answers of one connection, each with the connection, at the next statements it sends."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from .guard import Guard
+from .cleanup_guard import Guard
 from .servers import environment
-from .stalls import wait_for
+from .stall_detector import wait_for
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 TASKS: Final = Path(__file__).with_name("tasks")

@@ -15,7 +15,7 @@ from typing import Final
 from .faults import Fault
 from .ledger import Run, Tick
 from .producers import Added
-from .stalls import Stall, held_up
+from .stall_detector import Stall, held_up
 
 SECOND: Final = 1_000_000_000
 BEFORE: Final = 1 * SECOND

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(slots=True)
 class Run:
-    """One run of a job, as the task itself saw it. Moments are nanoseconds of the machine's one monotonic clock."""
+    """One run of a job, as the task itself saw it. TimeRange are nanoseconds of the machine's one monotonic clock."""
 
     pid: int
     job_id: int

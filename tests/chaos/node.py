@@ -23,8 +23,8 @@ def node_command(port: int, folder: Path) -> Sequence[str] | None:
     """Return how to start the newest worker, in `folder`; None when there is no npm to install it with."""
     if shutil.which("npm") is None:
         return None
-    sys.path[:0] = [str(TESTS), str(TESTS / "interop")]
-    from node_worker import node_worker  # the tests beside Node install it, once for all
+    sys.path[:0] = [str(TESTS)]
+    from support.node_worker import node_worker  # shared with the interop tests, which install it once
 
     node = node_worker()
     folder.mkdir()

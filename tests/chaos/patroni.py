@@ -20,7 +20,7 @@ import psycopg
 from gw_core.embedded.account import Account, account_for, take_over
 from gw_core.embedded.watchdog import end_orphans, processes_of, server_pid
 
-from .guard import Guard
+from .cleanup_guard import Guard
 from .servers import DATABASE, Cluster, Server, ServerTroubleError, environment, free_port
 
 TTL: Final = 10

@@ -26,7 +26,7 @@ HOLDER: Final = re.compile(r"gw-.*-(\d+)-[0-9a-f]+")
 
 @dataclass(slots=True, kw_only=True)
 class Added:
-    """One add: what was asked for, and whether it was answered. Moments are nanoseconds of the monotonic clock."""
+    """One add: what was asked for, and whether it was answered. TimeRange are nanoseconds of the monotonic clock."""
 
     n: int
     kind: str

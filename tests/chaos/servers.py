@@ -21,7 +21,7 @@ from gw_core.embedded.account import Account, account_for, take_over
 from gw_core.embedded.binaries import Binaries, find_binaries, runnable
 from gw_core.embedded.watchdog import end_orphans, forget_dead_server, is_ready, processes_of, server_pid
 
-from .guard import Guard
+from .cleanup_guard import Guard
 
 DATABASE: Final = "chaos"
 PATIENCE: Final = 60.0

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from support import wait_until
+from support.waiting import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "tests.chaos", "--json"]

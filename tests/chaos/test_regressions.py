@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support import wait_until
+from support.waiting import wait_until
 
 from gw_core import Client
 
+from .cleanup_guard import Guard
 from .fleet import ProcessStates, Slot
-from .guard import Guard
 from .ledger import Run, read_ledger
 from .servers import Cluster
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cli_support import PROGRAM, Shell, jobs, rows
-from support import wait_until
+from support.shell import PROGRAM, Shell, jobs, rows
+from support.waiting import wait_until
 
 import gw_core
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from cli_support import Shell, rows
+from support.shell import Shell, rows
 
 CRONTAB = "* * * * * sweep_up ?fill=1h\n0 4 * * * nightly\n"
 TASK = "def sweep_up(payload):\n    pass\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from cli_support import PROGRAM
+from support.shell import PROGRAM
 
 from gw_cli import stderr
 from gw_cli.log_stream import LogStream

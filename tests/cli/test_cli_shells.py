@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_support import PROGRAM, Shell, rows
-from support import wait_until
+from support.shell import PROGRAM, Shell, rows
+from support.waiting import wait_until
 
 COMPLETIONS = Path(__file__).parents[2] / "completions"
 DEADLINE_SECONDS = 60.0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from cli_support import Ended, Shell, ShellWithin, jobs, rows
+from support.shell import CliResult, InProcessShell, Shell, jobs, rows
 
 HELLO = "def hello(payload):\n    pass\n"
 
@@ -24,8 +24,8 @@ def shell(tmp_path: Path, database_url: str) -> Shell:
 @pytest.fixture
 def within(
     tmp_path: Path, database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> ShellWithin:
-    return ShellWithin(tmp_path, database=database_url, capsys=capsys, monkeypatch=monkeypatch)
+) -> InProcessShell:
+    return InProcessShell(tmp_path, database=database_url, capsys=capsys, monkeypatch=monkeypatch)
 
 
 @pytest.fixture
@@ -35,12 +35,14 @@ def nowhere(tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
-def nowhere_within(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> ShellWithin:
+def nowhere_within(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> InProcessShell:
     """A shell that knows no database."""
-    return ShellWithin(tmp_path, capsys=capsys, monkeypatch=monkeypatch)
+    return InProcessShell(tmp_path, capsys=capsys, monkeypatch=monkeypatch)
 
 
-def assert_refused(ended: Ended, code: int, *words: str) -> None:
+def assert_refused(ended: CliResult, code: int, *words: str) -> None:
     """One sentence that begins with our name and says these words, on stderr and nowhere else."""
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith("gw: ")
@@ -77,15 +79,15 @@ def assert_refused(ended: Ended, code: int, *words: str) -> None:
         pytest.param(("list", "--config", "no.toml"), ("no.toml' does not exist",), id="no configuration file"),
     ],
 )
-def test_wrong_words_are_refused(within: ShellWithin, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+def test_wrong_words_are_refused(within: InProcessShell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
     assert_refused(within.gw(*arguments), 2, *words)
 
 
-def test_a_wrong_variable_is_named(within: ShellWithin) -> None:
+def test_a_wrong_variable_is_named(within: InProcessShell) -> None:
     assert_refused(within.gw("run", GW_JOBS="many"), 2, "GW_JOBS 'many': give a whole number")
 
 
-def test_an_unknown_key_in_the_file_is_named_with_its_nearest(within: ShellWithin) -> None:
+def test_an_unknown_key_in_the_file_is_named_with_its_nearest(within: InProcessShell) -> None:
     path = within.write("gw.toml", "poll_intervall = '1s'\n")
 
     assert_refused(within.gw("list"), 2, str(path), "'poll_intervall'", "did you mean poll-interval?")
@@ -170,7 +172,7 @@ def test_a_wrong_password_is_said_and_never_shown(nowhere: Shell, arguments: tup
     assert "hidden" not in ended.err
 
 
-def test_a_role_that_does_not_exist_is_said(nowhere_within: ShellWithin, database_url: str) -> None:
+def test_a_role_that_does_not_exist_is_said(nowhere_within: InProcessShell, database_url: str) -> None:
     conninfo = psycopg.conninfo.make_conninfo(database_url, user="gw_test_nobody")
 
     assert_refused(nowhere_within.gw("list", "-c", conninfo), 4, "gw_test_nobody")
@@ -186,7 +188,7 @@ def test_a_role_that_does_not_exist_is_said(nowhere_within: ShellWithin, databas
         pytest.param("host=db password='hidden", id="a quote is open"),
     ],
 )
-def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere_within: ShellWithin, conninfo: str) -> None:
+def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere_within: InProcessShell, conninfo: str) -> None:
     ended = nowhere_within.gw("list", "-c", conninfo)
 
     assert_refused(ended, 2, "connection string")
@@ -198,7 +200,7 @@ def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere_within: Sh
 
 @pytest.mark.parametrize("arguments", [("add", "hello"), ("list",), ("remove", "k")], ids=" ".join)
 def test_a_schema_that_is_missing_names_the_command_that_installs_it(
-    nowhere_within: ShellWithin, empty_database_url: str, arguments: tuple[str, ...]
+    nowhere_within: InProcessShell, empty_database_url: str, arguments: tuple[str, ...]
 ) -> None:
     ended = nowhere_within.gw(*arguments, DATABASE_URL=empty_database_url)
 
@@ -263,7 +265,7 @@ def test_a_schema_that_is_too_new_ends_with_57(shell: Shell, database_url: str, 
     ],
 )
 def test_a_job_that_cannot_be_is_not_added(
-    within: ShellWithin, database_url: str, arguments: tuple[str, ...], words: tuple[str, ...]
+    within: InProcessShell, database_url: str, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     rows(database_url, "select graphile_worker.add_job('before', '[1]', job_key => 'x')")
     before = jobs(database_url)
@@ -275,7 +277,7 @@ def test_a_job_that_cannot_be_is_not_added(
     assert len(before) == 1
 
 
-def test_removing_a_job_that_is_not_there_says_so(within: ShellWithin) -> None:
+def test_removing_a_job_that_is_not_there_says_so(within: InProcessShell) -> None:
     assert_refused(within.gw("remove", "no\x1bkey"), 6, r"no job has the key 'no\x1bkey'")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from core_support import Site
+from support.queue_fixture import QueueFixture
 
 
 @pytest.fixture(scope="session")
@@ -19,17 +19,17 @@ def core_url(databases: Any, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def site(core_url: str) -> Iterator[Site]:
+def site(core_url: str) -> Iterator[QueueFixture]:
     """A database with the newest schema and nothing in it."""
-    site = Site(core_url)
+    site = QueueFixture(core_url)
     site.run("truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs")
     yield site
     site.close()
 
 
 @pytest.fixture
-def own_site(database_url: str) -> Iterator[Site]:
+def own_site(database_url: str) -> Iterator[QueueFixture]:
     """The same in a database of the test's own, for tests that harm it."""
-    site = Site(database_url)
+    site = QueueFixture(database_url)
     yield site
     site.close()

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from core_support import Site
+from support.queue_fixture import QueueFixture
 
 from gw_core import JobSpec, RetryAfter
 
 
 @pytest.fixture
-def site_without_array_nulls(site: Site) -> Iterator[Site]:
+def site_without_array_nulls(site: QueueFixture) -> Iterator[QueueFixture]:
     (row,) = site.run("select current_database() as name")
     site.run(f'alter database "{row["name"]}" set array_nulls = off')
-    yield Site(site.url)
+    yield QueueFixture(site.url)
     site.run(f'alter database "{row["name"]}" reset array_nulls')
 
 
-def test_failures_are_written(site_without_array_nulls: Site) -> None:
+def test_failures_are_written(site_without_array_nulls: QueueFixture) -> None:
     def fails(payload: object) -> None:
         raise ValueError("no")
 
@@ -35,7 +35,7 @@ def test_failures_are_written(site_without_array_nulls: Site) -> None:
     site.close()
 
 
-def test_jobs_added_together_have_no_queue_and_no_key_called_null(site_without_array_nulls: Site) -> None:
+def test_jobs_added_together_have_no_queue_and_no_key_called_null(site_without_array_nulls: QueueFixture) -> None:
     site = site_without_array_nulls
     site.client.add_many([JobSpec(task="one", queue_name="q", priority=3), JobSpec(task="two", flags=["slow"])])
     site.client.add_many([JobSpec(task="three", job_key="k", run_at=timedelta(hours=1)), JobSpec(task="four")])

@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from core_support import Site
 from psycopg.rows import dict_row
+from support.queue_fixture import QueueFixture
 
 from gw_core import InvalidInputError, JobContext, JobSpec, TaskRegistry, run_once
 from gw_core.postgres.enqueue import BULK
@@ -48,7 +48,7 @@ def broken(specs: list[JobSpec]) -> list[JobSpec]:
     return [*specs, JobSpec(task="work", job_key="broken", run_at=timedelta.max)]
 
 
-def added(site: Site) -> int:
+def added(site: QueueFixture) -> int:
     (row,) = site.run("select count(*) from _private_jobs")
     return int(row["count"])
 
@@ -69,7 +69,7 @@ def settings(conn: psycopg.Connection[Any]) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def conn(site: Site) -> Iterator[psycopg.Connection[Any]]:
+def conn(site: QueueFixture) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(site.url) as conn:
         yield conn
 
@@ -77,7 +77,7 @@ def conn(site: Site) -> Iterator[psycopg.Connection[Any]]:
 @pytest.mark.parametrize("begin", WAYS)
 @pytest.mark.parametrize("specs", SPECS)
 def test_a_bulk_is_invisible_before_the_callers_commit_and_there_after_it(
-    site: Site, conn: psycopg.Connection[Any], begin: Begin, specs: list[JobSpec]
+    site: QueueFixture, conn: psycopg.Connection[Any], begin: Begin, specs: list[JobSpec]
 ) -> None:
     before = settings(conn)
     conn.rollback()
@@ -93,7 +93,7 @@ def test_a_bulk_is_invisible_before_the_callers_commit_and_there_after_it(
 @pytest.mark.parametrize("begin", WAYS)
 @pytest.mark.parametrize("specs", SPECS)
 def test_a_bulk_is_gone_after_the_callers_rollback(
-    site: Site, conn: psycopg.Connection[Any], begin: Begin, specs: list[JobSpec]
+    site: QueueFixture, conn: psycopg.Connection[Any], begin: Begin, specs: list[JobSpec]
 ) -> None:
     before = settings(conn)
     conn.rollback()
@@ -108,7 +108,7 @@ def test_a_bulk_is_gone_after_the_callers_rollback(
 @pytest.mark.parametrize("begin", WAYS)
 @pytest.mark.parametrize("specs", SPECS)
 def test_a_bulk_that_fails_in_the_middle_leaves_nothing_and_the_transaction_goes_on(
-    site: Site, conn: psycopg.Connection[Any], begin: Begin, specs: list[JobSpec]
+    site: QueueFixture, conn: psycopg.Connection[Any], begin: Begin, specs: list[JobSpec]
 ) -> None:
     before = settings(conn)
     conn.rollback()
@@ -126,7 +126,7 @@ def test_a_bulk_that_fails_in_the_middle_leaves_nothing_and_the_transaction_goes
 @pytest.mark.parametrize("autocommit", [False, True], ids=["transactions", "autocommit"])
 @pytest.mark.parametrize("pipeline", [False, True], ids=["no pipeline", "pipeline"])
 def test_a_bulk_inside_a_transaction_block_ends_with_the_block(
-    site: Site, conn: psycopg.Connection[Any], autocommit: bool, pipeline: bool, specs: list[JobSpec]
+    site: QueueFixture, conn: psycopg.Connection[Any], autocommit: bool, pipeline: bool, specs: list[JobSpec]
 ) -> None:
     conn.autocommit = autocommit
     with conn.pipeline() if pipeline else nullcontext():
@@ -144,7 +144,7 @@ def test_a_bulk_inside_a_transaction_block_ends_with_the_block(
 @pytest.mark.parametrize("specs", SPECS)
 @pytest.mark.parametrize("pipeline", [False, True], ids=["no pipeline", "pipeline"])
 def test_a_bulk_in_autocommit_mode_is_added_whole_or_not_at_all_and_no_rollback_takes_it_back(
-    site: Site, conn: psycopg.Connection[Any], pipeline: bool, specs: list[JobSpec]
+    site: QueueFixture, conn: psycopg.Connection[Any], pipeline: bool, specs: list[JobSpec]
 ) -> None:
     conn.autocommit = True
     before = settings(conn)
@@ -160,7 +160,9 @@ def test_a_bulk_in_autocommit_mode_is_added_whole_or_not_at_all_and_no_rollback_
 
 
 @pytest.mark.parametrize("specs", SPECS)
-def test_jobs_a_task_adds_over_its_own_connection_belong_to_its_transaction(site: Site, specs: list[JobSpec]) -> None:
+def test_jobs_a_task_adds_over_its_own_connection_belong_to_its_transaction(
+    site: QueueFixture, specs: list[JobSpec]
+) -> None:
     tasks = TaskRegistry()
 
     @tasks.task("parent")
@@ -180,7 +182,7 @@ def test_jobs_a_task_adds_over_its_own_connection_belong_to_its_transaction(site
 
 @pytest.mark.parametrize("cursors", FACTORIES)
 @pytest.mark.parametrize("rows", [psycopg.rows.tuple_row, dict_row])
-def test_a_connection_with_other_cursors_and_rows_will_do(site: Site, cursors: Any, rows: Any) -> None:
+def test_a_connection_with_other_cursors_and_rows_will_do(site: QueueFixture, cursors: Any, rows: Any) -> None:
     with psycopg.connect(site.url, cursor_factory=cursors, row_factory=rows) as conn:
         before = settings(conn)
         job = site.client.add("work", {"n": 1}, job_key="k", flags=["f"], conn=conn)
@@ -210,7 +212,7 @@ def test_a_connection_with_other_cursors_and_rows_will_do(site: Site, cursors: A
     ],
 )
 def test_what_is_no_connection_is_refused_with_what_may_be_passed(
-    site: Site, conn: psycopg.Connection[Any], what: Callable[[Any], Any]
+    site: QueueFixture, conn: psycopg.Connection[Any], what: Callable[[Any], Any]
 ) -> None:
     for act in (
         lambda given: site.client.add("work", conn=given),

@@ -11,8 +11,8 @@ import msgspec
 import psycopg
 import pydantic
 import pytest
-from core_support import Site
 from psycopg.rows import dict_row
+from support.queue_fixture import QueueFixture
 
 from gw_core import Client, JobKeyMode, JobSpec
 from gw_core.domain.errors import (
@@ -90,7 +90,7 @@ class MeasuredModel(pydantic.BaseModel):
     ],
 )
 def test_a_wrong_job_is_refused_with_its_reason_and_nothing_is_added(
-    site: Site, fields: dict[str, Any], reason: str
+    site: QueueFixture, fields: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidJobError) as refused:
         site.client.add(**{"task": "work", **fields})
@@ -124,7 +124,7 @@ def test_a_wrong_job_is_refused_with_its_reason_and_nothing_is_added(
         {"run_at": datetime(1970, 1, 1, tzinfo=UTC)},
     ],
 )
-def test_what_lies_just_within_the_bounds_is_added(site: Site, fields: dict[str, Any]) -> None:
+def test_what_lies_just_within_the_bounds_is_added(site: QueueFixture, fields: dict[str, Any]) -> None:
     job = site.client.add(**{"task": "work", **fields})
 
     assert job is not None
@@ -138,7 +138,7 @@ class Parcel:
     grams: int
 
 
-def test_a_payload_may_be_a_dataclass(site: Site) -> None:
+def test_a_payload_may_be_a_dataclass(site: QueueFixture) -> None:
     job = site.client.add("work", Parcel("Bobby", 300))
 
     assert job is not None
@@ -148,7 +148,7 @@ def test_a_payload_may_be_a_dataclass(site: Site) -> None:
 # -- keys ----------------------------------------------------------------------------------------------------------
 
 
-def test_replace_overwrites_everything_of_a_waiting_job(site: Site) -> None:
+def test_replace_overwrites_everything_of_a_waiting_job(site: QueueFixture) -> None:
     first = site.add(payload={"n": 1}, job_key="k", priority=3, run_at=timedelta(hours=1))
     second = site.client.add("other", {"n": 2}, job_key="k")
 
@@ -158,7 +158,7 @@ def test_replace_overwrites_everything_of_a_waiting_job(site: Site) -> None:
     assert second.run_at < datetime.now(UTC) + timedelta(minutes=1)
 
 
-def test_preserve_run_at_keeps_the_moment_alone(site: Site) -> None:
+def test_preserve_run_at_keeps_the_moment_alone(site: QueueFixture) -> None:
     moment = datetime(2035, 1, 1, tzinfo=UTC)
     site.add(payload={"n": 1}, job_key="k", run_at=moment)
     job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode=JobKeyMode.PRESERVE_RUN_AT)
@@ -167,7 +167,7 @@ def test_preserve_run_at_keeps_the_moment_alone(site: Site) -> None:
     assert (job.run_at, job.decoded_payload()) == (moment, {"n": 2})
 
 
-def test_unsafe_dedupe_leaves_the_job_as_it_is(site: Site) -> None:
+def test_unsafe_dedupe_leaves_the_job_as_it_is(site: QueueFixture) -> None:
     site.add(payload={"n": 1}, job_key="k")
     job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode="unsafe_dedupe")
 
@@ -175,7 +175,7 @@ def test_unsafe_dedupe_leaves_the_job_as_it_is(site: Site) -> None:
     assert (job.decoded_payload(), job.revision) == ({"n": 1}, 1)
 
 
-def test_batches_under_one_key_are_joined(site: Site) -> None:
+def test_batches_under_one_key_are_joined(site: QueueFixture) -> None:
     site.client.add_batch("work", [1, 2], job_key="k")
     job = site.client.add_batch("work", [3], job_key="k")
 
@@ -184,7 +184,7 @@ def test_batches_under_one_key_are_joined(site: Site) -> None:
 
 
 @pytest.mark.parametrize("items", [[], "text", b"bytes"])
-def test_a_batch_needs_items(site: Site, items: Any) -> None:
+def test_a_batch_needs_items(site: QueueFixture, items: Any) -> None:
     with pytest.raises(InvalidJobError, match="at least one item"):
         site.client.add_batch("work", items)
 
@@ -192,7 +192,7 @@ def test_a_batch_needs_items(site: Site, items: Any) -> None:
 # -- many ----------------------------------------------------------------------------------------------------------
 
 
-def test_more_jobs_than_one_statement_takes_are_added(site: Site) -> None:
+def test_more_jobs_than_one_statement_takes_are_added(site: QueueFixture) -> None:
     ids = site.client.add_many(JobSpec(task="work", payload={"n": n}) for n in range(12_000))
 
     assert len(set(ids)) == 12_000
@@ -219,7 +219,7 @@ def a_bulk_that_breaks_after(count: int, **options: Any) -> list[JobSpec]:
 )
 @pytest.mark.parametrize("by_caller", [False, True], ids=["own connection", "caller's connection"])
 def test_many_jobs_are_added_all_or_none(
-    site: Site, count: int, options: dict[str, Callable[[int], Any]], by_caller: bool
+    site: QueueFixture, count: int, options: dict[str, Callable[[int], Any]], by_caller: bool
 ) -> None:
     with psycopg.connect(site.url, autocommit=True) as conn, pytest.raises(Exception, match="out of range"):
         site.client.add_many(a_bulk_that_breaks_after(count, **options), conn=conn if by_caller else None)
@@ -230,7 +230,7 @@ def test_many_jobs_are_added_all_or_none(
 # -- the caller's own transaction ----------------------------------------------------------------------------------
 
 
-def test_a_job_belongs_to_the_callers_transaction(site: Site) -> None:
+def test_a_job_belongs_to_the_callers_transaction(site: QueueFixture) -> None:
     with psycopg.connect(site.url) as conn:
         site.client.add("work", conn=conn)
         site.client.add_many([JobSpec(task="work"), JobSpec(task="work", job_key="k")], conn=conn)
@@ -244,7 +244,7 @@ def test_a_job_belongs_to_the_callers_transaction(site: Site) -> None:
     assert [job["key"] for job in site.jobs()] == ["kept"]
 
 
-def test_a_refused_bulk_leaves_the_callers_transaction_usable(site: Site) -> None:
+def test_a_refused_bulk_leaves_the_callers_transaction_usable(site: QueueFixture) -> None:
     with psycopg.connect(site.url) as conn:
         site.client.add("work", job_key="first", conn=conn)
         with pytest.raises(Exception, match="out of range"):
@@ -255,7 +255,7 @@ def test_a_refused_bulk_leaves_the_callers_transaction_usable(site: Site) -> Non
     assert [job["key"] for job in site.jobs()] == ["first", "second"]
 
 
-def test_a_connection_with_rows_of_another_kind_will_do(site: Site) -> None:
+def test_a_connection_with_rows_of_another_kind_will_do(site: QueueFixture) -> None:
     with psycopg.connect(site.url, row_factory=dict_row) as conn:
         job = site.client.add("work", {"n": 1}, conn=conn)
         assert job is not None
@@ -271,7 +271,7 @@ def test_a_connection_with_rows_of_another_kind_will_do(site: Site) -> None:
 # -- look and tend -------------------------------------------------------------------------------------------------
 
 
-def test_jobs_are_found_tended_and_removed(site: Site) -> None:
+def test_jobs_are_found_tended_and_removed(site: QueueFixture) -> None:
     one, two, three, four = (site.add(payload={"n": n}, job_key=f"k{n}", queue_name="q") for n in range(4))
     client = site.client
 
@@ -287,7 +287,7 @@ def test_jobs_are_found_tended_and_removed(site: Site) -> None:
     assert [job["id"] for job in site.jobs()] == [two, three]
 
 
-def test_unlocking_takes_the_locks_of_the_named_pools(site: Site) -> None:
+def test_unlocking_takes_the_locks_of_the_named_pools(site: QueueFixture) -> None:
     site.fill(2, queue="'q' || n")
     site.run("update _private_jobs set locked_at = now(), locked_by = 'pool-' || id")
     site.run("update _private_job_queues set locked_at = now(), locked_by = 'dead'")
@@ -298,7 +298,7 @@ def test_unlocking_takes_the_locks_of_the_named_pools(site: Site) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "1", True, 2**63, None])
-def test_what_is_no_id_is_refused(site: Site, wrong: Any) -> None:
+def test_what_is_no_id_is_refused(site: QueueFixture, wrong: Any) -> None:
     jobs = site.client.jobs
     for act in (jobs.complete, jobs.fail, jobs.reschedule, jobs.retry):
         with pytest.raises(InvalidJobError, match="not the id of a job"):
@@ -331,18 +331,18 @@ def test_an_unreachable_database_is_told_without_the_password(url: str, kind: ty
     assert "hunter2" not in repr(client._database)
 
 
-def test_a_database_that_does_not_exist_is_told(site: Site) -> None:
+def test_a_database_that_does_not_exist_is_told(site: QueueFixture) -> None:
     url = psycopg.conninfo.make_conninfo(site.url, dbname="gw_no_such_database")
     with Client(url) as client, pytest.raises(AuthenticationError, match="does not exist"):
         client.add("work")
 
 
-def test_a_missing_schema_is_told_with_the_command(site: Site) -> None:
+def test_a_missing_schema_is_told_with_the_command(site: QueueFixture) -> None:
     with Client(site.url, schema='odd "schema" 100%') as client, pytest.raises(SchemaMissingError, match="gw migrate"):
         client.add("work")
 
 
-def test_any_schema_name_works(own_site: Site) -> None:
+def test_any_schema_name_works(own_site: QueueFixture) -> None:
     with Client(own_site.url, schema='odd "schema" 100%') as client:
         client.migrate()
         job = client.add("work", {"n": 1}, job_key="k")
@@ -352,7 +352,7 @@ def test_any_schema_name_works(own_site: Site) -> None:
         assert own_site.jobs() == []
 
 
-def test_a_client_with_one_connection_uses_one(site: Site) -> None:
+def test_a_client_with_one_connection_uses_one(site: QueueFixture) -> None:
     with Client(site.url, max_pool_size=1) as client:
         for _ in range(3):
             client.add("work")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from core_support import Heard, Ledger, Site, ms
-from support import wait_until
+from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, ms
+from support.waiting import wait_until
 
 from gw_core import Client
 from gw_core.domain.errors import InvalidJobError, JobRejectedError
@@ -32,9 +32,9 @@ from gw_core.domain.plugins import Plugin, Reject, RunTask, Skip
 # -- events --------------------------------------------------------------------------------------------------------
 
 
-def test_a_life_is_told_in_order(site: Site) -> None:
+def test_a_life_is_told_in_order(site: QueueFixture) -> None:
     job_id = site.add(payload={"n": 1})
-    with site.running({"work": Ledger()}, concurrency=1) as running:
+    with site.running({"work": RunRecord()}, concurrency=1) as running:
         running.heard.wait_for(JobCompleted)
         running.stop()
 
@@ -61,8 +61,8 @@ def test_a_life_is_told_in_order(site: Site) -> None:
     assert running.heard.of(RunnerStopped)[0].reason == "the test asked"
 
 
-def test_a_notification_tells_how_many_jobs_came(site: Site) -> None:
-    with site.running({"work": Ledger()}) as running:
+def test_a_notification_tells_how_many_jobs_came(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}) as running:
         running.heard.wait_for(PoolStarted)
         wait_until(lambda: "pool:listen:success" in running.heard.names())
         site.fill(7)
@@ -70,17 +70,17 @@ def test_a_notification_tells_how_many_jobs_came(site: Site) -> None:
 
 
 @pytest.mark.parametrize("payload", ["", "not json", "[]", '{"count": "many"}', '{"r": 0.5}', "{"])
-def test_a_notification_that_makes_no_sense_harms_nobody(site: Site, payload: str) -> None:
-    with site.running({"work": Ledger()}) as running:
+def test_a_notification_that_makes_no_sense_harms_nobody(site: QueueFixture, payload: str) -> None:
+    with site.running({"work": RunRecord()}) as running:
         wait_until(lambda: "pool:listen:success" in running.heard.names())
         site.run("select pg_notify('jobs:insert', %s), pg_notify('worker:migrate', %s)", payload, payload)
         site.fill(1)
         running.heard.wait_for(JobCompleted)
 
 
-def test_listeners_that_raise_are_reported_and_harm_nobody(site: Site) -> None:
+def test_listeners_that_raise_are_reported_and_harm_nobody(site: QueueFixture) -> None:
     site.fill(3)
-    with site.running({"work": Ledger()}) as running:
+    with site.running({"work": RunRecord()}) as running:
         for name in ("job:start", "job:success", "job:complete", "jobs:settled", "pool:getJobs:complete"):
             running.runner.events.on(name, lambda event: 1 / 0)
         site.fill(3)
@@ -93,7 +93,7 @@ def test_listeners_that_raise_are_reported_and_harm_nobody(site: Site) -> None:
 
 def test_a_subscription_can_be_ended_and_an_unknown_event_is_refused() -> None:
     events = Events()
-    heard = Heard(events)
+    heard = EventRecorder(events)
     got: list[Any] = []
     forget = events.on(RunnerStopped, got.append)
 
@@ -124,7 +124,7 @@ class Doorman(Plugin):
         return self._answer(spec)
 
 
-def test_a_plugin_may_change_skip_refuse_or_wave_through(site: Site) -> None:
+def test_a_plugin_may_change_skip_refuse_or_wave_through(site: QueueFixture) -> None:
     def answer(spec: JobSpec) -> Any:
         match spec.task:
             case "changed":
@@ -136,7 +136,7 @@ def test_a_plugin_may_change_skip_refuse_or_wave_through(site: Site) -> None:
         return None
 
     with Client(site.url, plugins=[Doorman(answer)]) as client:
-        heard = Heard(client.events)
+        heard = EventRecorder(client.events)
         changed, plain = client.add("changed"), client.add("plain", {"n": 1})
         assert client.add("skipped") is None
         with pytest.raises(JobRejectedError, match="the queue is closed"):
@@ -153,7 +153,7 @@ def test_a_plugin_may_change_skip_refuse_or_wave_through(site: Site) -> None:
     assert [event.job_id for event in heard.of(JobAdded)] == [changed.id, plain.id, None]
 
 
-def test_json_text_outlives_a_plugin_that_changes_other_fields(site: Site) -> None:
+def test_json_text_outlives_a_plugin_that_changes_other_fields(site: QueueFixture) -> None:
     with Client(site.url, plugins=[Doorman(lambda spec: replace(spec, priority=9))]) as client:
         job = client.add_json(JobSpec(task="work"), '{"as": "written"  }')
 
@@ -161,7 +161,7 @@ def test_json_text_outlives_a_plugin_that_changes_other_fields(site: Site) -> No
     assert (job.payload, job.priority) == ('{"as": "written"  }', 9)
 
 
-def test_a_payload_a_plugin_puts_in_place_replaces_the_json_text(site: Site) -> None:
+def test_a_payload_a_plugin_puts_in_place_replaces_the_json_text(site: QueueFixture) -> None:
     with Client(site.url, plugins=[Doorman(lambda spec: replace(spec, payload={"mine": 1}))]) as client:
         job = client.add_json(JobSpec(task="work"), '{"theirs": 1}')
 
@@ -185,7 +185,7 @@ class Wrapper(Plugin):
             self._notes.append(f"{self._name} out")
 
 
-def test_wrappers_are_entered_in_the_order_of_the_plugins(site: Site) -> None:
+def test_wrappers_are_entered_in_the_order_of_the_plugins(site: QueueFixture) -> None:
     notes: list[str] = []
     site.add(payload={"n": 1})
     result = site.run_once(
@@ -196,8 +196,8 @@ def test_wrappers_are_entered_in_the_order_of_the_plugins(site: Site) -> None:
     assert result.completed == 1
 
 
-def test_a_wrapper_may_skip_the_run_or_fail_it(site: Site) -> None:
-    done = Ledger()
+def test_a_wrapper_may_skip_the_run_or_fail_it(site: QueueFixture) -> None:
+    done = RunRecord()
 
     def act(job: Job, run: RunTask) -> object:
         match job.decoded_payload()["n"]:
@@ -218,9 +218,9 @@ def test_a_wrapper_may_skip_the_run_or_fail_it(site: Site) -> None:
 # -- forbidden flags, time -----------------------------------------------------------------------------------------
 
 
-def test_forbidden_flags_may_be_a_function_that_is_asked_again(site: Site) -> None:
+def test_forbidden_flags_may_be_a_function_that_is_asked_again(site: QueueFixture) -> None:
     forbidden = ["a", "b"]
-    done = Ledger()
+    done = RunRecord()
     site.add(payload={"n": 1}, flags=["a"])
     site.add(payload={"n": 2}, flags=["b"])
     with site.running({"work": done}, forbidden_flags=lambda: list(forbidden), poll_interval=ms(20)) as running:
@@ -232,7 +232,7 @@ def test_forbidden_flags_may_be_a_function_that_is_asked_again(site: Site) -> No
     assert done.entries == [3, 2]
 
 
-def test_a_function_for_flags_that_raises_claims_nothing_and_ends_nothing(site: Site) -> None:
+def test_a_function_for_flags_that_raises_claims_nothing_and_ends_nothing(site: QueueFixture) -> None:
     answers: list[Any] = [ValueError("no flags today")]
 
     def flags() -> Any:
@@ -240,7 +240,7 @@ def test_a_function_for_flags_that_raises_claims_nothing_and_ends_nothing(site: 
             raise answers[0]
 
     site.fill(1)
-    with site.running({"work": Ledger()}, forbidden_flags=flags, poll_interval=ms(20)) as running:
+    with site.running({"work": RunRecord()}, forbidden_flags=flags, poll_interval=ms(20)) as running:
         (first, *_) = running.heard.wait_for(MaintenanceFailed, count=2)
         assert "no flags today" in str(first.error)
         assert running.heard.of(PoolClaimed) == []
@@ -248,7 +248,7 @@ def test_a_function_for_flags_that_raises_claims_nothing_and_ends_nothing(site: 
         running.heard.wait_for(JobCompleted)
 
 
-def test_the_clients_clock_decides_when_asked_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clients_clock_decides_when_asked_for(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     from gw_core.worker import claimer
 
     class Tomorrow(datetime):
@@ -257,17 +257,17 @@ def test_the_clients_clock_decides_when_asked_for(site: Site, monkeypatch: pytes
             return datetime.now(tz) + timedelta(days=1)
 
     site.add(payload={"n": 1}, run_at=timedelta(hours=23))
-    assert site.run_once({"work": Ledger()}).completed == 0
+    assert site.run_once({"work": RunRecord()}).completed == 0
     monkeypatch.setattr(claimer, "datetime", Tomorrow)
-    assert site.run_once({"work": Ledger()}).completed == 0
-    assert site.run_once({"work": Ledger()}, use_client_time=True).completed == 1
+    assert site.run_once({"work": RunRecord()}).completed == 0
+    assert site.run_once({"work": RunRecord()}, use_client_time=True).completed == 1
     assert Tomorrow.now(UTC) > datetime.now(UTC)
 
 
 # -- locks of long jobs --------------------------------------------------------------------------------------------
 
 
-def test_the_lock_of_a_long_job_and_of_its_queue_is_renewed(site: Site) -> None:
+def test_the_lock_of_a_long_job_and_of_its_queue_is_renewed(site: QueueFixture) -> None:
     gate = site.gate()
     site.add(queue_name="q")
     with site.running({"work": gate}, lock_renewal_interval=ms(30)):
@@ -279,11 +279,11 @@ def test_the_lock_of_a_long_job_and_of_its_queue_is_renewed(site: Site) -> None:
         wait_until(lambda: site.run(fresh.format("_private_job_queues")), what="the queue's lock to be renewed")
 
 
-def test_stale_locks_are_freed_and_told(site: Site) -> None:
+def test_stale_locks_are_freed_and_told(site: QueueFixture) -> None:
     site.fill(2, queue="'q' || n")
     site.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'dead', attempts = 1")
     site.run("update _private_job_queues set locked_at = now() - interval '5 hours', locked_by = 'dead'")
-    with site.running({"work": Ledger()}, expired_lock_interval=(ms(20), ms(30)), poll_interval=ms(20)) as running:
+    with site.running({"work": RunRecord()}, expired_lock_interval=(ms(20), ms(30)), poll_interval=ms(20)) as running:
         running.heard.wait_for(LocksReset, lambda event: (event.jobs, event.queues) == (2, 2))
         completed = running.heard.wait_for(JobCompleted, count=2)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_support import DEADLINE, Site
-from support import wait_until
+from support.queue_fixture import DEADLINE, QueueFixture
+from support.waiting import wait_until
 
 from gw_core import Client
 
@@ -37,7 +37,7 @@ def ran(payload, context):
 class ProcessStates:
     """Worker processes as an operator starts them."""
 
-    def __init__(self, site: Site, folder: Path) -> None:
+    def __init__(self, site: QueueFixture, folder: Path) -> None:
         self._site = site
         self._folder = folder
         (folder / "tasks").mkdir()
@@ -68,13 +68,13 @@ class ProcessStates:
 
 
 @pytest.fixture
-def fleet(site: Site, tmp_path: Path) -> Iterator[ProcessStates]:
+def fleet(site: QueueFixture, tmp_path: Path) -> Iterator[ProcessStates]:
     fleet = ProcessStates(site, tmp_path)
     yield fleet
     fleet.end()
 
 
-def pools_of(site: Site, pid: int) -> list[str]:
+def pools_of(site: QueueFixture, pid: int) -> list[str]:
     """The pools of a process that hold jobs or queues."""
     rows = site.run(
         "select locked_by from _private_jobs where locked_by is not null "
@@ -83,7 +83,7 @@ def pools_of(site: Site, pid: int) -> list[str]:
     return [row["locked_by"] for row in rows if f"-{pid}-" in row["locked_by"]]
 
 
-def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet: ProcessStates) -> None:
+def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: QueueFixture, fleet: ProcessStates) -> None:
     site.fill(JOBS, task="ran", queue="case when mod(n, 10) = 0 then 'q' || mod(n, 70) end")
     for _ in range(3):
         fleet.start()
@@ -110,7 +110,7 @@ def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: Site, fleet:
     assert site.held() == []
 
 
-def test_a_worker_told_to_stop_leaves_no_lock(site: Site, fleet: ProcessStates) -> None:
+def test_a_worker_told_to_stop_leaves_no_lock(site: QueueFixture, fleet: ProcessStates) -> None:
     site.fill(JOBS, task="ran", queue="case when mod(n, 3) = 0 then 'q' || mod(n, 7) end")
     process = fleet.start()
     wait_until(lambda: len(fleet.ran()) > 100)
@@ -123,7 +123,7 @@ def test_a_worker_told_to_stop_leaves_no_lock(site: Site, fleet: ProcessStates) 
     assert ran & left == set()
 
 
-def test_two_thousand_keyed_adds_racing_with_claims_lose_no_last_payload(site: Site) -> None:
+def test_two_thousand_keyed_adds_racing_with_claims_lose_no_last_payload(site: QueueFixture) -> None:
     keys, rounds, threads = 20, 12, 8
     last_run: dict[str, int] = {}
     lock = threading.Lock()
@@ -152,7 +152,7 @@ def test_two_thousand_keyed_adds_racing_with_claims_lose_no_last_payload(site: S
     assert last_run == expected
 
 
-def test_keyed_adds_of_one_key_from_all_threads_end_with_the_last_one_run(site: Site) -> None:
+def test_keyed_adds_of_one_key_from_all_threads_end_with_the_last_one_run(site: QueueFixture) -> None:
     ran: list[int] = []
     with site.running({"work": lambda payload: ran.append(payload["n"])}, concurrency=4):
         with ThreadPoolExecutor(8) as pool:

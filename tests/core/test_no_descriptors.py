@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from core_support import DEADLINE, Site
+from support.queue_fixture import DEADLINE, QueueFixture
 
 SCRIPT = """
 import os, resource, sys
@@ -36,7 +36,9 @@ database.connect("after").close()
 
 
 @pytest.mark.parametrize("free", [0, 1])
-def test_without_descriptors_the_database_is_unavailable_until_there_are_some_again(site: Site, free: int) -> None:
+def test_without_descriptors_the_database_is_unavailable_until_there_are_some_again(
+    site: QueueFixture, free: int
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, site.url, str(free)],
         cwd=Path(__file__).parents[2],

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core_support import Ledger, Site, ms
-from support import Span
+from support.queue_fixture import QueueFixture, RunRecord, ms
+from support.time_range import MeasuredBlock
 
 from gw_core import Client
 from gw_core.domain.events import JobCompleted, JobErrored, JobFailed, JobLockLost, JobReturned
@@ -49,11 +49,11 @@ class BrokenRetry(RetryAfter):
     ],
 )
 def test_what_a_task_raises_decides_its_row(
-    site: Site, error: BaseException, attempts: int, message: str | None, seconds: float
+    site: QueueFixture, error: BaseException, attempts: int, message: str | None, seconds: float
 ) -> None:
     job_id = site.add()
     site.let_retries_wait()
-    with Span(site.now) as span:
+    with MeasuredBlock(site.now) as span:
         result = site.run_once({"work": raising(error)})
 
     job = site.job(job_id)
@@ -64,7 +64,7 @@ def test_what_a_task_raises_decides_its_row(
     assert (result.completed, result.failed) == (0, 0 if message is None else 1)
 
 
-def test_sys_exit_in_a_task_ends_neither_the_thread_nor_the_program(site: Site) -> None:
+def test_sys_exit_in_a_task_ends_neither_the_thread_nor_the_program(site: QueueFixture) -> None:
     def work(payload: dict[str, int]) -> None:
         if payload["n"] <= 3:
             sys.exit(payload["n"])
@@ -77,20 +77,20 @@ def test_sys_exit_in_a_task_ends_neither_the_thread_nor_the_program(site: Site) 
 
 
 @pytest.mark.parametrize(("strict", "exit_code"), [(True, 1), (False, 0)])
-def test_strict_tells_failures_by_the_exit_code(site: Site, strict: bool, exit_code: int) -> None:
+def test_strict_tells_failures_by_the_exit_code(site: QueueFixture, strict: bool, exit_code: int) -> None:
     site.add()
     site.let_retries_wait()
 
     assert site.run_once({"work": raising(ValueError())}, strict=strict).exit_code == exit_code
 
 
-def test_strict_without_failures_is_success(site: Site) -> None:
+def test_strict_without_failures_is_success(site: QueueFixture) -> None:
     site.fill(3)
 
-    assert site.run_once({"work": Ledger()}, strict=True).exit_code == 0
+    assert site.run_once({"work": RunRecord()}, strict=True).exit_code == 0
 
 
-def test_of_a_batch_job_only_the_failed_items_stay(site: Site) -> None:
+def test_of_a_batch_job_only_the_failed_items_stay(site: QueueFixture) -> None:
     def work(payload: list[int]) -> list[object]:
         return [ValueError(f"item {item}") if item % 2 else None for item in payload]
 
@@ -103,7 +103,7 @@ def test_of_a_batch_job_only_the_failed_items_stay(site: Site) -> None:
     assert "2 of 4 batch items failed" in job["last_error"]
 
 
-def test_events_of_failures_say_which_was_the_last(site: Site) -> None:
+def test_events_of_failures_say_which_was_the_last(site: QueueFixture) -> None:
     site.add(payload={"n": 1}, max_attempts=1)
     site.add(payload={"n": 2}, max_attempts=2)
     site.let_retries_wait()
@@ -115,7 +115,7 @@ def test_events_of_failures_say_which_was_the_last(site: Site) -> None:
     assert all(isinstance(event.error, ValueError) for event in running.heard.of(JobCompleted))
 
 
-def test_a_snooze_is_told_as_given_back(site: Site) -> None:
+def test_a_snooze_is_told_as_given_back(site: QueueFixture) -> None:
     site.add()
     with site.running({"work": raising(Snooze(60, "the shop is closed"))}) as running:
         (returned,) = running.heard.wait_for(JobReturned)
@@ -123,7 +123,7 @@ def test_a_snooze_is_told_as_given_back(site: Site) -> None:
     assert returned.reason == "the shop is closed"
 
 
-def test_a_jobs_life_from_retry_to_success(site: Site) -> None:
+def test_a_jobs_life_from_retry_to_success(site: QueueFixture) -> None:
     tries: list[int] = []
 
     def work(payload: object, context: Any) -> None:
@@ -140,7 +140,7 @@ def test_a_jobs_life_from_retry_to_success(site: Site) -> None:
 # -- jobs that are no longer ours ----------------------------------------------------------------------------------
 
 
-def test_a_job_unlocked_by_force_while_it_ran_is_lost_and_nothing_is_changed(site: Site) -> None:
+def test_a_job_unlocked_by_force_while_it_ran_is_lost_and_nothing_is_changed(site: QueueFixture) -> None:
     gate = site.gate()
     job_id = site.add(queue_name="q")
     with site.running({"work": gate}) as running:
@@ -160,7 +160,7 @@ def test_a_job_unlocked_by_force_while_it_ran_is_lost_and_nothing_is_changed(sit
 
 @pytest.mark.parametrize("queue_name", [None, "q"])
 def test_a_job_claimed_again_by_its_worker_waits_for_the_older_run_which_counts_for_nothing(
-    site: Site, queue_name: str | None
+    site: QueueFixture, queue_name: str | None
 ) -> None:
     gates = [site.gate(), site.gate()]
     entered: list[int] = []
@@ -190,7 +190,7 @@ def test_a_job_claimed_again_by_its_worker_waits_for_the_older_run_which_counts_
     assert site.jobs() == []
 
 
-def test_a_job_that_moved_to_another_queue_while_it_was_not_ours_keeps_neither_queue(site: Site) -> None:
+def test_a_job_that_moved_to_another_queue_while_it_was_not_ours_keeps_neither_queue(site: QueueFixture) -> None:
     gates = [site.gate(), site.gate()]
     entered: list[int] = []
 
@@ -199,7 +199,7 @@ def test_a_job_that_moved_to_another_queue_while_it_was_not_ours_keeps_neither_q
         gates[len(entered) - 1](payload)
 
     site.add(queue_name="first", job_key="k")
-    with site.running({"work": work, "quick": Ledger()}, poll_interval=ms(20)) as running:
+    with site.running({"work": work, "quick": RunRecord()}, poll_interval=ms(20)) as running:
         gates[0].wait_for(1)
         with site.hands.transaction():
             site.force_unlock(running.pool_id)
@@ -219,7 +219,7 @@ def test_a_job_that_moved_to_another_queue_while_it_was_not_ours_keeps_neither_q
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["completes", "fails"])
-def test_a_keyed_add_while_the_job_runs_makes_a_second_job(site: Site, fails: bool) -> None:
+def test_a_keyed_add_while_the_job_runs_makes_a_second_job(site: QueueFixture, fails: bool) -> None:
     gate = site.gate()
     ran: list[int] = []
 
@@ -243,7 +243,7 @@ def test_a_keyed_add_while_the_job_runs_makes_a_second_job(site: Site, fails: bo
     assert [job["id"] for job in site.jobs()] == ([first] if fails else [])
 
 
-def test_a_job_removed_while_it_runs_is_not_tried_again(site: Site, core_url: str) -> None:
+def test_a_job_removed_while_it_runs_is_not_tried_again(site: QueueFixture, core_url: str) -> None:
     gate = site.gate()
 
     def work(payload: object) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_support import DEADLINE, Running, Site
-from proxy import Proxy
-from support import wait_until
+from support.database_proxy import DatabaseProxy
+from support.queue_fixture import DEADLINE, QueueFixture, RunningWorker
+from support.waiting import wait_until
 
 from gw_core import InvalidSettingError, ProbeSettings, Snooze
 from gw_core.domain.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
@@ -36,13 +36,13 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def proxy(site: Site) -> Iterator[Proxy]:
-    proxy = Proxy(site.url)
+def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
+    proxy = DatabaseProxy(site.url)
     yield proxy
     proxy.close()
 
 
-def ask(running: Running, path: str, method: str = "GET") -> tuple[int, str]:
+def ask(running: RunningWorker, path: str, method: str = "GET") -> tuple[int, str]:
     """Return status and text of a page."""
     assert running.runner.probe_address is not None
     connection = HTTPConnection(*running.runner.probe_address, timeout=DEADLINE)
@@ -54,16 +54,16 @@ def ask(running: Running, path: str, method: str = "GET") -> tuple[int, str]:
         connection.close()
 
 
-def connect(running: Running) -> socket.socket:
+def connect(running: RunningWorker) -> socket.socket:
     assert running.runner.probe_address is not None
     return socket.create_connection(running.runner.probe_address, timeout=DEADLINE)
 
 
-def is_ready(running: Running) -> bool:
+def is_ready(running: RunningWorker) -> bool:
     return ask(running, "/ready") == (200, "ready\n")
 
 
-def numbers(running: Running) -> dict[str, float]:
+def numbers(running: RunningWorker) -> dict[str, float]:
     """Return the values of all metrics by their names with labels."""
     status, text = ask(running, "/metrics")
     assert status == 200
@@ -118,7 +118,7 @@ def test_an_address_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
 # -- probes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_that_claims_is_ready_and_one_that_stops_is_not(site: Site) -> None:
+def test_a_worker_that_claims_is_ready_and_one_that_stops_is_not(site: QueueFixture) -> None:
     gate = site.gate()
     with site.running({"work": gate}, probe=ANY_PORT) as running:
         site.fill(1)
@@ -134,7 +134,9 @@ def test_a_worker_that_claims_is_ready_and_one_that_stops_is_not(site: Site) -> 
         connect(running)
 
 
-def test_the_database_being_away_is_told_in_one_line_that_names_nothing(site: Site, proxy: Proxy) -> None:
+def test_the_database_being_away_is_told_in_one_line_that_names_nothing(
+    site: QueueFixture, proxy: DatabaseProxy
+) -> None:
     with site.running({"work": print}, url=proxy.url, probe=ANY_PORT) as running:
         wait_until(lambda: is_ready(running))
         proxy.cut()
@@ -151,17 +153,17 @@ def test_the_database_being_away_is_told_in_one_line_that_names_nothing(site: Si
     ("method", "path", "status"),
     [("HEAD", "/live", 200), ("GET", "/live?now", 200), ("POST", "/live", 405), ("GET", "/", 404)],
 )
-def test_other_questions_get_the_usual_answers(site: Site, method: str, path: str, status: int) -> None:
+def test_other_questions_get_the_usual_answers(site: QueueFixture, method: str, path: str, status: int) -> None:
     with site.running({"work": print}, probe=ANY_PORT) as running:
         assert ask(running, path, method)[0] == status
 
 
-def test_metrics_are_answered_only_when_asked_for(site: Site) -> None:
+def test_metrics_are_answered_only_when_asked_for(site: QueueFixture) -> None:
     with site.running({"work": print}, probe=ANY_PORT) as running:
         assert ask(running, "/metrics")[0] == 404
 
 
-def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: Site) -> None:
+def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: QueueFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         runner, *_ = site.runner({"work": print}, probe=ProbeSettings(port=taken.getsockname()[1]))
         with pytest.raises(InvalidSettingError, match=r"cannot listen for probes on 127.0.0.1:\d+: Address already"):
@@ -173,7 +175,7 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: Site) -> Non
 # -- bad clients -----------------------------------------------------------------------------------------------------
 
 
-def test_clients_that_say_nothing_keep_nobody_waiting(site: Site) -> None:
+def test_clients_that_say_nothing_keep_nobody_waiting(site: QueueFixture) -> None:
     with site.running({"work": print}, probe=ANY_PORT) as running, ExitStack() as open_ends:
         for _ in range(3 * MOST_CLIENTS):
             open_ends.enter_context(connect(running))
@@ -187,7 +189,7 @@ def test_clients_that_say_nothing_keep_nobody_waiting(site: Site) -> None:
     [b"\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /" + b"x" * 2 * LONGEST_HEAD],
     ids=["empty", "tls", "long"],
 )
-def test_what_is_no_request_is_answered_and_forgotten(site: Site, request_: bytes) -> None:
+def test_what_is_no_request_is_answered_and_forgotten(site: QueueFixture, request_: bytes) -> None:
     with site.running({"work": print}, probe=ANY_PORT) as running:
         with connect(running) as client:
             client.sendall(request_)
@@ -198,7 +200,7 @@ def test_what_is_no_request_is_answered_and_forgotten(site: Site, request_: byte
 # -- metrics ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_became_of_jobs_is_counted_by_task(site: Site) -> None:
+def test_what_became_of_jobs_is_counted_by_task(site: QueueFixture) -> None:
     def fails(payload: object) -> None:
         raise ValueError("a secret")
 
@@ -230,7 +232,7 @@ def test_what_became_of_jobs_is_counted_by_task(site: Site) -> None:
     assert not {"secret", "hidden", "password"} & set(text.replace('"', " ").split())
 
 
-def test_what_runs_now_is_shown(site: Site) -> None:
+def test_what_runs_now_is_shown(site: QueueFixture) -> None:
     gate = site.gate()
     with site.running({"work": gate}, probe=WITH_METRICS, concurrency=2) as running:
         site.fill(2)
@@ -239,7 +241,7 @@ def test_what_runs_now_is_shown(site: Site) -> None:
         assert numbers(running)["gw_jobs_running"] == 2
 
 
-def test_the_queue_is_looked_at_once_for_many_scrapes(site: Site) -> None:
+def test_the_queue_is_looked_at_once_for_many_scrapes(site: QueueFixture) -> None:
     with site.running({"work": print}, probe=WITH_METRICS) as running:
         wait_until(lambda: is_ready(running))
         first = numbers(running)
@@ -250,7 +252,7 @@ def test_the_queue_is_looked_at_once_for_many_scrapes(site: Site) -> None:
     assert second["gw_queue_sample_age_seconds"] > 0
 
 
-def test_metrics_are_scraped_while_the_database_is_away(site: Site, proxy: Proxy) -> None:
+def test_metrics_are_scraped_while_the_database_is_away(site: QueueFixture, proxy: DatabaseProxy) -> None:
     with site.running({"work": print}, url=proxy.url, probe=WITH_METRICS) as running:
         wait_until(lambda: is_ready(running))
         proxy.cut()
@@ -263,7 +265,7 @@ def test_metrics_are_scraped_while_the_database_is_away(site: Site, proxy: Proxy
     assert found["gw_connection_losses_total"] >= 1
 
 
-def test_very_many_tasks_share_a_label(site: Site) -> None:
+def test_very_many_tasks_share_a_label(site: QueueFixture) -> None:
     names = [f"task-{n}" for n in range(120)]
     with site.running({name: lambda payload: None for name in names}, probe=WITH_METRICS) as running:
         for name in names:
@@ -276,14 +278,16 @@ def test_very_many_tasks_share_a_label(site: Site) -> None:
     assert counts['gw_jobs_completed_total{task="(others)"}'] == 20
 
 
-def test_without_its_package_asking_for_metrics_is_one_sentence(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_package_asking_for_metrics_is_one_sentence(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
 
     with pytest.raises(InvalidSettingError, match=r"install it with: pip install 'graphile-worker\[metrics\]'"):
         site.runner({"work": print}, probe=WITH_METRICS)
 
 
-def test_every_metric_is_in_the_guide_and_no_other(site: Site) -> None:
+def test_every_metric_is_in_the_guide_and_no_other(site: QueueFixture) -> None:
     with site.running({"work": lambda payload: None}, probe=WITH_METRICS) as running:
         wait_until(lambda: is_ready(running))
         types = re.findall(r"^# TYPE (gw_\w+) ", ask(running, "/metrics")[1], re.MULTILINE)

@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from core_support import DEADLINE, Ledger, Site, a_registry, in_time, ms
-from support import wait_until
+from support.queue_fixture import DEADLINE, QueueFixture, RunRecord, a_registry, in_time, ms
+from support.waiting import wait_until
 
 from gw_core import Runner, TaskRegistry
 from gw_core.domain.errors import InvalidSettingError, SchemaMissingError, TaskLoadError
@@ -18,14 +18,14 @@ from gw_core.domain.outcome import RetryAfter
 from gw_core.domain.settings import WorkerSettings
 
 
-def test_an_empty_queue_ends_at_once(site: Site) -> None:
-    result = site.run_once({"work": Ledger()}, poll_interval=ms(60_000))
+def test_an_empty_queue_ends_at_once(site: QueueFixture) -> None:
+    result = site.run_once({"work": RunRecord()}, poll_interval=ms(60_000))
 
     assert (result.completed, result.exit_code, result.reason) == (0, 0, "no job is left to run")
     assert result.signal is None
 
 
-def test_jobs_added_by_jobs_are_run(site: Site) -> None:
+def test_jobs_added_by_jobs_are_run(site: QueueFixture) -> None:
     def work(payload: dict[str, int], context: Any) -> None:
         if payload["n"] < 30:
             context.add_job("work", {"n": payload["n"] + 1})
@@ -36,7 +36,7 @@ def test_jobs_added_by_jobs_are_run(site: Site) -> None:
     assert result.completed == 30
 
 
-def test_jobs_that_cannot_run_now_are_left(site: Site) -> None:
+def test_jobs_that_cannot_run_now_are_left(site: QueueFixture) -> None:
     site.add(run_at=ms(3_600_000))
     site.add("unknown here")
     site.add(flags=["no"])
@@ -44,12 +44,12 @@ def test_jobs_that_cannot_run_now_are_left(site: Site) -> None:
     site.run("update _private_job_queues set locked_at = now(), locked_by = 'somebody'")
     site.add(payload={"n": 1})
 
-    result = site.run_once({"work": Ledger()}, forbidden_flags=["no"])
+    result = site.run_once({"work": RunRecord()}, forbidden_flags=["no"])
 
     assert (result.completed, len(site.jobs())) == (1, 4)
 
 
-def test_a_job_waiting_for_its_retry_is_left(site: Site) -> None:
+def test_a_job_waiting_for_its_retry_is_left(site: QueueFixture) -> None:
     def work(payload: object) -> None:
         raise RetryAfter(3600)
 
@@ -58,9 +58,9 @@ def test_a_job_waiting_for_its_retry_is_left(site: Site) -> None:
     assert site.run_once({"work": work}).failed == 1
 
 
-def test_a_row_locked_for_a_moment_is_waited_for(site: Site) -> None:
+def test_a_row_locked_for_a_moment_is_waited_for(site: QueueFixture) -> None:
     site.fill(2)
-    runner, heard, _ = site.runner({"work": Ledger()}, poll_interval=ms(60_000))
+    runner, heard, _ = site.runner({"work": RunRecord()}, poll_interval=ms(60_000))
     with psycopg.connect(site.url) as other:
         other.execute("select from graphile_worker._private_jobs order by id limit 1 for update")
         ended: list[Any] = []
@@ -75,17 +75,17 @@ def test_a_row_locked_for_a_moment_is_waited_for(site: Site) -> None:
     assert ended[0].completed == 2
 
 
-def test_a_long_queue_is_drained_by_one_run(site: Site) -> None:
+def test_a_long_queue_is_drained_by_one_run(site: QueueFixture) -> None:
     site.fill(300, queue="'q'")
-    done = Ledger()
+    done = RunRecord()
     result = site.run_once({"work": done}, poll_interval=ms(60_000))
 
     assert (result.completed, done.entries) == (300, list(range(1, 301)))
 
 
-def test_two_runs_at_once_share_the_jobs(site: Site) -> None:
+def test_two_runs_at_once_share_the_jobs(site: QueueFixture) -> None:
     site.fill(400, queue="case when mod(n, 2) = 0 then 'q' || mod(n, 5) end")
-    done = Ledger()
+    done = RunRecord()
     first, _, _ = site.runner({"work": done})
     second, _, _ = site.runner({"work": done})
     results: list[Any] = []
@@ -104,10 +104,10 @@ def test_two_runs_at_once_share_the_jobs(site: Site) -> None:
     assert site.held() == []
 
 
-def test_a_fresh_database_has_the_tasks_made_by_whoever_comes_first(site: Site) -> None:
+def test_a_fresh_database_has_the_tasks_made_by_whoever_comes_first(site: QueueFixture) -> None:
     """Adding and starting at the same moment: both make the task, and one of them waits for the other."""
     waits = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    runner, _, _ = site.runner({"work": Ledger()})
+    runner, _, _ = site.runner({"work": RunRecord()})
     ended: list[Any] = []
     thread = threading.Thread(target=lambda: ended.append(runner.run_once()), daemon=True)
     with psycopg.connect(site.url) as other:
@@ -123,20 +123,20 @@ def test_a_fresh_database_has_the_tasks_made_by_whoever_comes_first(site: Site) 
 # -- what cannot begin ---------------------------------------------------------------------------------------------
 
 
-def test_a_registry_without_tasks_is_refused(site: Site) -> None:
+def test_a_registry_without_tasks_is_refused(site: QueueFixture) -> None:
     with pytest.raises(TaskLoadError, match="no tasks"):
         Runner(site.url, tasks=TaskRegistry(), handle_signals=False).run_once()
 
 
 def test_a_missing_schema_is_told(empty_database_url: str) -> None:
-    runner = Runner(empty_database_url, tasks=a_registry({"work": Ledger()}), handle_signals=False, migrate=False)
+    runner = Runner(empty_database_url, tasks=a_registry({"work": RunRecord()}), handle_signals=False, migrate=False)
 
     with pytest.raises(SchemaMissingError, match="gw migrate"):
         in_time(runner.run_once)
 
 
 def test_a_missing_schema_is_made_when_asked_for(empty_database_url: str) -> None:
-    runner = Runner(empty_database_url, tasks=a_registry({"work": Ledger()}), handle_signals=False)
+    runner = Runner(empty_database_url, tasks=a_registry({"work": RunRecord()}), handle_signals=False)
 
     assert in_time(runner.run_once).exit_code == 0
 

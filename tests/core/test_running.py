@@ -8,14 +8,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from core_support import DEADLINE, NEVER, Ledger, Site, ms
-from support import wait_until
+from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
+from support.waiting import wait_until
 
 from gw_core.domain.events import JobCompleted, PoolListening
 
 
-def test_every_job_runs_once(site: Site) -> None:
-    done = Ledger()
+def test_every_job_runs_once(site: QueueFixture) -> None:
+    done = RunRecord()
     site.fill(500)
 
     result = site.run_once({"work": done})
@@ -25,7 +25,7 @@ def test_every_job_runs_once(site: Site) -> None:
     assert site.jobs() == []
 
 
-def test_jobs_run_side_by_side_as_many_as_there_are_threads(site: Site) -> None:
+def test_jobs_run_side_by_side_as_many_as_there_are_threads(site: QueueFixture) -> None:
     together = threading.Barrier(5)
     site.fill(5)
 
@@ -34,29 +34,29 @@ def test_jobs_run_side_by_side_as_many_as_there_are_threads(site: Site) -> None:
     assert result.failed == 0
 
 
-def test_an_added_job_starts_without_waiting_for_the_poll(site: Site) -> None:
-    with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
+def test_an_added_job_starts_without_waiting_for_the_poll(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)
         for count in range(1, 6):
             site.add(payload={"n": count})
             running.heard.wait_for(JobCompleted, count=count)
 
 
-def test_jobs_added_while_nobody_listened_are_found_at_the_start(site: Site) -> None:
+def test_jobs_added_while_nobody_listened_are_found_at_the_start(site: QueueFixture) -> None:
     site.fill(3)
-    with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.heard.wait_for(JobCompleted, count=3)
 
 
-def test_without_listening_jobs_are_found_by_polling(site: Site) -> None:
-    with site.running({"work": Ledger()}, poll_interval=ms(20), listen=False) as running:
+def test_without_listening_jobs_are_found_by_polling(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, poll_interval=ms(20), listen=False) as running:
         site.add(payload={"n": 1})
         running.heard.wait_for(JobCompleted)
         assert running.heard.of(PoolListening) == []
 
 
-def test_a_scheduled_job_and_a_retry_are_found_by_the_poll(site: Site) -> None:
-    with site.running({"work": Ledger()}, poll_interval=ms(50)) as running:
+def test_a_scheduled_job_and_a_retry_are_found_by_the_poll(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, poll_interval=ms(50)) as running:
         site.add(payload={"n": 1}, run_at=ms(150))
         running.heard.wait_for(JobCompleted)
 
@@ -95,7 +95,7 @@ class Serial:
     ],
 )
 def test_a_named_queue_is_serial_and_in_order_over_two_pools(
-    site: Site, jobs: int, queues: int, seconds: float
+    site: QueueFixture, jobs: int, queues: int, seconds: float
 ) -> None:
     task = Serial(seconds)
     with (
@@ -111,32 +111,32 @@ def test_a_named_queue_is_serial_and_in_order_over_two_pools(
     assert site.held() == []
 
 
-def test_a_queue_drains_at_the_speed_of_its_jobs_and_not_of_the_poll(site: Site) -> None:
+def test_a_queue_drains_at_the_speed_of_its_jobs_and_not_of_the_poll(site: QueueFixture) -> None:
     site.fill(2_000, queue="'one'")
-    done = Ledger()
+    done = RunRecord()
     with site.running({"work": done}, poll_interval=NEVER) as running:
         running.heard.wait_for(JobCompleted, count=2_000)
 
     assert done.entries == list(range(1, 2_001))
 
 
-def test_ten_queues_drain_without_waiting_for_the_poll(site: Site) -> None:
+def test_ten_queues_drain_without_waiting_for_the_poll(site: QueueFixture) -> None:
     site.fill(1_000, queue="'q' || mod(n, 10)")
-    with site.running({"work": Ledger()}, poll_interval=NEVER, concurrency=2) as running:
+    with site.running({"work": RunRecord()}, poll_interval=NEVER, concurrency=2) as running:
         running.heard.wait_for(JobCompleted, count=1_000)
 
 
-def test_more_held_queues_than_a_claim_looks_at_do_not_hide_a_free_one(site: Site) -> None:
+def test_more_held_queues_than_a_claim_looks_at_do_not_hide_a_free_one(site: QueueFixture) -> None:
     site.fill(600, queue="'held' || n")
     site.run("update _private_job_queues set locked_at = now(), locked_by = 'somebody'")
-    with site.running({"work": Ledger()}, poll_interval=ms(30)) as running:
+    with site.running({"work": RunRecord()}, poll_interval=ms(30)) as running:
         site.add(payload={"n": 0}, queue_name="free")
         running.heard.wait_for(JobCompleted)
 
 
-def test_a_queue_that_somebody_else_leaves_without_a_word_is_found_before_the_poll(site: Site) -> None:
+def test_a_queue_that_somebody_else_leaves_without_a_word_is_found_before_the_poll(site: QueueFixture) -> None:
     site.run("insert into _private_job_queues (queue_name, locked_at, locked_by) values ('q', now(), 'somebody')")
-    with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)
         site.add(payload={"n": 1}, queue_name="q")
         wait_until(
@@ -155,7 +155,7 @@ def test_a_queue_that_somebody_else_leaves_without_a_word_is_found_before_the_po
 # -- resting -------------------------------------------------------------------------------------------------------
 
 
-def test_a_pool_whose_threads_are_all_busy_rests(site: Site) -> None:
+def test_a_pool_whose_threads_are_all_busy_rests(site: QueueFixture) -> None:
     gate = site.gate()
     site.fill(5)
     with site.running({"work": gate}, concurrency=2, poll_interval=ms(20)) as running:
@@ -175,8 +175,8 @@ def test_a_pool_whose_threads_are_all_busy_rests(site: Site) -> None:
         assert not enough.wait(0.5), "the claiming thread goes round and round"
 
 
-def test_connections_do_not_grow_with_threads(site: Site) -> None:
+def test_connections_do_not_grow_with_threads(site: QueueFixture) -> None:
     site.fill(200)
-    with site.running({"work": Ledger()}, concurrency=50, lock_renewal_interval=ms(20)) as running:
+    with site.running({"work": RunRecord()}, concurrency=50, lock_renewal_interval=ms(20)) as running:
         running.heard.wait_for(JobCompleted, count=200)
         assert len(site.connections()) <= 4

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from core_support import DEADLINE, NEVER, Gate, Ledger, Running, Site, ms
-from support import Span, wait_until
+from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
+from support.time_range import MeasuredBlock
+from support.waiting import wait_until
 
 from gw_core import service
 from gw_core.domain.events import (
@@ -31,14 +32,14 @@ FAR = timedelta(minutes=10)
 """To look ahead so far that jobs are claimed ahead even if the machine stood still in one of the quick ones."""
 
 
-def warm_up(site: Site, running: Running) -> None:
+def warm_up(site: QueueFixture, running: RunningWorker) -> None:
     """Let the pool learn that its tasks are quick, so that it claims ahead."""
     site.fill(30, task="quick")
     running.heard.wait_for(JobCompleted, count=30)
 
 
-def test_an_idle_pool_stops_at_once(site: Site) -> None:
-    with site.running({"work": Ledger()}, poll_interval=NEVER) as running:
+def test_an_idle_pool_stops_at_once(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)
         result = running.stop(within=5)
 
@@ -47,7 +48,7 @@ def test_an_idle_pool_stops_at_once(site: Site) -> None:
     wait_until(lambda: site.connections() == [], what="the server to see the connections close")
 
 
-def test_a_running_job_may_end_and_counts(site: Site) -> None:
+def test_a_running_job_may_end_and_counts(site: QueueFixture) -> None:
     gate = site.gate()
     site.fill(1)
     with site.running({"work": gate}) as running:
@@ -62,9 +63,9 @@ def test_a_running_job_may_end_and_counts(site: Site) -> None:
 
 
 @pytest.mark.parametrize("queue", ["null", "'q'"], ids=["unqueued", "in one queue"])
-def test_what_was_claimed_ahead_is_given_back_uncounted(site: Site, queue: str) -> None:
+def test_what_was_claimed_ahead_is_given_back_uncounted(site: QueueFixture, queue: str) -> None:
     gate = site.gate()
-    with site.running({"quick": Ledger(), "work": gate}, concurrency=1, prefetch=FAR) as running:
+    with site.running({"quick": RunRecord(), "work": gate}, concurrency=1, prefetch=FAR) as running:
         warm_up(site, running)
         site.fill(20, queue=queue)
         gate.wait_for(1)
@@ -79,12 +80,12 @@ def test_what_was_claimed_ahead_is_given_back_uncounted(site: Site, queue: str) 
     assert site.held() == []
 
 
-def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(site: Site) -> None:
+def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(site: QueueFixture) -> None:
     gate = site.gate()
     job_id = site.add(queue_name="q")
     with site.running({"work": gate}, grace_period=ms(100)) as running:
         gate.wait_for(1)
-        with Span(site.now) as span:
+        with MeasuredBlock(site.now) as span:
             running.stop(within=8)
 
     job = site.job(job_id)
@@ -97,9 +98,11 @@ def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(s
     assert running.heard.of(PoolStopped)[0].unsettled == 0
 
 
-def test_the_rest_of_a_queue_behind_a_stubborn_job_is_given_back_too(site: Site) -> None:
+def test_the_rest_of_a_queue_behind_a_stubborn_job_is_given_back_too(site: QueueFixture) -> None:
     gate = site.gate()
-    with site.running({"quick": Ledger(), "work": gate}, concurrency=1, prefetch=FAR, grace_period=ms(100)) as running:
+    with site.running(
+        {"quick": RunRecord(), "work": gate}, concurrency=1, prefetch=FAR, grace_period=ms(100)
+    ) as running:
         warm_up(site, running)
         site.fill(10, queue="'q'")
         gate.wait_for(1)
@@ -109,7 +112,7 @@ def test_the_rest_of_a_queue_behind_a_stubborn_job_is_given_back_too(site: Site)
     assert [job["attempts"] for job in site.jobs()] == [0] * 10
 
 
-def test_a_second_request_ends_the_grace_period(site: Site) -> None:
+def test_a_second_request_ends_the_grace_period(site: QueueFixture) -> None:
     gate = site.gate()
     site.fill(3)
     with site.running({"work": gate}) as running:
@@ -123,7 +126,7 @@ def test_a_second_request_ends_the_grace_period(site: Site) -> None:
     assert [job["attempts"] for job in site.jobs()] == [0, 0, 0]
 
 
-def test_tasks_are_told_that_they_should_stop(site: Site) -> None:
+def test_tasks_are_told_that_they_should_stop(site: QueueFixture) -> None:
     told = threading.Event()
     began = threading.Event()
 
@@ -142,7 +145,7 @@ def test_tasks_are_told_that_they_should_stop(site: Site) -> None:
     assert result.completed == 1
 
 
-def test_a_job_that_ended_but_whose_listener_does_not_return_is_not_left_locked(site: Site) -> None:
+def test_a_job_that_ended_but_whose_listener_does_not_return_is_not_left_locked(site: QueueFixture) -> None:
     release, reached = threading.Event(), threading.Event()
 
     def stand_still(event: JobSucceeded) -> None:
@@ -159,7 +162,7 @@ def test_a_job_that_ended_but_whose_listener_does_not_return_is_not_left_locked(
         release.set()
 
 
-def test_an_outcome_after_the_job_was_given_back_changes_nothing(site: Site) -> None:
+def test_an_outcome_after_the_job_was_given_back_changes_nothing(site: QueueFixture) -> None:
     gate = site.gate()
     job_id = site.add()
     with site.running({"work": gate}, grace_period=ms(20)) as running:
@@ -171,8 +174,8 @@ def test_an_outcome_after_the_job_was_given_back_changes_nothing(site: Site) -> 
     assert site.job(job_id)["attempts"] == 0
 
 
-def test_stopping_twice_is_stopping_once(site: Site) -> None:
-    with site.running({"work": Ledger()}) as running:
+def test_stopping_twice_is_stopping_once(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}) as running:
         running.ask_to_stop()
         running.runner.stop("another reason")
         result = running.end()
@@ -219,7 +222,7 @@ def test_who_is_waited_for_gets_a_moment_more_when_the_machine_stood_still(
 
 
 def test_results_are_written_although_a_stall_used_up_the_time_for_them(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "LAST_WORDS", timedelta(0))
     monkeypatch.setattr(pool, "LAST_TRY", timedelta(seconds=DEADLINE))
@@ -265,9 +268,9 @@ def test_closing_wakes_every_parked_thread() -> None:
 # -- prefetch ----------------------------------------------------------------------------------------------------
 
 
-def test_jobs_behind_stuck_threads_are_given_back_for_another_pool_to_run(site: Site) -> None:
+def test_jobs_behind_stuck_threads_are_given_back_for_another_pool_to_run(site: QueueFixture) -> None:
     gate: Gate = site.gate()
-    done = Ledger()
+    done = RunRecord()
     with site.running({"quick": done, "work": gate}, concurrency=10, prefetch=ms(1_000), poll_interval=NEVER) as stuck:
         stuck.runner._pool._claimer._overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
         warm_up(site, stuck)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from core_support import DEADLINE, Ledger, a_registry, in_time
-from stalls import Stopwatch
-from support import wait_until
+from support.queue_fixture import DEADLINE, RunRecord, a_registry, in_time
+from support.stall_clock import StallClock
+from support.waiting import wait_until
 
 from gw_core import Runner, RunResult
 
@@ -39,7 +39,7 @@ class Starting:
     """A runner whose `run` is under way in a thread."""
 
     def __init__(self, url: str, *, once: bool = False) -> None:
-        self.runner = Runner(url, tasks=a_registry({"work": Ledger()}), handle_signals=False)
+        self.runner = Runner(url, tasks=a_registry({"work": RunRecord()}), handle_signals=False)
         self.result: RunResult | None = None
         self._once = once
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -49,7 +49,7 @@ class Starting:
         self.result = self.runner.run_once() if self._once else self.runner.run()
 
     def seconds_to_end(self) -> float:
-        with Stopwatch() as watch:
+        with StallClock() as watch:
             self.runner.stop("the test asked")
             self._thread.join(DEADLINE)
         return watch.seconds
@@ -72,7 +72,7 @@ def test_a_migration_that_is_under_way_is_cancelled_and_undone(
 
 
 def test_a_run_that_was_told_to_stop_before_it_began_does_not_begin(empty_database_url: str) -> None:
-    runner = Runner(empty_database_url, tasks=a_registry({"work": Ledger()}), handle_signals=False)
+    runner = Runner(empty_database_url, tasks=a_registry({"work": RunRecord()}), handle_signals=False)
     runner.stop("too early")
 
     assert in_time(runner.run).reason == "too early"

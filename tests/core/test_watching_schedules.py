@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from core_support import Heard, Running, Site
-from support import wait_until
+from support.queue_fixture import EventRecorder, QueueFixture, RunningWorker
+from support.waiting import wait_until
 
 from gw_core import CronItemsRejected, Events, Logger, PoolStarted, Runner, TasksReloaded
 
@@ -26,18 +26,18 @@ def write(tasks: Path, marks: str) -> None:
     (tasks / "report.py").write_text(f"from gw_core import cron, task\n{textwrap.dedent(marks)}def run(payload): ...\n")
 
 
-def crontabs(site: Site) -> list[str]:
+def crontabs(site: QueueFixture) -> list[str]:
     return [row["identifier"] for row in site.run("select identifier from _private_known_crontabs order by 1")]
 
 
 @pytest.fixture
-def running(site: Site, tasks: Path) -> Iterator[Running]:
+def running(site: QueueFixture, tasks: Path) -> Iterator[RunningWorker]:
     write(tasks, "")
     events = Events()
     runner = Runner(
         site.url, tasks=tasks, watch=True, handle_signals=False, migrate=False, events=events, logger=Logger(_silent)
     )
-    running = Running(runner, Heard(events), _silent)  # type: ignore[arg-type] # nobody reads the log here
+    running = RunningWorker(runner, EventRecorder(events), _silent)  # type: ignore[arg-type] # nobody reads the log here
     running.start()
     yield running
     running.stop()
@@ -47,7 +47,9 @@ def _silent(_scope: object) -> object:
     return lambda level, message, meta: None
 
 
-def test_a_schedule_that_a_task_gets_while_it_is_watched_is_kept(site: Site, tasks: Path, running: Running) -> None:
+def test_a_schedule_that_a_task_gets_while_it_is_watched_is_kept(
+    site: QueueFixture, tasks: Path, running: RunningWorker
+) -> None:
     running.heard.wait_for(PoolStarted)
 
     write(tasks, '@cron("0 4 * * *")\n')
@@ -55,7 +57,9 @@ def test_a_schedule_that_a_task_gets_while_it_is_watched_is_kept(site: Site, tas
     wait_until(lambda: crontabs(site) == ["report"])
 
 
-def test_a_schedule_that_cannot_be_read_keeps_the_former_ones(site: Site, tasks: Path, running: Running) -> None:
+def test_a_schedule_that_cannot_be_read_keeps_the_former_ones(
+    site: QueueFixture, tasks: Path, running: RunningWorker
+) -> None:
     write(tasks, '@cron("0 4 * * *")\n')
     wait_until(lambda: crontabs(site) == ["report"])
 

@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).with_name("parse_crontab.mjs")
 
 
 def digests() -> list[dict[str, int]]:
-    """Moments that tell any two schedules apart: every value of each field beside a few of the others."""
+    """TimeRange that tell any two schedules apart: every value of each field beside a few of the others."""
     found = [
         {"min": minute, "hour": hour, "date": 1, "month": 1, "dow": 0}
         for minute in range(60)
@@ -38,14 +38,14 @@ DIGESTS = digests()
 
 
 @dataclass(frozen=True)
-class Ancestor:
+class NodeCrontab:
     """The ancestor's entry module and a Node.js that runs it, both from npm."""
 
     node: str
     entry: str
 
 
-def ancestors_answers(ancestor: Ancestor, crontabs: list[str]) -> list[dict[str, Any]]:
+def ancestors_answers(ancestor: NodeCrontab, crontabs: list[str]) -> list[dict[str, Any]]:
     """What the ancestor's parser says of each crontab: its items, or its error."""
     question = json.dumps({"crontabs": crontabs, "digests": DIGESTS})
     command = [ancestor.node, str(SCRIPT), ancestor.entry]

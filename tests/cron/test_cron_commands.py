@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crontab_support import World
+from support.cron_fixture import CronFixture
 
 from gw_cli.app import program
 from gw_cli.command import CommandInfo
@@ -205,7 +205,9 @@ def test_next_refuses_what_it_cannot_answer(gw: Gw, crontab: Path, arguments: li
 # -- run -----------------------------------------------------------------------------------------------------------
 
 
-def test_run_adds_the_job_of_an_item_now_and_leaves_its_schedule_alone(gw: Gw, crontab: Path, world: World) -> None:
+def test_run_adds_the_job_of_an_item_now_and_leaves_its_schedule_alone(
+    gw: Gw, crontab: Path, world: CronFixture
+) -> None:
     code, out, _ = gw("cron", "run", "leap-day", "--json", "--connection", world.database.conninfo)
 
     answer: dict[str, Any] = json.loads(out)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from crontab_support import World, at
+from support.cron_fixture import CronFixture, at
 
 from gw_core.domain.cron_item import KnownCronItem, crontab_item
 from gw_core.domain.errors import InvalidJobError
@@ -18,7 +18,7 @@ NOON = at("12:00")
 
 
 @pytest.fixture
-def store(world: World) -> Iterator[CronStore]:
+def store(world: CronFixture) -> Iterator[CronStore]:
     with world.line().connection() as connection:
         yield CronStore(connection, "graphile_worker")
 
@@ -36,7 +36,7 @@ def test_an_unknown_identifier_becomes_known_and_stays_known_since_then(store: C
     assert store.known() == [second["a"], second["b"]]
 
 
-def test_the_first_to_schedule_a_minute_adds_its_jobs_in_order(store: CronStore, world: World) -> None:
+def test_the_first_to_schedule_a_minute_adds_its_jobs_in_order(store: CronStore, world: CronFixture) -> None:
     added = store.schedule(NOON, {"z": a_run("zebra"), "a": a_run("ape")})
 
     ids = world.execute("select id from graphile_worker._private_jobs order by id")
@@ -45,7 +45,7 @@ def test_the_first_to_schedule_a_minute_adds_its_jobs_in_order(store: CronStore,
     assert world.known() == {"z": (NOON, NOON), "a": (NOON, NOON)}
 
 
-def test_the_second_to_schedule_a_minute_adds_nothing(store: CronStore, world: World) -> None:
+def test_the_second_to_schedule_a_minute_adds_nothing(store: CronStore, world: CronFixture) -> None:
     store.schedule(NOON, {"a": a_run()})
 
     assert store.schedule(NOON, {"a": a_run(), "b": a_run("other")}).keys() == {"b"}
@@ -59,13 +59,13 @@ def test_a_minute_before_the_last_run_is_over(store: CronStore) -> None:
     assert store.schedule(NOON + timedelta(minutes=1), {"a": a_run()}).keys() == {"a"}
 
 
-def test_a_run_without_a_job_uses_the_minute_up(store: CronStore, world: World) -> None:
+def test_a_run_without_a_job_uses_the_minute_up(store: CronStore, world: CronFixture) -> None:
     assert store.schedule(NOON, {"a": None}) == {"a": None}
     assert store.schedule(NOON, {"a": a_run()}) == {}
     assert world.jobs() == []
 
 
-def test_a_job_gets_everything_its_item_says(store: CronStore, world: World) -> None:
+def test_a_job_gets_everything_its_item_says(store: CronStore, world: CronFixture) -> None:
     item = crontab_item(
         "* * * * *",
         "report",
@@ -84,7 +84,7 @@ def test_a_job_gets_everything_its_item_says(store: CronStore, world: World) -> 
     assert job.payload == {"a": [1], "_cron": {"ts": "2026-11-21T12:00:00.000Z", "backfilled": True}}
 
 
-def test_a_key_replaces_the_job_of_the_minute_before(store: CronStore, world: World) -> None:
+def test_a_key_replaces_the_job_of_the_minute_before(store: CronStore, world: CronFixture) -> None:
     item = crontab_item("* * * * *", "report", job_key="k")
     for moment in (NOON, NOON + timedelta(minutes=1)):
         store.schedule(moment, {"a": item.job_spec(moment, backfilled=False)})
@@ -92,7 +92,7 @@ def test_a_key_replaces_the_job_of_the_minute_before(store: CronStore, world: Wo
     assert world.due() == [("report", "12:01")]
 
 
-def test_what_the_database_refuses_leaves_the_minute_open(store: CronStore, world: World) -> None:
+def test_what_the_database_refuses_leaves_the_minute_open(store: CronStore, world: CronFixture) -> None:
     world.execute("alter table graphile_worker._private_jobs add constraint no_reports check (priority <> 99)")
     bad = crontab_item("* * * * *", "report", priority=99).job_spec(NOON, backfilled=False)
     with pytest.raises(InvalidJobError):
@@ -102,7 +102,7 @@ def test_what_the_database_refuses_leaves_the_minute_open(store: CronStore, worl
     assert store.schedule(NOON, {"a": a_run(), "b": a_run("other")}).keys() == {"a", "b"}
 
 
-def test_sixteen_workers_at_once_add_each_job_once(world: World) -> None:
+def test_sixteen_workers_at_once_add_each_job_once(world: CronFixture) -> None:
     runs = {f"id{number}": a_run(f"task{number}") for number in range(20)}
 
     def schedule(_: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mutations import PIECES, TAME_LINES, mutated
-from node_crontab import Ancestor, ancestors_answers, our_answer
+from node_crontab import NodeCrontab, ancestors_answers, our_answer
 
 SPOILED_LINES = 3_000
 
@@ -285,7 +285,7 @@ def test_the_table_is_large_enough() -> None:
     assert len(set(ALIKE)) >= 120
 
 
-def test_every_line_is_parsed_or_refused_as_the_ancestor_does(ancestor: Ancestor) -> None:
+def test_every_line_is_parsed_or_refused_as_the_ancestor_does(ancestor: NodeCrontab) -> None:
     differences = [
         (text, theirs, ours)
         for text, theirs in zip(ALIKE, ancestors_answers(ancestor, ALIKE), strict=True)
@@ -295,7 +295,7 @@ def test_every_line_is_parsed_or_refused_as_the_ancestor_does(ancestor: Ancestor
     assert differences == []
 
 
-def test_the_deliberate_differences_are_real(ancestor: Ancestor) -> None:
+def test_the_deliberate_differences_are_real(ancestor: NodeCrontab) -> None:
     theirs = ancestors_answers(ancestor, [*WE_REFUSE, *WE_ACCEPT])
 
     assert [text for text, answer in zip(WE_REFUSE, theirs, strict=False) if "error" in answer] == []
@@ -311,7 +311,7 @@ DELIBERATE = re.compile(
 )
 
 
-def test_spoiled_lines_are_parsed_or_refused_as_the_ancestor_does(ancestor: Ancestor) -> None:
+def test_spoiled_lines_are_parsed_or_refused_as_the_ancestor_does(ancestor: NodeCrontab) -> None:
     chance = random.Random(4)
     tame = [*TAME_LINES, *(text for text in ALIKE if len(text) < 200)]
     # Left out: what cannot be sent to another program, and the differences about escaped keys and endless numbers.

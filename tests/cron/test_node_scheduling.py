@@ -12,16 +12,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from crontab_support import START, World
-from node_crontab import Ancestor
-from support import wait_until
+from node_crontab import NodeCrontab
+from support.cron_fixture import START, CronFixture
+from support.waiting import wait_until
 
 from gw_core.maintenance.cron_scheduler import Scheduler
 
 pytestmark = pytest.mark.interop
 
 NODE_SCRIPT = Path(__file__).with_name("node_scheduler.mjs")
-OUR_SCRIPT = Path(__file__).with_name("our_scheduler.py")
+OUR_SCRIPT = Path(__file__).with_name("python_scheduler.py")
 CRONTAB = "* * * * * tick\n*/2 * * * * tock ?id=second-minute&fill=1h\n* * * * * keyed ?jobKey=k {a: 1}"
 SPEED = 60
 
@@ -60,7 +60,7 @@ class Ours:
 
 
 @contextmanager
-def theirs(ancestor: Ancestor, url: str, clock: FastClock) -> Iterator[subprocess.Popen[str]]:
+def theirs(ancestor: NodeCrontab, url: str, clock: FastClock) -> Iterator[subprocess.Popen[str]]:
     with _started([ancestor.node, str(NODE_SCRIPT), ancestor.entry], url, clock) as process:
         yield process
 
@@ -85,10 +85,10 @@ def _started(program: list[str], url: str, clock: FastClock) -> Iterator[subproc
 
 
 def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_a_gap(
-    ancestor: Ancestor, database_url: str
+    ancestor: NodeCrontab, database_url: str
 ) -> None:
     clock = FastClock()
-    world = World(database_url, clock)  # type: ignore[arg-type]
+    world = CronFixture(database_url, clock)  # type: ignore[arg-type]
     with (
         theirs(ancestor, database_url, clock) as first,
         theirs(ancestor, database_url, clock) as second,
@@ -114,10 +114,10 @@ def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_
 
 
 def test_ours_takes_over_what_the_ancestor_registered_and_the_other_way_round(
-    ancestor: Ancestor, database_url: str
+    ancestor: NodeCrontab, database_url: str
 ) -> None:
     clock = FastClock()
-    world = World(database_url, clock)  # type: ignore[arg-type]
+    world = CronFixture(database_url, clock)  # type: ignore[arg-type]
     with theirs(ancestor, database_url, clock):
         wait_until(world.jobs, what="a job of the ancestor")
     ours = Ours(world.scheduler(CRONTAB))
@@ -132,12 +132,12 @@ def test_ours_takes_over_what_the_ancestor_registered_and_the_other_way_round(
     world.close()
 
 
-def _minutes_pass(world: World, count: int) -> None:
+def _minutes_pass(world: CronFixture, count: int) -> None:
     before = _last(world)
     wait_until(lambda: _last(world) >= before + timedelta(minutes=count), deadline_seconds=60, what="minutes to pass")
 
 
-def _last(world: World) -> datetime:
+def _last(world: CronFixture) -> datetime:
     last = world.known().get("tick", (START, None))[1]
     return last or START.astimezone(UTC)
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from crontab_support import START, Line, World, at
-from support import wait_until
+from support.cron_fixture import START, CronFixture, CuttableConnection, at
+from support.waiting import wait_until
 
 from gw_core.domain.cron_item import CronItem, crontab_item
 from gw_core.domain.errors import CrontabError, DatabaseError, JobRejectedError, TransientDatabaseError
@@ -43,7 +43,7 @@ def names(heard: Iterable[Event]) -> list[str]:
 # -- starting ------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_item_becomes_known_and_nothing_is_made_up_for(world: World) -> None:
+def test_a_new_item_becomes_known_and_nothing_is_made_up_for(world: CronFixture) -> None:
     rest = world.scheduler("* * * * * tick ?fill=1d").turn()
 
     assert world.known() == {"tick": (START, None)}
@@ -60,7 +60,7 @@ def test_a_new_item_becomes_known_and_nothing_is_made_up_for(world: World) -> No
         ),
     ],
 )
-def test_missed_runs_are_made_up_for_within_fill(world: World, hours_ago: int, expected: list[str]) -> None:
+def test_missed_runs_are_made_up_for_within_fill(world: CronFixture, hours_ago: int, expected: list[str]) -> None:
     world.know("roll", since=START - timedelta(days=9), last=START - timedelta(hours=hours_ago))
     world.scheduler("0 */4 * * * roll ?fill=1d").turn()
 
@@ -69,35 +69,35 @@ def test_missed_runs_are_made_up_for_within_fill(world: World, hours_ago: int, e
     assert world.known()["roll"][1] == at("12:00")
 
 
-def test_without_fill_nothing_is_made_up_for(world: World) -> None:
+def test_without_fill_nothing_is_made_up_for(world: CronFixture) -> None:
     world.know("tick", since=START - timedelta(days=9), last=START - timedelta(hours=5))
     world.scheduler(EVERY_MINUTE).turn()
 
     assert world.jobs() == []
 
 
-def test_runs_before_an_item_became_known_are_not_made_up_for(world: World) -> None:
+def test_runs_before_an_item_became_known_are_not_made_up_for(world: CronFixture) -> None:
     world.know("tick", since=at("11:58:10"))
     world.scheduler("* * * * * tick ?fill=1h").turn()
 
     assert [job.due for job in world.jobs()] == ["11:59", "12:00"]
 
 
-def test_a_run_done_by_another_worker_is_not_made_up_for(world: World) -> None:
+def test_a_run_done_by_another_worker_is_not_made_up_for(world: CronFixture) -> None:
     world.know("tick", since=at("08:00"), last=at("11:59"))
     world.scheduler("* * * * * tick ?fill=1h").turn()
 
     assert [job.due for job in world.jobs()] == ["12:00"]
 
 
-def test_fill_reaches_exactly_as_far_as_it_says(world: World) -> None:
+def test_fill_reaches_exactly_as_far_as_it_says(world: CronFixture) -> None:
     world.know("tick", since=at("08:00"))
     world.scheduler("* * * * * tick ?fill=30s").turn()
 
     assert [job.due for job in world.jobs()] == ["12:00"]
 
 
-def test_a_start_on_the_minute_belongs_to_the_clock_and_not_to_fill(world: World) -> None:
+def test_a_start_on_the_minute_belongs_to_the_clock_and_not_to_fill(world: CronFixture) -> None:
     world.clock.now = at("12:00")
     world.know("tick", since=at("08:00"), last=at("11:58"))
     world.scheduler("* * * * * tick ?fill=1h").turn()
@@ -105,7 +105,7 @@ def test_a_start_on_the_minute_belongs_to_the_clock_and_not_to_fill(world: World
     assert [(job.due, job.backfilled) for job in world.jobs()] == [("11:59", True), ("12:00", False)]
 
 
-def test_catching_up_makes_up_for_missed_runs_and_schedules_nothing_else(world: World) -> None:
+def test_catching_up_makes_up_for_missed_runs_and_schedules_nothing_else(world: CronFixture) -> None:
     world.know("roll", since=START - timedelta(days=9), last=START - timedelta(hours=5))
     scheduler = world.scheduler("0 */4 * * * roll ?fill=1d\n* * * * * tick")
 
@@ -114,7 +114,7 @@ def test_catching_up_makes_up_for_missed_runs_and_schedules_nothing_else(world: 
     assert world.known().keys() == {"roll", "tick"}
 
 
-def test_catching_up_says_when_the_database_cannot_be_reached(world: World) -> None:
+def test_catching_up_says_when_the_database_cannot_be_reached(world: CronFixture) -> None:
     line = world.line()
     line.is_cut = True
 
@@ -125,7 +125,7 @@ def test_catching_up_says_when_the_database_cannot_be_reached(world: World) -> N
 # -- the clock -----------------------------------------------------------------------------------------------------
 
 
-def test_each_minute_is_scheduled_once_when_it_comes(world: World) -> None:
+def test_each_minute_is_scheduled_once_when_it_comes(world: CronFixture) -> None:
     scheduler = world.scheduler("* * * * * tick\n*/2 * * * * tock")
     for _ in range(8):
         scheduler.turn()
@@ -142,7 +142,7 @@ def test_each_minute_is_scheduled_once_when_it_comes(world: World) -> None:
     assert not any(job.backfilled for job in world.jobs())
 
 
-def test_the_rest_ends_just_after_the_minute_begins(world: World) -> None:
+def test_the_rest_ends_just_after_the_minute_begins(world: CronFixture) -> None:
     world.clock.now = at("12:00:45")
     scheduler = world.scheduler(EVERY_MINUTE)
 
@@ -152,7 +152,7 @@ def test_the_rest_ends_just_after_the_minute_begins(world: World) -> None:
     assert world.due() == [("tick", "12:01")]
 
 
-def test_a_clock_set_back_ten_minutes_repeats_no_minute(world: World) -> None:
+def test_a_clock_set_back_ten_minutes_repeats_no_minute(world: CronFixture) -> None:
     heard: list[Event] = []
     scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
     world.clock.now = at("12:00:45")
@@ -168,7 +168,7 @@ def test_a_clock_set_back_ten_minutes_repeats_no_minute(world: World) -> None:
     ]
 
 
-def test_a_clock_set_forward_two_hours_misses_no_minute_and_says_they_are_late(world: World) -> None:
+def test_a_clock_set_forward_two_hours_misses_no_minute_and_says_they_are_late(world: CronFixture) -> None:
     heard: list[Event] = []
     scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
     scheduler.turn()
@@ -183,7 +183,7 @@ def test_a_clock_set_forward_two_hours_misses_no_minute_and_says_they_are_late(w
     ]
 
 
-def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: World) -> None:
+def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: CronFixture) -> None:
     heard: list[Event] = []
     scheduler = world.scheduler("0 * * * * hourly\n0 0 * * * daily ?fill=7d", heard=heard)
     scheduler.turn()
@@ -199,7 +199,7 @@ def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: World
     assert timedelta(hours=24) == CATCH_UP_LIMIT
 
 
-def test_an_outage_of_days_tells_once_what_it_cost(world: World) -> None:
+def test_an_outage_of_days_tells_once_what_it_cost(world: CronFixture) -> None:
     heard: list[Event] = []
     line = world.line()
     scheduler = world.scheduler("0 * * * * hourly", line=line, heard=heard)
@@ -217,7 +217,7 @@ def test_an_outage_of_days_tells_once_what_it_cost(world: World) -> None:
     ]
 
 
-def test_a_clock_a_century_ahead_does_not_schedule_a_century(world: World) -> None:
+def test_a_clock_a_century_ahead_does_not_schedule_a_century(world: CronFixture) -> None:
     scheduler = world.scheduler("0 0 * * * daily")
     scheduler.turn()
     world.clock.advance(days=36_525)
@@ -229,7 +229,7 @@ def test_a_clock_a_century_ahead_does_not_schedule_a_century(world: World) -> No
 # -- several workers -----------------------------------------------------------------------------------------------
 
 
-def test_two_workers_with_one_crontab_schedule_each_minute_once(world: World) -> None:
+def test_two_workers_with_one_crontab_schedule_each_minute_once(world: CronFixture) -> None:
     workers = [world.scheduler("* * * * * tick\n*/2 * * * * tock") for _ in range(2)]
     for _ in range(8):
         for worker in workers:
@@ -240,7 +240,7 @@ def test_two_workers_with_one_crontab_schedule_each_minute_once(world: World) ->
     assert len(world.jobs()) == len(set(world.due())) == 6
 
 
-def test_a_worker_that_ends_leaves_the_next_minute_to_another(world: World) -> None:
+def test_a_worker_that_ends_leaves_the_next_minute_to_another(world: CronFixture) -> None:
     first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE)
     first.turn()
     second.turn()
@@ -255,7 +255,7 @@ def test_a_worker_that_ends_leaves_the_next_minute_to_another(world: World) -> N
 # -- outages -------------------------------------------------------------------------------------------------------
 
 
-def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked(world: World) -> None:
+def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked(world: CronFixture) -> None:
     heard: list[Event] = []
     line = world.line()
     scheduler = world.scheduler(EVERY_MINUTE, line=line, heard=heard)
@@ -274,7 +274,7 @@ def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked
     assert trouble[-1] == CronRestored(attempts=3)
 
 
-def test_after_an_outage_minutes_are_on_time_again(world: World) -> None:
+def test_after_an_outage_minutes_are_on_time_again(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler(EVERY_MINUTE, line=line)
     scheduler.turn()
@@ -289,7 +289,7 @@ def test_after_an_outage_minutes_are_on_time_again(world: World) -> None:
     assert [(job.due, job.backfilled) for job in world.jobs()] == [("12:01", True), ("12:02", False)]
 
 
-def test_a_database_away_at_the_start_costs_no_minute_since(world: World) -> None:
+def test_a_database_away_at_the_start_costs_no_minute_since(world: CronFixture) -> None:
     world.know("roll", since=at("08:00"), last=at("10:00"))
     line = world.line()
     line.is_cut = True
@@ -304,7 +304,7 @@ def test_a_database_away_at_the_start_costs_no_minute_since(world: World) -> Non
     assert world.known()["tick"][0] == START
 
 
-def test_a_minute_whose_answer_was_lost_is_not_scheduled_twice(world: World) -> None:
+def test_a_minute_whose_answer_was_lost_is_not_scheduled_twice(world: CronFixture) -> None:
     ours = world.scheduler(EVERY_MINUTE)
     ours.turn()
     world.clock.now = at("12:01:01")
@@ -317,7 +317,7 @@ def test_a_minute_whose_answer_was_lost_is_not_scheduled_twice(world: World) -> 
     assert world.due() == [("tick", "12:01")]
 
 
-def test_retries_come_soon_at_first_and_every_few_seconds_later(world: World) -> None:
+def test_retries_come_soon_at_first_and_every_few_seconds_later(world: CronFixture) -> None:
     line = world.line()
     line.is_cut = True
     scheduler = world.scheduler(EVERY_MINUTE, line=line)
@@ -327,7 +327,7 @@ def test_retries_come_soon_at_first_and_every_few_seconds_later(world: World) ->
     assert all(5 <= rest <= 15 for rest in rests[12:])
 
 
-def test_a_missing_schema_is_an_outage_and_not_the_end(world: World) -> None:
+def test_a_missing_schema_is_an_outage_and_not_the_end(world: CronFixture) -> None:
     heard: list[Event] = []
     scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
     scheduler.turn()
@@ -341,8 +341,8 @@ def test_a_missing_schema_is_an_outage_and_not_the_end(world: World) -> None:
     assert next(str(event.error) for event in heard if isinstance(event, CronFailed)).startswith("schema")
 
 
-def test_a_single_deadlock_is_not_worth_a_warning(world: World) -> None:
-    class Deadlocked(Line):
+def test_a_single_deadlock_is_not_worth_a_warning(world: CronFixture) -> None:
+    class Deadlocked(CuttableConnection):
         def __init__(self, database: Database) -> None:
             super().__init__(database)
             self.errors = 0
@@ -371,7 +371,7 @@ def test_a_single_deadlock_is_not_worth_a_warning(world: World) -> None:
     assert names(heard).count("CronFailed") == 1
 
 
-def test_workers_whose_crontabs_differ_in_order_still_add_each_job_once(world: World) -> None:
+def test_workers_whose_crontabs_differ_in_order_still_add_each_job_once(world: CronFixture) -> None:
     tasks = [f"task{number}" for number in range(30)]
     shuffled = [random.Random(seed).sample(tasks, len(tasks)) for seed in range(6)]
     workers = [world.scheduler([crontab_item("* * * * *", task) for task in order]) for order in shuffled]
@@ -391,7 +391,7 @@ def test_workers_whose_crontabs_differ_in_order_still_add_each_job_once(world: W
 # -- what is refused -----------------------------------------------------------------------------------------------
 
 
-def test_an_item_the_database_refuses_does_not_hold_up_the_others(world: World) -> None:
+def test_an_item_the_database_refuses_does_not_hold_up_the_others(world: CronFixture) -> None:
     world.execute("alter table graphile_worker._private_jobs add constraint picky check (priority <> 99)")
     heard: list[Event] = []
     scheduler = world.scheduler("* * * * * bad ?priority=99\n* * * * * good", heard=heard)
@@ -404,7 +404,7 @@ def test_an_item_the_database_refuses_does_not_hold_up_the_others(world: World) 
     assert [event.item.task for event in heard if isinstance(event, CronItemFailed)] == ["bad", "bad"]
 
 
-def test_a_plugin_may_change_skip_or_refuse_a_job(world: World) -> None:
+def test_a_plugin_may_change_skip_or_refuse_a_job(world: CronFixture) -> None:
     def admit(spec: JobSpec) -> JobSpec | None:
         if spec.task == "refused":
             raise JobRejectedError("not today")
@@ -426,7 +426,7 @@ def test_a_plugin_may_change_skip_or_refuse_a_job(world: World) -> None:
     }
 
 
-def test_two_items_with_one_identifier_are_refused_before_anything_begins(world: World) -> None:
+def test_two_items_with_one_identifier_are_refused_before_anything_begins(world: CronFixture) -> None:
     with pytest.raises(CrontabError, match="found more than once: 'tick'"):
         world.scheduler([crontab_item("* * * * *", "tick"), crontab_item("0 * * * *", "tick")])
 
@@ -434,7 +434,7 @@ def test_two_items_with_one_identifier_are_refused_before_anything_begins(world:
 # -- items that change ---------------------------------------------------------------------------------------------
 
 
-def test_items_from_a_function_may_come_and_go_while_running(world: World) -> None:
+def test_items_from_a_function_may_come_and_go_while_running(world: CronFixture) -> None:
     items: list[CronItem] = [crontab_item("* * * * *", "old")]
     scheduler = world.scheduler(lambda: list(items))
     scheduler.turn()
@@ -450,7 +450,7 @@ def test_items_from_a_function_may_come_and_go_while_running(world: World) -> No
     assert world.due() == [("old", "12:01"), ("new", "12:02")]
 
 
-def test_a_new_item_is_not_scheduled_for_minutes_of_an_outage_before_it_came(world: World) -> None:
+def test_a_new_item_is_not_scheduled_for_minutes_of_an_outage_before_it_came(world: CronFixture) -> None:
     items = [crontab_item("* * * * *", "old")]
     line = world.line()
     scheduler = world.scheduler(lambda: list(items), line=line)
@@ -467,7 +467,7 @@ def test_a_new_item_is_not_scheduled_for_minutes_of_an_outage_before_it_came(wor
     assert world.due() == [("old", "12:01"), ("old", "12:02"), ("old", "12:03"), ("new", "12:03")]
 
 
-def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: World) -> None:
+def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler(
         lambda: [crontab_item("* * * * *", "tick", payload={"asked": world.clock().isoformat()})], line=line
@@ -483,7 +483,7 @@ def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: World)
     assert [job.due for job in world.jobs()] == ["12:01", "12:02", "12:03"]
 
 
-def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(world: World) -> None:
+def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(world: CronFixture) -> None:
     answers: list[list[CronItem] | Exception] = [
         [crontab_item("* * * * *", "tick")],
         OSError("gone"),
@@ -508,7 +508,7 @@ def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(wo
     assert [type(error) for error in refused] == [OSError, CrontabError]
 
 
-def test_without_items_the_database_is_left_alone(world: World) -> None:
+def test_without_items_the_database_is_left_alone(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler("# nothing yet", line=line)
     for _ in range(5):
@@ -518,7 +518,7 @@ def test_without_items_the_database_is_left_alone(world: World) -> None:
     assert line.loans == 0
 
 
-def test_between_the_minutes_the_database_is_left_alone(world: World) -> None:
+def test_between_the_minutes_the_database_is_left_alone(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler("0 0 * * * daily", line=line)
     scheduler.turn()
@@ -533,7 +533,7 @@ def test_between_the_minutes_the_database_is_left_alone(world: World) -> None:
 # -- events --------------------------------------------------------------------------------------------------------
 
 
-def test_the_scheduler_tells_what_it_does_in_the_ancestors_order(world: World) -> None:
+def test_the_scheduler_tells_what_it_does_in_the_ancestors_order(world: CronFixture) -> None:
     world.know("tick", since=at("11:59"), last=at("11:59"))
     heard: list[Event] = []
     scheduler = world.scheduler("* * * * * tick ?fill=1h", heard=heard)
@@ -552,7 +552,7 @@ def test_the_scheduler_tells_what_it_does_in_the_ancestors_order(world: World) -
     ]
 
 
-def test_who_comes_second_hears_that_nothing_was_left_for_it(world: World) -> None:
+def test_who_comes_second_hears_that_nothing_was_left_for_it(world: CronFixture) -> None:
     heard: list[Event] = []
     first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE, heard=heard)
     first.turn()
@@ -567,7 +567,7 @@ def test_who_comes_second_hears_that_nothing_was_left_for_it(world: World) -> No
 # -- the thread ----------------------------------------------------------------------------------------------------
 
 
-def test_the_thread_schedules_when_woken_and_ends_when_asked(world: World) -> None:
+def test_the_thread_schedules_when_woken_and_ends_when_asked(world: CronFixture) -> None:
     scheduler = world.scheduler(EVERY_MINUTE)
     scheduler.start()
     try:
@@ -581,7 +581,7 @@ def test_the_thread_schedules_when_woken_and_ends_when_asked(world: World) -> No
     assert world.due() == [("tick", "12:01")]
 
 
-def test_a_stop_in_the_midst_of_catching_up_is_heeded(world: World) -> None:
+def test_a_stop_in_the_midst_of_catching_up_is_heeded(world: CronFixture) -> None:
     scheduler = world.scheduler(EVERY_MINUTE)
     scheduler.turn()
     world.clock.advance(hours=10)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crontab_support import World, at
+from support.cron_fixture import CronFixture, at
 
 from gw_core.domain.events import Event
 from gw_core.embedded import EmbeddedServer, start_or_attach
@@ -42,7 +42,7 @@ def own_server() -> Iterator[Server]:
 def test_a_server_stopped_across_a_minute_boundary_costs_no_minute(own_server: Server) -> None:
     migrate(own_server.url)
     heard: list[Event] = []
-    world = World(own_server.url)
+    world = CronFixture(own_server.url)
     scheduler = world.scheduler("* * * * * tick", heard=heard)
     scheduler.turn()
     world.clock.now = at("12:01:01")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from embedded_support import CHECKOUT, Users, extra_binaries, is_gone, machine_binaries
-from support import wait_until
+from server_users import CHECKOUT, Users, extra_binaries, is_gone, machine_binaries
+from support.waiting import wait_until
 
 
 @pytest.fixture

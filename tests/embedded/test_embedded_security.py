@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from embedded_support import extra_binaries
+from server_users import extra_binaries
 
 from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded import account, start_or_attach

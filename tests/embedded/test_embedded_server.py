@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from embedded_support import Users, extra_binaries, is_gone
-from support import wait_until
+from server_users import Users, extra_binaries, is_gone
+from support.waiting import wait_until
 
 from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded import binaries, start_or_attach

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from both_sides import BATCHES, LISTENING, WAITS, Site, site as opened
-from node_worker import NEWEST, node_worker
-from support import wait_until
+from mixed_workers import BATCHES, LISTENING, WAITS, Site, site as opened
+from support.node_worker import NEWEST, node_worker
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.once]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from keyed_races import ADDED_AND_CLAIMED_MEANWHILE, CLAIMED_MEANWHILE, Race, add_against
-from node_worker import NEWEST, node_worker
-from queue_schema import connected
+from support.keyed_races import ADDED_AND_CLAIMED_MEANWHILE, CLAIMED_MEANWHILE, Race, add_against
+from support.node_worker import NEWEST, node_worker
+from support.schema_fixture import connected
 
 from gw_core.postgres.migrations import migrate
 

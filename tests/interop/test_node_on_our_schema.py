@@ -8,10 +8,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from catalog import catalog
-from node_worker import NEWEST, OLDEST_WITH_BATCHES, NodeWorker, node_worker
-from queue_schema import connected
-from support import wait_until
+from support.catalog import catalog
+from support.node_worker import NEWEST, OLDEST_WITH_BATCHES, NodeWorker, node_worker
+from support.schema_fixture import connected
+from support.waiting import wait_until
 
 from gw_core.postgres.migrations import SchemaStatus, migrate
 

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from node_worker import NEWEST, node_worker
 from psycopg.types.json import Json
-from queue_schema import QueueSchema, Row, connected
+from support.node_worker import NEWEST, node_worker
+from support.schema_fixture import Row, SchemaFixture, connected
 
 from gw_core.postgres.migrations import migrate
 
@@ -28,7 +28,7 @@ class Step:
     """One thing done to a schema; it answers rows."""
 
     story: str
-    do: Callable[[QueueSchema], list[Row]]
+    do: Callable[[SchemaFixture], list[Row]]
 
     def __repr__(self) -> str:
         return self.story
@@ -66,7 +66,7 @@ def adding_many(specs: list[Row], preserve_run_at: bool) -> Step:
 
 
 def calling(function: str, **arguments: Any) -> Step:
-    def do(schema: QueueSchema) -> list[Row]:
+    def do(schema: SchemaFixture) -> list[Row]:
         return sorted(schema.call(function, **arguments), key=lambda row: row.get("id") or 0)
 
     return Step(f"{function}({arguments})", do)
@@ -138,7 +138,7 @@ def test_any_sequence_of_steps_gives_the_same_answers_and_rows(both: str) -> Non
         holds()
 
 
-def empty(schema: QueueSchema) -> None:
+def empty(schema: SchemaFixture) -> None:
     """Begin again; `truncate` would do, but makes new files that a server must sync, hundreds of times."""
     for table, sequence in (("jobs", "jobs_id_seq1"), ("tasks", "tasks_id_seq"), ("job_queues", "job_queues_id_seq")):
         schema.run(f"delete from :S._private_{table}")
@@ -153,7 +153,7 @@ def in_any_order(found: list[Row] | str) -> list[str] | str:
     return sorted(str({name: value for name, value in row.items() if name not in made_in_order}) for row in found)
 
 
-def outcome(step: Step, schema: QueueSchema) -> list[Row] | str:
+def outcome(step: Step, schema: SchemaFixture) -> list[Row] | str:
     """What a step answers, or the code of the error it ends with."""
     try:
         with schema.connection.transaction():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from catalog import catalog, without_our_line
-from node_worker import NEWEST, VERSIONS, node_worker
+from support.catalog import catalog, without_our_line
+from support.node_worker import NEWEST, VERSIONS, node_worker
 
 from gw_core.postgres.migrations import SchemaStatus, migrate
 

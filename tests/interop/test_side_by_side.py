@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from both_sides import BATCHES, NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
-from node_worker import NEWEST, OLDEST_WITH_BATCHES, RunningWorker
-from queue_schema import Row
+from mixed_workers import BATCHES, NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
+from support.node_worker import NEWEST, OLDEST_WITH_BATCHES, RunningWorker
+from support.schema_fixture import Row
 
 from gw_core import JobSpec
 

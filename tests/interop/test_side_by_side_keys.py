@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from both_sides import NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
-from node_worker import NEWEST, OLDEST_WITH_BATCHES
+from mixed_workers import NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
+from support.node_worker import NEWEST, OLDEST_WITH_BATCHES
 
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 

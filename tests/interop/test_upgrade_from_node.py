@@ -8,10 +8,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from catalog import catalog
-from node_worker import NEWEST, node_worker
-from queue_schema import QueueSchema, Row, connected
-from support import wait_until
+from support.catalog import catalog
+from support.node_worker import NEWEST, node_worker
+from support.schema_fixture import Row, SchemaFixture, connected
+from support.waiting import wait_until
 
 from gw_core.domain.errors import LockedJobsError
 from gw_core.postgres.migrations import SchemaStatus, check, migrate
@@ -37,7 +37,7 @@ FILL = """
 class NodeDatabase:
     """A database that a version of Node filled; its tables may still have their old names."""
 
-    def __init__(self, schema: QueueSchema, version: str) -> None:
+    def __init__(self, schema: SchemaFixture, version: str) -> None:
         self.schema = schema
         self.prefix = "" if version in ("0.14.0-rc.0", "0.15.1") else "_private_"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from core.core_support import Site
+from support.queue_fixture import QueueFixture
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +19,9 @@ def processes_url(databases: Any, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def site(processes_url: str) -> Iterator[Site]:
+def site(processes_url: str) -> Iterator[QueueFixture]:
     """A database with the newest schema and nothing in it."""
-    site = Site(processes_url)
+    site = QueueFixture(processes_url)
     site.run(
         "truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs, _private_gw_workers"
     )

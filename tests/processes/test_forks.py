@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.core_support import Site
-from support import wait_until
+from support.queue_fixture import QueueFixture
+from support.waiting import wait_until
 from test_isolation import is_alive
 from test_run_processes import Program
 
@@ -103,7 +103,7 @@ class ForkingProgram(Program):
 
 
 @pytest.fixture
-def program(site: Site, tmp_path: Path) -> Iterator[Any]:
+def program(site: QueueFixture, tmp_path: Path) -> Iterator[Any]:
     programs: list[ForkingProgram] = []
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "work.py").write_text(TASKS)
@@ -117,7 +117,7 @@ def program(site: Site, tmp_path: Path) -> Iterator[Any]:
         each.close()
 
 
-def run_one(program: Any, site: Site, task: str, payload: object = None) -> list[str]:
+def run_one(program: Any, site: QueueFixture, task: str, payload: object = None) -> list[str]:
     """Run a job, then another to see that the worker goes on; return what the first one said."""
     site.add(task, payload or {}, max_attempts=1)
     worker = program("-j", "1")
@@ -132,31 +132,31 @@ def run_one(program: Any, site: Site, task: str, payload: object = None) -> list
     return said
 
 
-def test_a_pool_of_forked_processes_leaves_the_worker_running(program: Any, site: Site) -> None:
+def test_a_pool_of_forked_processes_leaves_the_worker_running(program: Any, site: QueueFixture) -> None:
     assert run_one(program, site, "pools") == ["pooled"]
 
 
-def test_terminate_ends_a_forked_process_and_nobody_else(program: Any, site: Site) -> None:
+def test_terminate_ends_a_forked_process_and_nobody_else(program: Any, site: QueueFixture) -> None:
     assert run_one(program, site, "terminates") == [f"terminated {-signal.SIGTERM}"]
 
 
 @pytest.mark.parametrize("task", ["forks", "forks_on_the_loop", "forks_isolated"])
-def test_a_forked_child_ends_when_its_task_returns(program: Any, site: Site, task: str) -> None:
+def test_a_forked_child_ends_when_its_task_returns(program: Any, site: QueueFixture, task: str) -> None:
     assert run_one(program, site, task, {"end": "returns"}) == ["forked 0"]
 
 
 @pytest.mark.parametrize("task", ["forks", "forks_on_the_loop", "forks_isolated"])
-def test_a_forked_child_ends_when_its_task_raises(program: Any, site: Site, task: str) -> None:
+def test_a_forked_child_ends_when_its_task_raises(program: Any, site: QueueFixture, task: str) -> None:
     assert run_one(program, site, task, {"end": "raises"}) == ["forked 256"]
 
 
-def test_a_forked_child_opens_connections_of_its_own(program: Any, site: Site) -> None:
+def test_a_forked_child_opens_connections_of_its_own(program: Any, site: QueueFixture) -> None:
     assert run_one(program, site, "uses_connections") == ["True True True"]
 
 
 @pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT])
 def test_a_signal_that_was_ignored_at_the_start_stays_ignored(
-    program: Any, site: Site, ignored: signal.Signals
+    program: Any, site: QueueFixture, ignored: signal.Signals
 ) -> None:
     former = signal.signal(ignored, signal.SIG_IGN)
     try:
@@ -185,7 +185,7 @@ wait
 @pytest.mark.parametrize("task", ["program", "isolated"])
 @pytest.mark.parametrize("options", [(), ("--processes", "1")], ids=["one process", "under a supervisor"])
 def test_programs_and_isolated_tasks_end_with_a_killed_worker(
-    program: Any, site: Site, tmp_path: Path, task: str, options: tuple[str, ...]
+    program: Any, site: QueueFixture, tmp_path: Path, task: str, options: tuple[str, ...]
 ) -> None:
     (tmp_path / "tasks" / "program").write_text(PROGRAM)
     (tmp_path / "tasks" / "program").chmod(0o755)

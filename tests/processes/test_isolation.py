@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import isolated_tasks as theirs
 import pytest
-from core.core_support import DEADLINE, Log, Site, ms
-from process_support import CHECKOUT
-from support import wait_until
-from tasks.task_builders import a_job
+from supervised import CHECKOUT
+from support.queue_fixture import DEADLINE, LogRecorder, QueueFixture, ms
+from support.task_builders import a_job
+from support.waiting import wait_until
 
 from gw_core import (
     Failed,
@@ -72,21 +72,21 @@ def isolated(*functions: Callable[..., object], timeout: float | None = None) ->
     return registry
 
 
-def run(registry: TaskRegistry, text: str = "{}", log: Log | None = None) -> tuple[Outcome, Log]:
+def run(registry: TaskRegistry, text: str = "{}", log: LogRecorder | None = None) -> tuple[Outcome, LogRecorder]:
     """Run the only task once."""
-    log = log or Log()
+    log = log or LogRecorder()
     (found,) = registry
     job = a_job(text=text, task_identifier=found.identifier)
     return execute(job, found, a_context(job, log)), log
 
 
-def a_context(job: Any, log: Log) -> JobContext:
+def a_context(job: Any, log: LogRecorder) -> JobContext:
     sink = cast(LogSink, log)
     resources = TaskResources(cast(Any, None), ConnectionPool(NOWHERE), Logger(lambda scope: sink))
     return JobContext(job, "gw-worker-1", resources)
 
 
-def in_thread(function: Callable[..., object], text: str) -> tuple[Outcome, Log]:
+def in_thread(function: Callable[..., object], text: str) -> tuple[Outcome, LogRecorder]:
     registry = TaskRegistry()
     registry.register(function.__name__, function)
     return run(registry, text)
@@ -268,7 +268,7 @@ def test_a_task_of_an_application_is_found_whatever_it_is_called_there(
     assert log.of("info") == ["made.<locals>.inner"]
 
 
-def test_a_task_nobody_else_could_find_is_refused_at_the_start(site: Site) -> None:
+def test_a_task_nobody_else_could_find_is_refused_at_the_start(site: QueueFixture) -> None:
     registry = TaskRegistry()
 
     @registry.task("hidden", isolation="process")
@@ -283,7 +283,7 @@ def test_another_isolation_is_refused() -> None:
         task(isolation=cast(Any, "thread"))(theirs.returns)
 
 
-def test_tasks_of_the_program_itself_are_found(site: Site, tmp_path: Path) -> None:
+def test_tasks_of_the_program_itself_are_found(site: QueueFixture, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import os, sys\n"
@@ -312,7 +312,7 @@ def test_tasks_of_the_program_itself_are_found(site: Site, tmp_path: Path) -> No
 # -- the context -----------------------------------------------------------------------------------------------------
 
 
-def test_the_context_reaches_through_to_the_worker(site: Site) -> None:
+def test_the_context_reaches_through_to_the_worker(site: QueueFixture) -> None:
     job_id = site.add("uses_the_context", queue_name="q")
     with site.running(isolated(theirs.uses_the_context)) as running:
         running.heard.wait_for(JobCompleted)
@@ -328,7 +328,7 @@ def test_the_context_reaches_through_to_the_worker(site: Site) -> None:
     ]
 
 
-def test_plugins_are_asked_about_jobs_that_are_added_there(site: Site) -> None:
+def test_plugins_are_asked_about_jobs_that_are_added_there(site: QueueFixture) -> None:
     class Strict(Plugin):
         def before_add(self, spec: Any) -> Any:
             return Reject("not today") if spec.task == "refused" else None
@@ -342,7 +342,7 @@ def test_plugins_are_asked_about_jobs_that_are_added_there(site: Site) -> None:
     assert type(errored.error).__name__ == JobRejectedError.__name__
 
 
-def test_a_job_cannot_be_added_on_a_connection_of_another_process(site: Site) -> None:
+def test_a_job_cannot_be_added_on_a_connection_of_another_process(site: QueueFixture) -> None:
     site.add("adds_in_a_transaction")
     site.let_retries_wait()
     with site.running(isolated(theirs.adds_in_a_transaction)) as running:
@@ -354,13 +354,13 @@ def test_a_job_cannot_be_added_on_a_connection_of_another_process(site: Site) ->
 # -- stopping --------------------------------------------------------------------------------------------------------
 
 
-def waiting(log: Log, word: str) -> list[int]:
+def waiting(log: LogRecorder, word: str) -> list[int]:
     """The numbers a task said after the word, once it has."""
     found = wait_until(lambda: [text for text in log.of("info") if text.startswith(word)], deadline_seconds=DEADLINE)
     return [int(number) for number in found[0].split()[1:]]
 
 
-def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: Site) -> None:
+def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: QueueFixture) -> None:
     job_id = site.add("waits_to_be_told")
     with site.running(isolated(theirs.waits_to_be_told), notify_tasks_after=ms(0)) as running:
         waiting(running.log, "waiting")
@@ -371,7 +371,7 @@ def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: Site) -> None:
     assert site.job(job_id)["attempts"] == 0
 
 
-def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Site) -> None:
+def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: QueueFixture) -> None:
     job_id = site.add("never_ends")
     registry = isolated(theirs.never_ends, timeout=2)
     registry.register("returns", theirs.returns)
@@ -386,7 +386,9 @@ def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Sit
         wait_until(lambda: not any(map(is_alive, pids)))
 
 
-def test_a_hogging_task_is_killed_when_its_job_is_cancelled(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hogging_task_is_killed_when_its_job_is_cancelled(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(timeouts, "INSIST_AFTER", 0.1)
     job_id = site.add("never_ends", queue_name="q")
     with site.running(isolated(theirs.never_ends)) as running:
@@ -398,7 +400,7 @@ def test_a_hogging_task_is_killed_when_its_job_is_cancelled(site: Site, monkeypa
     assert site.held() == []
 
 
-def test_a_stop_that_is_forced_leaves_no_process(site: Site) -> None:
+def test_a_stop_that_is_forced_leaves_no_process(site: QueueFixture) -> None:
     job_id = site.add("never_ends")
     with site.running(isolated(theirs.never_ends)) as running:
         pids = waiting(running.log, "hogging")
@@ -410,7 +412,7 @@ def test_a_stop_that_is_forced_leaves_no_process(site: Site) -> None:
     assert (job["attempts"], job["last_error"], site.held()) == (0, None, [])
 
 
-def test_a_task_that_hogs_its_interpreter_does_not_stop_the_heart(site: Site) -> None:
+def test_a_task_that_hogs_its_interpreter_does_not_stop_the_heart(site: QueueFixture) -> None:
     def last_beat() -> Any:
         return site.run("select last_heartbeat_at as at from _private_gw_workers")[0]["at"]
 
@@ -424,7 +426,7 @@ def test_a_task_that_hogs_its_interpreter_does_not_stop_the_heart(site: Site) ->
         running.runner.force()
 
 
-def test_a_worker_that_ends_leaves_no_idle_process(site: Site) -> None:
+def test_a_worker_that_ends_leaves_no_idle_process(site: QueueFixture) -> None:
     site.add("says_who")
     with site.running(isolated(theirs.says_who)) as running:
         running.heard.wait_for(JobCompleted)
@@ -435,7 +437,7 @@ def test_a_worker_that_ends_leaves_no_idle_process(site: Site) -> None:
 
 
 @pytest.mark.parametrize("function", ["waits_to_be_told", "never_ends"])
-def test_processes_end_with_a_worker_that_is_killed(site: Site, function: str, tmp_path: Path) -> None:
+def test_processes_end_with_a_worker_that_is_killed(site: QueueFixture, function: str, tmp_path: Path) -> None:
     program = (
         "import sys, isolated_tasks, gw_core\n"
         "registry = gw_core.TaskRegistry()\n"

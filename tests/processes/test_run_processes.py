@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.core_support import Site
-from core.proxy import Proxy
-from process_support import CHECKOUT, DEADLINE
-from stalls import Stopwatch
-from support import free_port, wait_until
+from supervised import CHECKOUT, DEADLINE
+from support.database_proxy import DatabaseProxy
+from support.queue_fixture import QueueFixture
+from support.stall_clock import StallClock
+from support.waiting import free_port, wait_until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
@@ -44,7 +44,7 @@ def hog(payload):
 class Program:
     """`gw run` in a process of its own, and what it says."""
 
-    def __init__(self, site: Site, folder: Path, *options: str) -> None:
+    def __init__(self, site: QueueFixture, folder: Path, *options: str) -> None:
         self._ran = folder / "ran"
         (folder / "tasks").mkdir(exist_ok=True)
         if not (folder / "tasks" / "work.py").exists():
@@ -126,7 +126,7 @@ Start = Callable[..., Program]
 
 
 @pytest.fixture
-def start(site: Site, tmp_path: Path) -> Iterator[Start]:
+def start(site: QueueFixture, tmp_path: Path) -> Iterator[Start]:
     started: list[Program] = []
 
     def start(*options: str) -> Program:
@@ -138,11 +138,11 @@ def start(site: Site, tmp_path: Path) -> Iterator[Start]:
         program.close()
 
 
-def workers(site: Site) -> list[Any]:
+def workers(site: QueueFixture) -> list[Any]:
     return site.run("select id from _private_gw_workers")
 
 
-def test_processes_share_the_jobs_and_stop_in_order(site: Site, start: Start) -> None:
+def test_processes_share_the_jobs_and_stop_in_order(site: QueueFixture, start: Start) -> None:
     site.fill(40, task="ran")
     site.run("update _private_jobs set payload = json_build_object('n', id, 'seconds', 0.05)")
     program = start("--processes", "2", "-j", "2", "--prefetch", "0ms")
@@ -160,7 +160,7 @@ def test_processes_share_the_jobs_and_stop_in_order(site: Site, start: Start) ->
     assert len(program.saying("Stopping")) == 2
 
 
-def test_a_killed_process_is_replaced_and_the_others_go_on(site: Site, start: Start) -> None:
+def test_a_killed_process_is_replaced_and_the_others_go_on(site: QueueFixture, start: Start) -> None:
     program = start("--processes", "2")
     first, second = program.pids(2)
     os.kill(second, signal.SIGKILL)
@@ -175,7 +175,7 @@ def test_a_killed_process_is_replaced_and_the_others_go_on(site: Site, start: St
     assert (len(program.saying("Received SIGINT")), len(program.saying("Stopping"))) == (1, 2)
 
 
-def test_a_service_manager_that_signals_every_process_forces_nothing(site: Site, start: Start) -> None:
+def test_a_service_manager_that_signals_every_process_forces_nothing(site: QueueFixture, start: Start) -> None:
     """systemd and Kubernetes' init signal all processes, and the supervisor passes its own on: that is still one."""
     site.add("ran", {"n": 1, "seconds": 1})
     program = start("--processes", "2", "--log-format", "json")
@@ -191,7 +191,7 @@ def test_a_service_manager_that_signals_every_process_forces_nothing(site: Site,
     assert site.jobs() == []
 
 
-def test_a_second_signal_ends_all_at_once(site: Site, start: Start) -> None:
+def test_a_second_signal_ends_all_at_once(site: QueueFixture, start: Start) -> None:
     for _ in range(2):
         site.add("ran", {"n": 1, "seconds": 600})
     program = start("--processes", "2", "-j", "1")
@@ -199,7 +199,7 @@ def test_a_second_signal_ends_all_at_once(site: Site, start: Start) -> None:
     wait_until(lambda: len(program.ran()) == 2, deadline_seconds=DEADLINE)
     program.signal(signal.SIGTERM)
     program.saying("Stopping", 2)
-    with Stopwatch(program.process.pid, *pids) as watch:
+    with StallClock(program.process.pid, *pids) as watch:
         program.signal(signal.SIGTERM)
         assert program.end() == -signal.SIGTERM
 
@@ -207,13 +207,13 @@ def test_a_second_signal_ends_all_at_once(site: Site, start: Start) -> None:
     assert (site.held(), [job["attempts"] for job in site.jobs()]) == ([], [0, 0])
 
 
-def test_a_process_that_cannot_hear_is_killed_a_second_after_the_grace_period(site: Site, start: Start) -> None:
+def test_a_process_that_cannot_hear_is_killed_a_second_after_the_grace_period(site: QueueFixture, start: Start) -> None:
     site.add("hog")
     program = start("--processes", "2", "--grace-period", "500ms")
     pids = program.pids(2)
     wait_until(program.ran, deadline_seconds=DEADLINE)
     asked_at = time.monotonic()
-    with Stopwatch(program.process.pid, *pids) as watch:
+    with StallClock(program.process.pid, *pids) as watch:
         program.signal(signal.SIGTERM)
         assert program.end() == 128 + signal.SIGKILL
 
@@ -223,7 +223,7 @@ def test_a_process_that_cannot_hear_is_killed_a_second_after_the_grace_period(si
     assert not any(map(is_alive, pids))
 
 
-def test_processes_whose_supervisor_is_killed_stop_in_order(site: Site, start: Start) -> None:
+def test_processes_whose_supervisor_is_killed_stop_in_order(site: QueueFixture, start: Start) -> None:
     program = start("--processes", "2")
     pids = program.pids(2)
     site.add("ran", {"n": 1, "seconds": 1})
@@ -235,7 +235,7 @@ def test_processes_whose_supervisor_is_killed_stop_in_order(site: Site, start: S
     assert (site.jobs(), site.held(), workers(site)) == ([], [], [])
 
 
-def test_a_single_run_in_several_processes_ends_with_the_worst_code(site: Site, start: Start) -> None:
+def test_a_single_run_in_several_processes_ends_with_the_worst_code(site: QueueFixture, start: Start) -> None:
     site.fill(50, task="ran")
     site.add("ran", {"m": "no n"})
     program = start("--processes", "2", "--once", "--strict")
@@ -244,8 +244,8 @@ def test_a_single_run_in_several_processes_ends_with_the_worst_code(site: Site, 
     assert len(program.ran()) == 50
 
 
-def test_processes_wait_for_a_database_that_is_away_at_the_start(site: Site, start: Start) -> None:
-    proxy = Proxy(site.url)
+def test_processes_wait_for_a_database_that_is_away_at_the_start(site: QueueFixture, start: Start) -> None:
+    proxy = DatabaseProxy(site.url)
     proxy.cut()
     site.fill(1, task="ran")
     program = start("-c", proxy.url, "--processes", "2")
@@ -272,7 +272,7 @@ def test_tasks_that_do_not_load_are_told_once_and_end_all(start: Start) -> None:
     assert [line for line in program.lines if "ERROR" in line] == []
 
 
-def test_a_process_that_has_run_long_enough_is_replaced(site: Site, start: Start) -> None:
+def test_a_process_that_has_run_long_enough_is_replaced(site: QueueFixture, start: Start) -> None:
     program = start("--processes", "1", "--max-jobs", "1")
     program.pids(1)
     site.add("ran", {"n": 1})

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from process_support import Supervised, quick_pauses, supervising, wait_until
-from stalls import Stopwatch
+from supervised import Supervised, quick_pauses, supervising, wait_until
+from support.stall_clock import StallClock
 
 from gw_core import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
 
@@ -145,7 +145,7 @@ def test_what_does_not_end_is_killed_after_the_grace_period(monkeypatch: pytest.
     with Supervised({"stubborn": "to the last"}, processes=2, grace=0.1) as running:
         running.heard.wait_for(ProcessReady, count=2)
 
-        with Stopwatch() as watch:
+        with StallClock() as watch:
             assert stop(running) == 128 + signal.SIGKILL
     assert watch.seconds < 5
     assert [event.numbers for event in running.heard.of(ProcessesKilled)] == [(1, 2)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from recovery_support import Ward
+from support.recovery_fixture import RecoveryFixture
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +19,9 @@ def recovery_url(databases: Any, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def ward(recovery_url: str) -> Iterator[Ward]:
+def ward(recovery_url: str) -> Iterator[RecoveryFixture]:
     """A database with the newest schema and nothing in it."""
-    ward = Ward(recovery_url)
+    ward = RecoveryFixture(recovery_url)
     ward.run(
         "truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs, _private_gw_workers"
     )
@@ -30,8 +30,8 @@ def ward(recovery_url: str) -> Iterator[Ward]:
 
 
 @pytest.fixture
-def own_ward(database_url: str) -> Iterator[Ward]:
+def own_ward(database_url: str) -> Iterator[RecoveryFixture]:
     """The same in a database of the test's own, for tests that change its schema."""
-    ward = Ward(database_url)
+    ward = RecoveryFixture(database_url)
     yield ward
     ward.close()

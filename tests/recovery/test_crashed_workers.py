@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.core_support import DEADLINE, Ledger, ms
-from recovery_support import Process, Ward
-from support import wait_until
+from support.queue_fixture import DEADLINE, RunRecord, ms
+from support.recovery_fixture import RecoveryFixture, WorkerProcess
+from support.waiting import wait_until
 
 from gw_core import JobCompleted, JobLockLost, JobRecovered, JobStarted, WorkersRecovered
 
@@ -24,17 +24,17 @@ QUICK: dict[str, Any] = {
 }
 
 
-def rows(ward: Ward) -> list[dict[str, Any]]:
+def rows(ward: RecoveryFixture) -> list[dict[str, Any]]:
     """The jobs, but not since when they are locked: who was silent for a while itself locks them anew."""
     return [{**job, "locked_at": job["locked_at"] is not None} for job in ward.jobs()]
 
 
-def the_worker_of(process: Process, job_id: int) -> str:
+def the_worker_of(process: WorkerProcess, job_id: int) -> str:
     return process.wait_to_say(f"began {job_id} as").rpartition(" ")[2]
 
 
-def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: Ward) -> None:
-    done = Ledger()
+def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: RecoveryFixture) -> None:
+    done = RunRecord()
     first, second = (ward.add("wait", {"n": number}, queue_name=f"q{number}") for number in (1, 2))
     with ward.process() as process:
         dead = the_worker_of(process, first)
@@ -52,8 +52,8 @@ def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: Ward) -> None:
     assert (ward.jobs(), ward.held(), ward.workers()) == ([], [], [])
 
 
-def test_without_recovery_a_sweep_by_hand_gives_the_jobs_of_a_killed_worker_back(ward: Ward) -> None:
-    done = Ledger()
+def test_without_recovery_a_sweep_by_hand_gives_the_jobs_of_a_killed_worker_back(ward: RecoveryFixture) -> None:
+    done = RunRecord()
     job_id = ward.add("wait", {"n": 1})
     with ward.process() as process:
         dead = the_worker_of(process, job_id)
@@ -68,7 +68,9 @@ def test_without_recovery_a_sweep_by_hand_gives_the_jobs_of_a_killed_worker_back
     assert done.entries == [1]
 
 
-def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(ward: Ward, tmp_path: Path) -> None:
+def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(
+    ward: RecoveryFixture, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
     here = ward.gate()
     job_id = ward.add("wait", queue_name="q")
@@ -92,8 +94,8 @@ def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(ward
     assert (ward.jobs(), ward.held()) == ([], [])
 
 
-def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: Ward) -> None:
-    done = Ledger()
+def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: RecoveryFixture) -> None:
+    done = RunRecord()
     jobs = [ward.add("wait", {"n": number}) for number in range(2)]
     with ward.process() as process:
         for job_id in jobs:
@@ -119,7 +121,7 @@ def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: Ward) -> None:
     ],
 )
 def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
-    ward: Ward, statement: str | None, survives: bool
+    ward: RecoveryFixture, statement: str | None, survives: bool
 ) -> None:
     from gw_core.domain.outcome import Completed
     from gw_core.postgres.database import Database
@@ -146,7 +148,7 @@ def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
     ("is_ours", "comes_back"),
     [pytest.param(False, True, id="the ancestor's recovery"), pytest.param(True, False, id="ours")],
 )
-def test_only_our_recovery_keeps_a_removed_job_retired(ward: Ward, is_ours: bool, comes_back: bool) -> None:
+def test_only_our_recovery_keeps_a_removed_job_retired(ward: RecoveryFixture, is_ours: bool, comes_back: bool) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", job_key="k")
     ward.client.remove("k")
@@ -162,7 +164,7 @@ def test_only_our_recovery_keeps_a_removed_job_retired(ward: Ward, is_ours: bool
     assert ward.job(job_id)["is_available"] is comes_back
 
 
-def test_a_worker_that_was_taken_for_dead_tells_only_tasks_that_have_lost_their_job(ward: Ward) -> None:
+def test_a_worker_that_was_taken_for_dead_tells_only_tasks_that_have_lost_their_job(ward: RecoveryFixture) -> None:
     both, free = threading.Barrier(3), threading.Event()
     told: dict[int, bool] = {}
 

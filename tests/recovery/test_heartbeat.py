@@ -8,9 +8,9 @@ import time
 from typing import Any
 
 import pytest
-from core.core_support import Ledger, in_time, ms
-from recovery_support import RUST_WORKERS, Ward
-from support import wait_until
+from support.queue_fixture import RunRecord, in_time, ms
+from support.recovery_fixture import RUST_WORKERS, RecoveryFixture
+from support.waiting import wait_until
 
 import gw_core
 from gw_core import (
@@ -28,28 +28,28 @@ from gw_core import (
 QUICK: dict[str, Any] = {"heartbeat_interval": ms(20), "sweep_threshold": ms(60_000)}
 
 
-def age(ward: Ward) -> float:
+def age(ward: RecoveryFixture) -> float:
     rows = ward.run("select extract(epoch from now() - last_heartbeat_at)::float as age from _private_gw_workers")
     return float(rows[0]["age"])
 
 
-def seems_silent(ward: Ward) -> None:
+def seems_silent(ward: RecoveryFixture) -> None:
     """Set the heartbeat back; one that is just being written may overwrite it."""
     ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '1 hour'")
 
 
-def known_to(ward: Ward) -> list[str]:
+def known_to(ward: RecoveryFixture) -> list[str]:
     """Who has a heartbeat, asked from any thread."""
     return [worker.id for worker in ward.client.workers() if worker.has_heartbeat]
 
 
-def last_beat(ward: Ward) -> Any:
+def last_beat(ward: RecoveryFixture) -> Any:
     return ward.run("select last_heartbeat_at as at from _private_gw_workers")[0]["at"]
 
 
-def test_a_worker_is_known_before_it_claims(ward: Ward) -> None:
+def test_a_worker_is_known_before_it_claims(ward: RecoveryFixture) -> None:
     ward.add()
-    runner, heard, _ = ward.runner({"work": Ledger()})
+    runner, heard, _ = ward.runner({"work": RunRecord()})
     known: list[list[str]] = []
     runner.events.on(PoolClaimed, lambda event: known.append(known_to(ward)))
     runner.start()
@@ -60,8 +60,8 @@ def test_a_worker_is_known_before_it_claims(ward: Ward) -> None:
     assert known == [[runner.pool_id]]
 
 
-def test_the_heartbeat_says_who_and_where(ward: Ward) -> None:
-    with ward.running({"work": Ledger(), "more": Ledger()}, concurrency=3) as running:
+def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
+    with ward.running({"work": RunRecord(), "more": RunRecord()}, concurrency=3) as running:
         (row,) = ward.run("select *, started_at <= last_heartbeat_at as is_older from _private_gw_workers")
         (info,) = ward.client.workers()
 
@@ -71,7 +71,7 @@ def test_the_heartbeat_says_who_and_where(ward: Ward) -> None:
     assert (info.id, info.is_stale, info.metadata) == (running.pool_id, False, row["metadata"])
 
 
-def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: Ward) -> None:
+def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: RecoveryFixture) -> None:
     gate = ward.gate()
     ward.add()
     with ward.running({"work": gate}, **QUICK) as running:
@@ -86,15 +86,15 @@ def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: Ward) -> None:
     assert ward.workers() == []
 
 
-def test_an_orderly_end_takes_the_heartbeat_away(ward: Ward) -> None:
-    with ward.running({"work": Ledger()}, **QUICK) as running:
+def test_an_orderly_end_takes_the_heartbeat_away(ward: RecoveryFixture) -> None:
+    with ward.running({"work": RunRecord()}, **QUICK) as running:
         assert ward.workers() == [running.pool_id]
         running.stop()
 
     assert ward.workers() == []
 
 
-def test_a_run_until_nothing_is_left_has_no_heartbeat(ward: Ward) -> None:
+def test_a_run_until_nothing_is_left_has_no_heartbeat(ward: RecoveryFixture) -> None:
     ward.add()
     known: list[list[str]] = []
 
@@ -103,8 +103,8 @@ def test_a_run_until_nothing_is_left_has_no_heartbeat(ward: Ward) -> None:
     assert known == [[]]
 
 
-def test_the_rust_ports_table_is_told_too(own_ward: Ward) -> None:
-    with own_ward.running({"work": Ledger()}, **QUICK) as running:
+def test_the_rust_ports_table_is_told_too(own_ward: RecoveryFixture) -> None:
+    with own_ward.running({"work": RunRecord()}, **QUICK) as running:
         own_ward.run(RUST_WORKERS)
         rows = wait_until(
             lambda: own_ward.run("select id, metadata from _private_workers"), what="a heartbeat in the new table"
@@ -115,8 +115,8 @@ def test_the_rust_ports_table_is_told_too(own_ward: Ward) -> None:
     assert own_ward.run("select id from _private_workers") == []
 
 
-def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: Ward) -> None:
-    with own_ward.running({"work": Ledger()}, **QUICK) as running:
+def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: RecoveryFixture) -> None:
+    with own_ward.running({"work": RunRecord()}, **QUICK) as running:
         own_ward.run("alter table _private_gw_workers rename to elsewhere")
         running.heard.wait_for(HeartbeatFailed)
         own_ward.add()
@@ -128,9 +128,9 @@ def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: Ward) ->
     assert [each for each in running.log.of("warning") if "No heartbeat" in each]
 
 
-def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: Ward) -> None:
+def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: RecoveryFixture) -> None:
     ward.held_by(ward.dead_worker(), task="work", payload={"n": 1})
-    done = Ledger()
+    done = RunRecord()
     settings = {**QUICK, "sweep_threshold": ms(2_000), "sweep_interval": ms(50), "recovery_delay": ms(0)}
     with ward.running({"work": done}, prepared_statements=False, recover=True, **settings) as running:
         before = last_beat(ward)
@@ -145,9 +145,9 @@ def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: Ward) -> None:
 # -- late ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_notices_that_it_was_silent_for_longer_than_others_tolerate(ward: Ward) -> None:
+def test_a_worker_notices_that_it_was_silent_for_longer_than_others_tolerate(ward: RecoveryFixture) -> None:
     began = time.monotonic()
-    with ward.running({"work": Ledger()}, **QUICK) as running:
+    with ward.running({"work": RunRecord()}, **QUICK) as running:
         wait_until(lambda: seems_silent(ward) or running.heard.of(HeartbeatLate), what="the worker to notice")
         late = running.heard.of(HeartbeatLate)[0]
 
@@ -156,8 +156,8 @@ def test_a_worker_notices_that_it_was_silent_for_longer_than_others_tolerate(war
     assert [each for each in running.log.of("warning") if "longer than a sweep tolerates" in each]
 
 
-def test_a_worker_notices_that_it_was_taken_for_dead_and_is_known_again(ward: Ward) -> None:
-    with ward.running({"work": Ledger()}, **QUICK) as running:
+def test_a_worker_notices_that_it_was_taken_for_dead_and_is_known_again(ward: RecoveryFixture) -> None:
+    with ward.running({"work": RunRecord()}, **QUICK) as running:
         ward.run("delete from _private_gw_workers")
         (late,) = running.heard.wait_for(HeartbeatLate)
         wait_until(lambda: ward.workers() == [running.pool_id], what="the worker to be known again")
@@ -166,7 +166,7 @@ def test_a_worker_notices_that_it_was_taken_for_dead_and_is_known_again(ward: Wa
     assert [each for each in running.log.of("warning") if "was taken for dead" in each]
 
 
-def test_code_that_hogs_the_interpreter_does_not_stop_the_heart(ward: Ward) -> None:
+def test_code_that_hogs_the_interpreter_does_not_stop_the_heart(ward: RecoveryFixture) -> None:
     job_id = ward.add("hog")
     with ward.process() as process:
         process.wait_to_say(f"began {job_id}")
@@ -184,8 +184,10 @@ def test_code_that_hogs_the_interpreter_does_not_stop_the_heart(ward: Ward) -> N
         pytest.param(True, "Recovery is on: jobs of a worker silent for 5m are given back", id="on"),
     ],
 )
-def test_the_start_says_what_becomes_of_a_crashed_workers_jobs(ward: Ward, recover: bool, words: str) -> None:
-    with ward.running({"work": Ledger()}, recover=recover) as running:
+def test_the_start_says_what_becomes_of_a_crashed_workers_jobs(
+    ward: RecoveryFixture, recover: bool, words: str
+) -> None:
+    with ward.running({"work": RunRecord()}, recover=recover) as running:
         running.heard.wait_for(PoolStarted)
 
     assert len(running.heard.of(RecoveryConfigured)) == 1
@@ -195,7 +197,7 @@ def test_the_start_says_what_becomes_of_a_crashed_workers_jobs(ward: Ward, recov
 # -- a single run --------------------------------------------------------------------------------------------------
 
 
-def test_a_single_run_that_lasts_is_known_until_it_ends(ward: Ward) -> None:
+def test_a_single_run_that_lasts_is_known_until_it_ends(ward: RecoveryFixture) -> None:
     known: list[list[str]] = []
 
     def long(payload: object) -> None:
@@ -208,7 +210,7 @@ def test_a_single_run_that_lasts_is_known_until_it_ends(ward: Ward) -> None:
     assert (known, ward.workers()) == ([[runner.pool_id]], [])
 
 
-def test_a_short_single_run_writes_no_heartbeat(ward: Ward) -> None:
+def test_a_short_single_run_writes_no_heartbeat(ward: RecoveryFixture) -> None:
     known: list[list[str]] = []
     ward.add()
 
@@ -217,7 +219,7 @@ def test_a_short_single_run_writes_no_heartbeat(ward: Ward) -> None:
     assert known == [[]]
 
 
-def test_a_single_run_renews_the_locks_of_its_long_jobs(ward: Ward) -> None:
+def test_a_single_run_renews_the_locks_of_its_long_jobs(ward: RecoveryFixture) -> None:
     job_id = ward.add()
 
     def long(payload: object) -> None:

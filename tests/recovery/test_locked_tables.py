@@ -9,9 +9,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from core.core_support import Ledger, ms
-from recovery_support import Ward
-from support import wait_until
+from support.queue_fixture import RunRecord, ms
+from support.recovery_fixture import RecoveryFixture
+from support.waiting import wait_until
 
 from gw_core import Events, HeartbeatFailed, HeartbeatRestored, JobCompleted, LockTimeoutError
 from gw_core.maintenance.heartbeat import SESSION, Heartbeat
@@ -23,12 +23,12 @@ THRESHOLD = 2.0
 LOCK_JOBS = "lock table _private_jobs in access exclusive mode"
 
 
-def oldest_heartbeat(ward: Ward) -> Any:
+def oldest_heartbeat(ward: RecoveryFixture) -> Any:
     return ward.run("select min(last_heartbeat_at) as at from _private_gw_workers where id <> 'dead'")[0]["at"]
 
 
 def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_threshold(
-    ward: Ward, tmp_path: Path
+    ward: RecoveryFixture, tmp_path: Path
 ) -> None:
     arguments = ("--recover", "--threshold", str(THRESHOLD), "--gate", str(tmp_path / "gate"))
     jobs = [ward.add("wait", queue_name=f"q{number}") for number in range(4)]
@@ -55,7 +55,7 @@ def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_t
     assert not [line for line in said if "dead" in line and "Gave back 0 jobs" not in line]
 
 
-def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: RecoveryFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_store, "LONGEST_LOCK_WAIT", ms(50))
     ward.held_by(ward.dead_worker())
 
@@ -65,7 +65,9 @@ def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: Ward, monkeypatch: 
     assert ward.sweep().jobs == 1
 
 
-def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(
+    ward: RecoveryFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job_id = ward.held_by(ward.dead_worker())
     lock_jobs_table = worker_store.WorkerStore.lock_jobs_table
 
@@ -81,8 +83,8 @@ def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(ward: Ward, monkeypat
     assert ward.held() == ["dead"]
 
 
-def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: Ward) -> None:
-    with ward.running({"work": Ledger()}, heartbeat_interval=ms(50), sweep_threshold=ms(60_000)) as running:
+def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: RecoveryFixture) -> None:
+    with ward.running({"work": RunRecord()}, heartbeat_interval=ms(50), sweep_threshold=ms(60_000)) as running:
         runner = running.runner
         runner._heartbeat_connection._settings = {**SESSION, "statement_timeout": "100ms"}
         kill_heartbeat_connections(ward)
@@ -91,7 +93,7 @@ def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: Ward
         running.heard.wait_for(HeartbeatRestored)
 
 
-def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: Ward) -> None:
+def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: RecoveryFixture) -> None:
     connection = SharedConnection(Database(ward.url), role="heartbeat", settings=SESSION)
     heartbeat = Heartbeat(
         pool="gw-1", connection=connection, events=Events(), every=ms(20), tolerated=ms(80), metadata=dict
@@ -111,7 +113,7 @@ def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: Ward) -> Non
     connection.close()
 
 
-def test_a_worker_that_may_be_presumed_dead_starts_no_job_until_its_next_heartbeat(ward: Ward) -> None:
+def test_a_worker_that_may_be_presumed_dead_starts_no_job_until_its_next_heartbeat(ward: RecoveryFixture) -> None:
     began: list[float] = []
     settings = {"heartbeat_interval": ms(50), "sweep_threshold": ms(300), "poll_interval": ms(20)}
     with ward.running({"work": lambda payload: began.append(time.monotonic())}, **settings) as running:
@@ -126,7 +128,7 @@ def test_a_worker_that_may_be_presumed_dead_starts_no_job_until_its_next_heartbe
     assert began[0] > unlocked_at
 
 
-def kill_heartbeat_connections(ward: Ward) -> None:
+def kill_heartbeat_connections(ward: RecoveryFixture) -> None:
     with psycopg.connect(ward.url, autocommit=True) as other:
         other.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity"

@@ -8,28 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.cli_support import Ended, Shell
-from recovery_support import Ward, minutes
-from support import Span, wait_until
+from support.recovery_fixture import RecoveryFixture, minutes
+from support.shell import CliResult, Shell
+from support.time_range import MeasuredBlock
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.acceptance
 
 
 @pytest.fixture
-def shell(tmp_path: Path, ward: Ward) -> Shell:
+def shell(tmp_path: Path, ward: RecoveryFixture) -> Shell:
     return Shell(tmp_path, database=ward.url)
 
 
-def told(ended: Ended) -> Any:
+def told(ended: CliResult) -> Any:
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
 
-def test_sweep_gives_back_and_says_what(shell: Shell, ward: Ward) -> None:
+def test_sweep_gives_back_and_says_what(shell: Shell, ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", queue_name="q")
 
-    with Span(ward.now) as span:
+    with MeasuredBlock(ward.now) as span:
         ended = shell.gw("sweep", "--recovery-delay", "90s")
 
     assert (ended.code, ended.err) == (0, "Gave back 1 job and freed 1 queue.\n")
@@ -38,7 +39,7 @@ def test_sweep_gives_back_and_says_what(shell: Shell, ward: Ward) -> None:
     assert shell.gw("sweep").err == "No worker counts as dead.\n"
 
 
-def test_sweep_tells_a_dry_run_in_json_and_changes_nothing(shell: Shell, ward: Ward) -> None:
+def test_sweep_tells_a_dry_run_in_json_and_changes_nothing(shell: Shell, ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.held_by("dead")
 
@@ -49,7 +50,7 @@ def test_sweep_tells_a_dry_run_in_json_and_changes_nothing(shell: Shell, ward: W
     assert ward.held() == ["dead"]
 
 
-def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward: Ward) -> None:
+def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward: RecoveryFixture) -> None:
     ward.held_by("pool-node", locked_for=minutes(20))
 
     assert told(shell.gw("sweep", "--json"))["jobs"] == 0
@@ -57,7 +58,7 @@ def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward:
     assert told(shell.gw("sweep", "--json", "--orphans-after", "15m"))["jobs"] == 1
 
 
-def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell, ward: Ward) -> None:
+def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell, ward: RecoveryFixture) -> None:
     for name in ("first", "second"):
         ward.a_worker(name, silent_for=minutes(2))
         ward.held_by(name, locked_for=minutes(30), flags=["mine"] if name == "second" else [])
@@ -67,7 +68,7 @@ def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell,
     assert told(shell.gw("sweep", "--json", GW_RESILIENT_MULTIPLIER="1.5"))["jobs"] == 1
 
 
-def test_workers_are_listed(shell: Shell, ward: Ward) -> None:
+def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.a_worker("alive")
     ward.held_by("pool-node", locked_for=minutes(20))
@@ -104,7 +105,7 @@ def test_wrong_spans_are_refused(shell: Shell, arguments: tuple[str, ...], words
     assert words in ended.err
 
 
-def test_a_run_with_recovery_takes_over_from_a_killed_one(shell: Shell, ward: Ward) -> None:
+def test_a_run_with_recovery_takes_over_from_a_killed_one(shell: Shell, ward: RecoveryFixture) -> None:
     shell.write("tasks/slow.py", "import time\n\ndef slow(payload):\n    time.sleep(600)\n")
     other = Shell(shell.folder / "other", database=ward.url)
     other.write("tasks/slow.py", "def slow(payload):\n    pass\n")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from recovery_support import Deciding, minutes, seconds
+from support.recovery_fixture import Deciding, minutes, seconds
 
 from gw_core import (
     DefaultRecovery,

@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from recovery_support import RUST_WORKERS, Deciding, Ward, minutes, seconds
-from support import Span
+from support.recovery_fixture import RUST_WORKERS, Deciding, RecoveryFixture, minutes, seconds
+from support.time_range import MeasuredBlock
 
 from gw_core import (
     Client,
@@ -29,11 +29,11 @@ from gw_core import (
 )
 
 
-def test_a_dead_workers_jobs_go_back_with_their_attempt_uncounted_after_a_delay(ward: Ward) -> None:
+def test_a_dead_workers_jobs_go_back_with_their_attempt_uncounted_after_a_delay(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
 
-    with Span(ward.now) as span:
+    with MeasuredBlock(ward.now) as span:
         report = ward.sweep()
 
     job = ward.job(job_id)
@@ -44,20 +44,20 @@ def test_a_dead_workers_jobs_go_back_with_their_attempt_uncounted_after_a_delay(
     assert ward.workers() == []
 
 
-def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward: Ward) -> None:
+def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     soon = ward.held_by("dead")
     later = ward.held_by("dead", run_at=timedelta(hours=1))
     before = ward.job(later)["run_at"]
 
-    with Span(ward.now) as span:
+    with MeasuredBlock(ward.now) as span:
         ward.sweep(delay=timedelta(milliseconds=60_750))
 
     assert ward.job(soon)["run_at"] in span.later(60.75)
     assert ward.job(later)["run_at"] == before
 
 
-def test_a_living_workers_jobs_are_left_alone(ward: Ward) -> None:
+def test_a_living_workers_jobs_are_left_alone(ward: RecoveryFixture) -> None:
     ward.a_worker("alive", silent_for=minutes(4))
     ward.held_by("alive", queue_name="q", locked_for=minutes(300))
 
@@ -66,7 +66,7 @@ def test_a_living_workers_jobs_are_left_alone(ward: Ward) -> None:
     assert ward.workers() == ["alive"]
 
 
-def test_a_worker_that_claimed_a_moment_ago_lives_whatever_its_heartbeat_says(ward: Ward) -> None:
+def test_a_worker_that_claimed_a_moment_ago_lives_whatever_its_heartbeat_says(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.held_by("dead", locked_for=minutes(60))
     ward.held_by("dead", locked_for=seconds(1))
@@ -74,7 +74,7 @@ def test_a_worker_that_claimed_a_moment_ago_lives_whatever_its_heartbeat_says(wa
     assert ward.sweep().jobs == 0
 
 
-def test_queues_of_a_dead_worker_are_freed_also_one_whose_job_is_gone(ward: Ward) -> None:
+def test_queues_of_a_dead_worker_are_freed_also_one_whose_job_is_gone(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.held_by("dead", queue_name="kept")
     gone = ward.held_by("dead", queue_name="gone")
@@ -86,13 +86,13 @@ def test_queues_of_a_dead_worker_are_freed_also_one_whose_job_is_gone(ward: Ward
     assert ward.held() == []
 
 
-def test_a_dead_worker_that_holds_nothing_is_forgotten(ward: Ward) -> None:
+def test_a_dead_worker_that_holds_nothing_is_forgotten(ward: RecoveryFixture) -> None:
     ward.dead_worker()
 
     assert (ward.sweep().jobs, ward.workers()) == (0, [])
 
 
-def test_a_worker_with_a_resilient_job_may_be_silent_for_three_times_as_long(ward: Ward) -> None:
+def test_a_worker_with_a_resilient_job_may_be_silent_for_three_times_as_long(ward: RecoveryFixture) -> None:
     flags = {"flags": ["infrastructure_resilient"]}
     for worker, silence in (("patient", minutes(14)), ("gone", minutes(16))):
         ward.a_worker(worker, silent_for=silence)
@@ -118,7 +118,7 @@ def test_a_worker_with_a_resilient_job_may_be_silent_for_three_times_as_long(war
         pytest.param('["mine"]', True, id="no object"),
     ],
 )
-def test_a_resilient_flag_must_be_set_to_something(ward: Ward, flags: str, dead: bool) -> None:
+def test_a_resilient_flag_must_be_set_to_something(ward: RecoveryFixture, flags: str, dead: bool) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
     ward.run("update _private_jobs set flags = %s where id = %s", flags, job_id)
@@ -129,7 +129,7 @@ def test_a_resilient_flag_must_be_set_to_something(ward: Ward, flags: str, dead:
 # -- without a heartbeat -------------------------------------------------------------------------------------------
 
 
-def test_a_worker_without_a_heartbeat_is_left_alone_for_four_hours(ward: Ward) -> None:
+def test_a_worker_without_a_heartbeat_is_left_alone_for_four_hours(ward: RecoveryFixture) -> None:
     ward.held_by("pool-node", locked_for=minutes(239), queue_name="q")
     ward.held_by("pool-gone", locked_for=minutes(241))
 
@@ -139,7 +139,7 @@ def test_a_worker_without_a_heartbeat_is_left_alone_for_four_hours(ward: Ward) -
     assert ward.held() == ["pool-node", "pool-node"]
 
 
-def test_one_recent_lock_shows_that_a_worker_without_a_heartbeat_lives(ward: Ward) -> None:
+def test_one_recent_lock_shows_that_a_worker_without_a_heartbeat_lives(ward: RecoveryFixture) -> None:
     ward.held_by("pool-node", locked_for=minutes(60))
     ward.held_by("pool-node", locked_for=minutes(1))
 
@@ -147,7 +147,7 @@ def test_one_recent_lock_shows_that_a_worker_without_a_heartbeat_lives(ward: War
     assert ward.sweep(orphans_after=seconds(30)).jobs == 2
 
 
-def test_a_queue_nobody_known_holds_is_freed(ward: Ward) -> None:
+def test_a_queue_nobody_known_holds_is_freed(ward: RecoveryFixture) -> None:
     job_id = ward.held_by("pool-gone", queue_name="q", locked_for=minutes(300))
     ward.run("update _private_jobs set locked_by = null, locked_at = null where id = %s", job_id)
 
@@ -157,7 +157,7 @@ def test_a_queue_nobody_known_holds_is_freed(ward: Ward) -> None:
 # -- jobs that must not come back ----------------------------------------------------------------------------------
 
 
-def test_a_job_removed_while_it_ran_is_unlocked_and_stays_retired(ward: Ward) -> None:
+def test_a_job_removed_while_it_ran_is_unlocked_and_stays_retired(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", job_key="k")
     ward.client.remove("k")
@@ -168,7 +168,7 @@ def test_a_job_removed_while_it_ran_is_unlocked_and_stays_retired(ward: Ward) ->
     assert (job["attempts"], job["max_attempts"], job["locked_by"]) == (25, 25, None)
 
 
-def test_a_job_superseded_while_it_ran_stays_retired_also_after_its_lock_was_renewed(ward: Ward) -> None:
+def test_a_job_superseded_while_it_ran_stays_retired_also_after_its_lock_was_renewed(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     old = ward.held_by("dead", job_key="k", locked_for=minutes(20))
     new = ward.add(job_key="k")
@@ -182,7 +182,7 @@ def test_a_job_superseded_while_it_ran_stays_retired_also_after_its_lock_was_ren
     assert ward.job(new)["attempts"] == 0
 
 
-def test_a_job_removed_by_a_transaction_older_than_its_claim_stays_retired(ward: Ward) -> None:
+def test_a_job_removed_by_a_transaction_older_than_its_claim_stays_retired(ward: RecoveryFixture) -> None:
     job_id = ward.add(job_key="k")
     ward.run("update _private_jobs set created_at = now() - interval '1 day', updated_at = now() - interval '1 day'")
     ward.dead_worker()
@@ -198,7 +198,7 @@ def test_a_job_removed_by_a_transaction_older_than_its_claim_stays_retired(ward:
     assert ward.job(job_id)["attempts"] == 25
 
 
-def test_the_last_attempt_of_a_job_without_a_key_is_uncounted_too(ward: Ward) -> None:
+def test_the_last_attempt_of_a_job_without_a_key_is_uncounted_too(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", max_attempts=1)
 
@@ -210,7 +210,7 @@ def test_the_last_attempt_of_a_job_without_a_key_is_uncounted_too(ward: Ward) ->
 # -- a sweep beside others -----------------------------------------------------------------------------------------
 
 
-def test_two_sweeps_at_once_recover_each_job_once(ward: Ward) -> None:
+def test_two_sweeps_at_once_recover_each_job_once(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     for _ in range(50):
         ward.held_by("dead")
@@ -231,7 +231,7 @@ def test_two_sweeps_at_once_recover_each_job_once(ward: Ward) -> None:
     assert all(job["attempts"] == 0 for job in ward.jobs())
 
 
-def test_a_sweep_beside_one_of_the_rust_port_says_so_and_does_nothing(ward: Ward) -> None:
+def test_a_sweep_beside_one_of_the_rust_port_says_so_and_does_nothing(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.held_by("dead")
 
@@ -241,7 +241,7 @@ def test_a_sweep_beside_one_of_the_rust_port_says_so_and_does_nothing(ward: Ward
     assert (report.was_busy, report.jobs, ward.held()) == (True, 0, ["dead"])
 
 
-def test_a_job_its_worker_settles_after_all_is_left_to_the_next_sweep(ward: Ward) -> None:
+def test_a_job_its_worker_settles_after_all_is_left_to_the_next_sweep(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     settled, other = ward.held_by("dead"), ward.held_by("dead")
 
@@ -255,7 +255,7 @@ def test_a_job_its_worker_settles_after_all_is_left_to_the_next_sweep(ward: Ward
     assert ward.workers() == []
 
 
-def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward: Ward) -> None:
+def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward: RecoveryFixture) -> None:
     own_ward.run(RUST_WORKERS)
     own_ward.a_worker("rust-dead", silent_for=minutes(6), table="_private_workers")
     own_ward.a_worker("rust-alive", silent_for=minutes(4), table="_private_workers")
@@ -272,7 +272,7 @@ def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward:
 # -- dry run -------------------------------------------------------------------------------------------------------
 
 
-def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: Ward) -> None:
+def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     for number in range(3):
         ward.held_by("dead", queue_name=f"q{number % 2}")
@@ -291,7 +291,7 @@ def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: Ward) -
 # -- hooks and events ----------------------------------------------------------------------------------------------
 
 
-def test_a_hook_hears_the_job_the_dead_worker_and_the_reason(ward: Ward) -> None:
+def test_a_hook_hears_the_job_the_dead_worker_and_the_reason(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
     hook = Deciding(DefaultRecovery())
@@ -302,7 +302,7 @@ def test_a_hook_hears_the_job_the_dead_worker_and_the_reason(ward: Ward) -> None
     assert ward.job(job_id)["attempts"] == 0
 
 
-def test_a_hook_may_reschedule_a_job(ward: Ward) -> None:
+def test_a_hook_may_reschedule_a_job(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
     moment = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -313,7 +313,7 @@ def test_a_hook_may_reschedule_a_job(ward: Ward) -> None:
     assert (job["run_at"], job["attempts"], job["locked_by"]) == (moment, 3, None)
 
 
-def test_a_hook_cannot_bring_a_removed_job_back(ward: Ward) -> None:
+def test_a_hook_cannot_bring_a_removed_job_back(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", job_key="k")
     ward.client.remove("k")
@@ -323,11 +323,11 @@ def test_a_hook_cannot_bring_a_removed_job_back(ward: Ward) -> None:
     assert ward.job(job_id)["attempts"] == 25
 
 
-def test_a_hook_may_fail_the_attempt(ward: Ward) -> None:
+def test_a_hook_may_fail_the_attempt(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
 
-    with Span(ward.now) as span:
+    with MeasuredBlock(ward.now) as span:
         ward.sweep(Deciding(FailWithBackoff()))
 
     job = ward.job(job_id)
@@ -335,7 +335,7 @@ def test_a_hook_may_fail_the_attempt(ward: Ward) -> None:
     assert job["run_at"] in span.later(math.e)
 
 
-def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: Ward) -> None:
+def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.held_by("dead", queue_name="q")
 
@@ -347,7 +347,7 @@ def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: Wa
     assert ward.sweep().jobs == 1
 
 
-def test_a_hook_that_raises_is_told_and_its_job_goes_the_usual_way(ward: Ward) -> None:
+def test_a_hook_that_raises_is_told_and_its_job_goes_the_usual_way(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
     told: list[RecoveryHookFailed] = []
@@ -361,7 +361,7 @@ def test_a_hook_that_raises_is_told_and_its_job_goes_the_usual_way(ward: Ward) -
     assert ward.job(job_id)["attempts"] == 0
 
 
-def test_hooks_hold_no_locks_while_they_think(ward: Ward) -> None:
+def test_hooks_hold_no_locks_while_they_think(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", queue_name="q")
 
@@ -375,7 +375,7 @@ def test_hooks_hold_no_locks_while_they_think(ward: Ward) -> None:
     assert ward.sweep(Looking()).jobs == 1
 
 
-def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: Ward) -> None:
+def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.held_by("dead")
 
@@ -388,7 +388,7 @@ def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: Ward) -> No
     assert (report.jobs, report.workers, ward.held()) == (0, (), ["dead"])
 
 
-def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: Ward) -> None:
+def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", queue_name="q")
     told: list[Event] = []
@@ -407,7 +407,7 @@ def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: Ward) -> None:
 # -- looking -------------------------------------------------------------------------------------------------------
 
 
-def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(ward: Ward) -> None:
+def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(ward: RecoveryFixture) -> None:
     ward.a_worker("alive")
     began = time.monotonic()
     ward.dead_worker()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from recovery_support import minutes, seconds
+from support.recovery_fixture import minutes, seconds
 
 from gw_core import DatabaseUnavailableError, Events, MaintenanceFailed, RecoverySettings
 from gw_core.maintenance.sweeper import Sweep, Sweeper

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from core.core_support import DEADLINE, Ledger, ms
-from recovery_support import Ward
+from support.queue_fixture import DEADLINE, RunRecord, ms
+from support.recovery_fixture import RecoveryFixture
 
 from gw_core import (
     JobCompleted,
@@ -56,7 +56,7 @@ def a_registry(function: Any, timeout: timedelta | float | None = SHORT) -> Task
     return registry
 
 
-def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice(ward: Ward) -> None:
+def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice(ward: RecoveryFixture) -> None:
     stubborn = Stubborn()
     job_id = ward.add("slow")
     ward.let_retries_wait()
@@ -76,8 +76,8 @@ def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice
     assert running.heard.of(JobLockLost) == []
 
 
-def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: Ward) -> None:
-    stubborn, quick = Stubborn(), Ledger()
+def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: RecoveryFixture) -> None:
+    stubborn, quick = Stubborn(), RunRecord()
     ward.add("slow")
     ward.let_retries_wait()
     registry = a_registry(stubborn)
@@ -96,7 +96,7 @@ def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: Ward) -> Non
     assert quick.entries == [1]
 
 
-def test_a_task_that_waits_for_the_signal_ends_at_once(ward: Ward) -> None:
+def test_a_task_that_waits_for_the_signal_ends_at_once(ward: RecoveryFixture) -> None:
     ward.add("slow")
     ended = threading.Event()
 
@@ -111,7 +111,7 @@ def test_a_task_that_waits_for_the_signal_ends_at_once(ward: Ward) -> None:
     assert ward.jobs()[0]["last_error"] == REASON
 
 
-def test_a_queue_does_not_go_on_while_a_task_out_of_time_still_runs(ward: Ward) -> None:
+def test_a_queue_does_not_go_on_while_a_task_out_of_time_still_runs(ward: RecoveryFixture) -> None:
     stubborn = Stubborn()
     first = ward.add("slow", queue_name="q")
     ward.let_retries_wait()
@@ -127,7 +127,7 @@ def test_a_queue_does_not_go_on_while_a_task_out_of_time_still_runs(ward: Ward) 
     assert (ward.job(first)["last_error"], ward.held()) == (REASON, [])
 
 
-def test_a_coroutine_is_cancelled(ward: Ward) -> None:
+def test_a_coroutine_is_cancelled(ward: RecoveryFixture) -> None:
     cancelled = threading.Event()
     registry = TaskRegistry()
 
@@ -146,8 +146,8 @@ def test_a_coroutine_is_cancelled(ward: Ward) -> None:
     assert ward.jobs()[0]["last_error"] == REASON
 
 
-def test_a_task_in_time_is_left_alone(ward: Ward) -> None:
-    done = Ledger()
+def test_a_task_in_time_is_left_alone(ward: RecoveryFixture) -> None:
+    done = RunRecord()
     ward.fill(50, task="slow")
     with ward.running(a_registry(lambda payload, context: done(payload), timeout=600)) as running:
         running.heard.wait_for(JobCompleted, count=50)

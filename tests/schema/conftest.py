@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from queue_schema import QueueSchema, connected
+from support.schema_fixture import SchemaFixture, connected
 
 
 @pytest.fixture
-def schema(database_url: str) -> Iterator[QueueSchema]:
+def schema(database_url: str) -> Iterator[SchemaFixture]:
     with connected(database_url) as schema:
         yield schema

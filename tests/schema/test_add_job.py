@@ -9,14 +9,14 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 from psycopg.types.json import Json
-from queue_schema import QueueSchema
+from support.schema_fixture import SchemaFixture
 
 TOMORROW = datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = datetime(2099, 6, 7, 8, 9, 10, tzinfo=UTC)
 KEYED_MODES = ["replace", "preserve_run_at", "unsafe_dedupe"]
 
 
-def test_a_job_with_nothing_but_a_task_gets_the_defaults(schema: QueueSchema) -> None:
+def test_a_job_with_nothing_but_a_task_gets_the_defaults(schema: SchemaFixture) -> None:
     job = schema.add_job("mail")
 
     assert schema.task_of(job) == "mail"
@@ -27,7 +27,7 @@ def test_a_job_with_nothing_but_a_task_gets_the_defaults(schema: QueueSchema) ->
     assert job["run_at"] == job["created_at"] == job["updated_at"]
 
 
-def test_every_argument_reaches_its_column(schema: QueueSchema) -> None:
+def test_every_argument_reaches_its_column(schema: SchemaFixture) -> None:
     job = schema.add_job(
         "mail",
         payload={"to": "bobby"},
@@ -51,11 +51,11 @@ def test_every_argument_reaches_its_column(schema: QueueSchema) -> None:
     assert {name: job[name] for name in expected} == expected
 
 
-def test_the_row_answered_is_the_row_stored(schema: QueueSchema) -> None:
+def test_the_row_answered_is_the_row_stored(schema: SchemaFixture) -> None:
     assert schema.add_job("mail", job_key="a") == schema.jobs()[0]
 
 
-def test_tasks_and_queues_known_already_use_up_no_numbers(schema: QueueSchema) -> None:
+def test_tasks_and_queues_known_already_use_up_no_numbers(schema: SchemaFixture) -> None:
     for _ in range(3):
         schema.add_job("mail", queue_name="outbox")
         schema.add_job("mail", queue_name="outbox", job_key="k", job_key_mode="unsafe_dedupe")
@@ -66,14 +66,14 @@ def test_tasks_and_queues_known_already_use_up_no_numbers(schema: QueueSchema) -
     assert [row["id"] for row in schema.run("select id from :S._private_job_queues order by id")] == [1, 2]
 
 
-def test_no_flags_and_an_empty_list_of_flags_are_the_same(schema: QueueSchema) -> None:
+def test_no_flags_and_an_empty_list_of_flags_are_the_same(schema: SchemaFixture) -> None:
     assert schema.add_job("mail", flags=[])["flags"] is None
 
 
 # -- keys
 
 
-def test_replace_overwrites_a_waiting_job(schema: QueueSchema) -> None:
+def test_replace_overwrites_a_waiting_job(schema: SchemaFixture) -> None:
     first = schema.add_job("mail", payload={"n": 1}, queue_name="one", run_at=TOMORROW, job_key="k", flags=["old"])
 
     second = schema.add_job("sms", payload={"n": 2}, run_at=LATER, job_key="k", priority=3, max_attempts=4)
@@ -94,13 +94,13 @@ def test_replace_overwrites_a_waiting_job(schema: QueueSchema) -> None:
 
 
 @pytest.mark.parametrize("mode", ["replace", None], ids=["asked for", "null, which means the same"])
-def test_replace_takes_the_new_moment(schema: QueueSchema, mode: str | None) -> None:
+def test_replace_takes_the_new_moment(schema: SchemaFixture, mode: str | None) -> None:
     schema.add_job(run_at=TOMORROW, job_key="k")
 
     assert schema.add_job(run_at=LATER, job_key="k", job_key_mode=mode)["run_at"] == LATER
 
 
-def test_preserve_run_at_keeps_the_moment_and_takes_the_rest(schema: QueueSchema) -> None:
+def test_preserve_run_at_keeps_the_moment_and_takes_the_rest(schema: SchemaFixture) -> None:
     schema.add_job(run_at=TOMORROW, job_key="k", payload={"n": 1})
 
     job = schema.add_job(run_at=LATER, job_key="k", payload={"n": 2}, job_key_mode="preserve_run_at")
@@ -108,7 +108,7 @@ def test_preserve_run_at_keeps_the_moment_and_takes_the_rest(schema: QueueSchema
     assert (job["run_at"], job["payload"], job["revision"]) == (TOMORROW, {"n": 2}, 1)
 
 
-def test_preserve_run_at_takes_the_new_moment_of_a_job_that_failed_before(schema: QueueSchema) -> None:
+def test_preserve_run_at_takes_the_new_moment_of_a_job_that_failed_before(schema: SchemaFixture) -> None:
     first = schema.add_job(run_at=TOMORROW, job_key="k")
     schema.change(first, attempts=1, last_error="broken")
 
@@ -117,7 +117,7 @@ def test_preserve_run_at_takes_the_new_moment_of_a_job_that_failed_before(schema
     assert (job["id"], job["run_at"], job["attempts"], job["last_error"]) == (first["id"], LATER, 0, None)
 
 
-def test_replacing_a_job_that_failed_before_starts_it_anew(schema: QueueSchema) -> None:
+def test_replacing_a_job_that_failed_before_starts_it_anew(schema: SchemaFixture) -> None:
     first = schema.add_job(job_key="k")
     schema.change(first, attempts=7, last_error="broken")
 
@@ -127,7 +127,7 @@ def test_replacing_a_job_that_failed_before_starts_it_anew(schema: QueueSchema) 
 
 
 @pytest.mark.parametrize("mode", ["replace", "preserve_run_at"])
-def test_a_running_job_gives_up_its_key_to_a_new_one_and_is_retired(schema: QueueSchema, mode: str) -> None:
+def test_a_running_job_gives_up_its_key_to_a_new_one_and_is_retired(schema: SchemaFixture, mode: str) -> None:
     running = schema.add_job(job_key="k", payload={"n": 1}, run_at=TOMORROW)
     schema.claim(running)
 
@@ -140,7 +140,7 @@ def test_a_running_job_gives_up_its_key_to_a_new_one_and_is_retired(schema: Queu
     assert (retired["key"], retired["attempts"], retired["locked_by"]) == (None, 25, "pool-theirs")
 
 
-def test_a_job_that_failed_for_good_stays_visible_without_its_key(schema: QueueSchema) -> None:
+def test_a_job_that_failed_for_good_stays_visible_without_its_key(schema: SchemaFixture) -> None:
     failed = schema.add_job(job_key="k")
     schema.fail_for_good(failed)
 
@@ -165,7 +165,7 @@ def test_a_job_that_failed_for_good_stays_visible_without_its_key(schema: QueueS
 )
 @pytest.mark.parametrize("mode", ["replace", "preserve_run_at"])
 def test_arrays_are_gathered_and_anything_else_is_replaced(
-    schema: QueueSchema, mode: str, old: Any, new: Any, stored: Any
+    schema: SchemaFixture, mode: str, old: Any, new: Any, stored: Any
 ) -> None:
     schema.add_job(job_key="k", payload=Json(old))
 
@@ -174,14 +174,14 @@ def test_arrays_are_gathered_and_anything_else_is_replaced(
     assert job["payload"] == stored
 
 
-def test_the_array_of_a_running_job_is_not_taken_over(schema: QueueSchema) -> None:
+def test_the_array_of_a_running_job_is_not_taken_over(schema: SchemaFixture) -> None:
     schema.claim(schema.add_job(job_key="k", payload=Json([1])))
 
     assert schema.add_job(job_key="k", payload=Json([2]))["payload"] == [2]
 
 
 @pytest.mark.parametrize("state", ["waiting", "running", "failed for good"])
-def test_unsafe_dedupe_leaves_the_existing_job_whatever_its_state(schema: QueueSchema, state: str) -> None:
+def test_unsafe_dedupe_leaves_the_existing_job_whatever_its_state(schema: SchemaFixture, state: str) -> None:
     first = schema.add_job(job_key="k", payload={"n": 1})
     {"waiting": lambda _: None, "running": schema.claim, "failed for good": schema.fail_for_good}[state](first)
     before = schema.jobs()[0]
@@ -192,7 +192,7 @@ def test_unsafe_dedupe_leaves_the_existing_job_whatever_its_state(schema: QueueS
     assert len(schema.jobs()) == 1
 
 
-def test_unsafe_dedupe_adds_a_job_when_the_key_is_free(schema: QueueSchema) -> None:
+def test_unsafe_dedupe_adds_a_job_when_the_key_is_free(schema: SchemaFixture) -> None:
     job = schema.add_job(
         job_key="k", payload={"n": 1}, queue_name="q", run_at=TOMORROW, flags=["f"], job_key_mode="unsafe_dedupe"
     )
@@ -205,7 +205,7 @@ def test_unsafe_dedupe_adds_a_job_when_the_key_is_free(schema: QueueSchema) -> N
 
 
 @pytest.mark.parametrize("mode", KEYED_MODES)
-def test_adding_a_job_tells_the_workers_of_one(schema: QueueSchema, mode: str) -> None:
+def test_adding_a_job_tells_the_workers_of_one(schema: SchemaFixture, mode: str) -> None:
     schema.listen()
 
     schema.add_job(job_key="k", job_key_mode=mode)
@@ -215,7 +215,7 @@ def test_adding_a_job_tells_the_workers_of_one(schema: QueueSchema, mode: str) -
     assert 0 <= note["r"] < 1
 
 
-def test_workers_hear_nothing_when_unsafe_dedupe_adds_nothing(schema: QueueSchema) -> None:
+def test_workers_hear_nothing_when_unsafe_dedupe_adds_nothing(schema: SchemaFixture) -> None:
     schema.add_job(job_key="k")
     schema.listen()
 
@@ -246,7 +246,7 @@ def test_workers_hear_nothing_when_unsafe_dedupe_adds_nothing(schema: QueueSchem
     ],
 )
 def test_what_breaks_a_rule_is_refused_and_nothing_is_stored(
-    schema: QueueSchema, arguments: dict[str, Any], error: type[psycopg.Error]
+    schema: SchemaFixture, arguments: dict[str, Any], error: type[psycopg.Error]
 ) -> None:
     with pytest.raises(error):
         schema.add_job(**{"identifier": "mail", **arguments})
@@ -265,30 +265,30 @@ def test_what_breaks_a_rule_is_refused_and_nothing_is_stored(
         pytest.param({"queue_name": ""}, id="a queue without a name"),
     ],
 )
-def test_what_just_fits_is_stored(schema: QueueSchema, arguments: dict[str, Any]) -> None:
+def test_what_just_fits_is_stored(schema: SchemaFixture, arguments: dict[str, Any]) -> None:
     assert schema.add_job(**{"identifier": "mail", **arguments})["id"] is not None
 
 
-def test_a_mode_nobody_knows_is_refused_with_a_key(schema: QueueSchema) -> None:
+def test_a_mode_nobody_knows_is_refused_with_a_key(schema: SchemaFixture) -> None:
     with pytest.raises(psycopg.Error, match="Invalid job_key_mode value") as caught:
         schema.add_job(job_key="k", job_key_mode="merge")
 
     assert caught.value.sqlstate == "GWBKM"
 
 
-def test_a_mode_nobody_knows_does_not_matter_without_a_key(schema: QueueSchema) -> None:
+def test_a_mode_nobody_knows_does_not_matter_without_a_key(schema: SchemaFixture) -> None:
     assert schema.add_job(job_key_mode="merge")["id"] is not None
 
 
 @pytest.mark.parametrize("mode", KEYED_MODES)
-def test_an_add_belongs_to_the_transaction_it_is_in(schema: QueueSchema, mode: str) -> None:
+def test_an_add_belongs_to_the_transaction_it_is_in(schema: SchemaFixture, mode: str) -> None:
     with schema.connection.transaction(force_rollback=True):
         schema.add_job(job_key="k", job_key_mode=mode)
 
     assert schema.jobs() == []
 
 
-def test_a_trigger_of_any_table_can_add_jobs(schema: QueueSchema) -> None:
+def test_a_trigger_of_any_table_can_add_jobs(schema: SchemaFixture) -> None:
     schema.run("create table public.users (name text)")
     schema.run(
         "create function public.welcome() returns trigger language plpgsql as $$ begin "

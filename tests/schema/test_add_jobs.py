@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from psycopg import errors as pg
-from queue_schema import QueueSchema
+from support.schema_fixture import SchemaFixture
 
 
-def test_jobs_are_stored_and_answered_in_the_order_given(schema: QueueSchema) -> None:
+def test_jobs_are_stored_and_answered_in_the_order_given(schema: SchemaFixture) -> None:
     # With this many tasks and plans gone generic, a plain join finds the jobs in the order of the tasks.
     schema.run("insert into :S._private_tasks (identifier) select 'task' || n from generate_series(1, 50) as n")
     schema.run("analyze :S._private_tasks")
@@ -20,7 +20,7 @@ def test_jobs_are_stored_and_answered_in_the_order_given(schema: QueueSchema) ->
         assert [job["id"] for job in added] == sorted(job["id"] for job in added)
 
 
-def test_every_field_of_a_specification_reaches_its_column(schema: QueueSchema) -> None:
+def test_every_field_of_a_specification_reaches_its_column(schema: SchemaFixture) -> None:
     (job,) = schema.add_jobs(
         {
             "identifier": "mail",
@@ -40,7 +40,7 @@ def test_every_field_of_a_specification_reaches_its_column(schema: QueueSchema) 
     assert job["run_at"].isoformat().startswith("2099-01-02")
 
 
-def test_keyed_and_keyless_jobs_mix(schema: QueueSchema) -> None:
+def test_keyed_and_keyless_jobs_mix(schema: SchemaFixture) -> None:
     old = schema.add_job(job_key="b", payload={"n": 0})
 
     added = schema.add_jobs({"job_key": "a"}, {}, {"job_key": "b", "payload": {"n": 1}}, {})
@@ -50,7 +50,7 @@ def test_keyed_and_keyless_jobs_mix(schema: QueueSchema) -> None:
     assert len(schema.jobs()) == 4
 
 
-def test_each_holder_of_a_key_is_treated_by_its_own_state(schema: QueueSchema) -> None:
+def test_each_holder_of_a_key_is_treated_by_its_own_state(schema: SchemaFixture) -> None:
     waiting, running, failed = (schema.add_job(job_key=key) for key in "abc")
     schema.claim(running)
     schema.fail_for_good(failed)
@@ -65,7 +65,7 @@ def test_each_holder_of_a_key_is_treated_by_its_own_state(schema: QueueSchema) -
 
 
 @pytest.mark.parametrize("flag", [False, None], ids=["false", "null"])
-def test_the_moment_is_kept_only_when_asked_for(schema: QueueSchema, flag: bool | None) -> None:
+def test_the_moment_is_kept_only_when_asked_for(schema: SchemaFixture, flag: bool | None) -> None:
     schema.add_jobs({"job_key": "k", "run_at": "2099-01-01T00:00:00Z"})
 
     (moved,) = schema.add_jobs({"job_key": "k", "run_at": "2099-02-02T00:00:00Z"}, preserve_run_at=flag)
@@ -75,7 +75,7 @@ def test_the_moment_is_kept_only_when_asked_for(schema: QueueSchema, flag: bool 
 
 
 @pytest.mark.parametrize("state", ["free", "waiting", "running"])
-def test_a_key_twice_in_one_call_is_refused(schema: QueueSchema, state: str) -> None:
+def test_a_key_twice_in_one_call_is_refused(schema: SchemaFixture, state: str) -> None:
     if state != "free":
         job = schema.add_job(job_key="k")
         if state == "running":
@@ -88,7 +88,7 @@ def test_a_key_twice_in_one_call_is_refused(schema: QueueSchema, state: str) -> 
     assert schema.jobs() == before
 
 
-def test_workers_are_told_once_how_many(schema: QueueSchema) -> None:
+def test_workers_are_told_once_how_many(schema: SchemaFixture) -> None:
     schema.listen()
 
     schema.add_jobs({}, {}, {"job_key": "k"})
@@ -96,14 +96,14 @@ def test_workers_are_told_once_how_many(schema: QueueSchema) -> None:
     assert [note["count"] for note in schema.notices()] == [3]
 
 
-def test_adding_no_jobs_answers_no_rows(schema: QueueSchema) -> None:
+def test_adding_no_jobs_answers_no_rows(schema: SchemaFixture) -> None:
     schema.listen()
 
     assert schema.add_jobs() == []
     assert schema.notices() == [{}]
 
 
-def test_one_bad_specification_refuses_all(schema: QueueSchema) -> None:
+def test_one_bad_specification_refuses_all(schema: SchemaFixture) -> None:
     with pytest.raises(pg.CheckViolation):
         schema.add_jobs({}, {"max_attempts": 0}, {"job_key": "k"})
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from queue_schema import QueueSchema
+from support.schema_fixture import SchemaFixture
 
 
-def test_waiting_and_failed_jobs_are_deleted_and_answered(schema: QueueSchema) -> None:
+def test_waiting_and_failed_jobs_are_deleted_and_answered(schema: SchemaFixture) -> None:
     waiting, failed, other = (schema.add_job() for _ in range(3))
     schema.fail_for_good(failed)
 
@@ -15,7 +15,7 @@ def test_waiting_and_failed_jobs_are_deleted_and_answered(schema: QueueSchema) -
     assert [job["id"] for job in schema.jobs()] == [other["id"]]
 
 
-def test_a_running_job_is_left_alone(schema: QueueSchema) -> None:
+def test_a_running_job_is_left_alone(schema: SchemaFixture) -> None:
     job = schema.add_job()
     schema.claim(job, ago="3 hours 59 minutes")
 
@@ -23,7 +23,7 @@ def test_a_running_job_is_left_alone(schema: QueueSchema) -> None:
     assert len(schema.jobs()) == 1
 
 
-def test_a_lock_older_than_four_hours_does_not_count(schema: QueueSchema) -> None:
+def test_a_lock_older_than_four_hours_does_not_count(schema: SchemaFixture) -> None:
     job = schema.add_job()
     schema.claim(job, ago="4 hours 1 minute")
 
@@ -31,5 +31,5 @@ def test_a_lock_older_than_four_hours_does_not_count(schema: QueueSchema) -> Non
     assert schema.jobs() == []
 
 
-def test_ids_nobody_has_are_passed_over(schema: QueueSchema) -> None:
+def test_ids_nobody_has_are_passed_over(schema: SchemaFixture) -> None:
     assert schema.call("complete_jobs", job_ids=[99]) == []

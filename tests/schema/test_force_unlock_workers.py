@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from queue_schema import QueueSchema
+from support.schema_fixture import SchemaFixture
 
 
-def test_jobs_and_queues_of_the_named_workers_are_unlocked_and_nothing_else_changes(schema: QueueSchema) -> None:
+def test_jobs_and_queues_of_the_named_workers_are_unlocked_and_nothing_else_changes(schema: SchemaFixture) -> None:
     dead, alive = schema.add_job(queue_name="q1"), schema.add_job(queue_name="q2")
     schema.claim(dead, by="dead")
     schema.claim(alive, by="alive")

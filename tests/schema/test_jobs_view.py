@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from queue_schema import QueueSchema
+from support.schema_fixture import SchemaFixture
 
 
-def test_the_view_names_task_and_queue_and_hides_the_payload(schema: QueueSchema) -> None:
+def test_the_view_names_task_and_queue_and_hides_the_payload(schema: SchemaFixture) -> None:
     schema.add_job("mail", payload={"secret": 1}, queue_name="q", flags=["f"])
     schema.add_job("sms")
 

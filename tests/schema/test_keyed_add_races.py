@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pytest
-from keyed_races import ADDED_AND_CLAIMED_MEANWHILE, CLAIMED_MEANWHILE, RACES, Race, add_against
 from psycopg import IsolationLevel, errors as pg
 from psycopg.types.json import Json
-from queue_schema import QueueSchema, Row, connected
+from support.keyed_races import ADDED_AND_CLAIMED_MEANWHILE, CLAIMED_MEANWHILE, RACES, Race, add_against
+from support.schema_fixture import Row, SchemaFixture, connected
 
 
 @pytest.mark.parametrize("mode", ["replace", "preserve_run_at"])
@@ -127,7 +127,7 @@ def test_of_thousands_of_adds_racing_with_claims_the_last_payload_of_each_key_ru
     assert set(last.items()) <= ran
 
 
-def _claimed(schema: QueueSchema) -> list[Row]:
+def _claimed(schema: SchemaFixture) -> list[Row]:
     return schema.run(
         "update :S._private_jobs as jobs set attempts = attempts + 1, locked_at = now(), locked_by = 'pool' "
         "from (select id from :S._private_jobs where is_available limit 3 for update skip locked) as found "
@@ -135,6 +135,6 @@ def _claimed(schema: QueueSchema) -> list[Row]:
     )
 
 
-def _give_up(schema: QueueSchema, job_id: int) -> None:
+def _give_up(schema: SchemaFixture, job_id: int) -> None:
     """Fail the attempt: the job waits again, unless it was retired while it ran."""
     schema.run("update :S._private_jobs set locked_at = null, locked_by = null where id = %s", job_id)

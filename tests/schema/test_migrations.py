@@ -15,10 +15,10 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from catalog import catalog
 from psycopg import sql
-from queue_schema import QueueSchema, connected
-from support import wait_until
+from support.catalog import catalog
+from support.schema_fixture import SchemaFixture, connected
+from support.waiting import wait_until
 
 from gw_core.domain.errors import (
     InvalidSettingError,
@@ -84,14 +84,14 @@ def test_a_fresh_database_gets_the_newest_revision_in_one_step(empty_database_ur
     assert (report.left_to_others, report.warnings) == ((), ())
 
 
-def test_the_shared_ledger_holds_every_revision_with_its_flag(schema: QueueSchema) -> None:
+def test_the_shared_ledger_holds_every_revision_with_its_flag(schema: SchemaFixture) -> None:
     rows = schema.run("select id, breaking from :S.migrations order by id")
 
     assert [row["id"] for row in rows] == list(range(1, 21))
     assert [row["id"] for row in rows if row["breaking"]] == [1, 3, 11, 13, 14, 16, 19]
 
 
-def test_our_own_line_has_a_ledger_of_its_own(schema: QueueSchema) -> None:
+def test_our_own_line_has_a_ledger_of_its_own(schema: SchemaFixture) -> None:
     rows = schema.run("select id, name from :S._private_gw_migrations order by id")
 
     assert [tuple(row.values()) for row in rows] == list(enumerate(OWN_LINE, 1))
@@ -106,7 +106,7 @@ def test_a_second_run_changes_nothing(database_url: str) -> None:
     assert catalog(database_url) == before
 
 
-def test_every_private_table_has_row_level_security(schema: QueueSchema) -> None:
+def test_every_private_table_has_row_level_security(schema: SchemaFixture) -> None:
     rows = schema.run(
         "select relname, relrowsecurity from pg_class where relkind = 'r' and relnamespace = to_regnamespace(%s) "
         "order by relname",

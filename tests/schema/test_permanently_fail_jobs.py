@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from queue_schema import QueueSchema
+from support.schema_fixture import SchemaFixture
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from queue_schema import QueueSchema
     [(None, "Manually marked as failed"), ("no such user", "no such user")],
     ids=["no reason", "a reason"],
 )
-def test_a_job_is_given_up_with_its_reason(schema: QueueSchema, message: str | None, stored: str) -> None:
+def test_a_job_is_given_up_with_its_reason(schema: SchemaFixture, message: str | None, stored: str) -> None:
     job = schema.add_job(job_key="k", max_attempts=3)
 
     (failed,) = schema.call("permanently_fail_jobs", job_ids=[job["id"]], error_message=message)
@@ -20,7 +20,7 @@ def test_a_job_is_given_up_with_its_reason(schema: QueueSchema, message: str | N
     assert failed["updated_at"] > job["updated_at"]
 
 
-def test_a_running_job_is_left_alone_until_its_lock_is_four_hours_old(schema: QueueSchema) -> None:
+def test_a_running_job_is_left_alone_until_its_lock_is_four_hours_old(schema: SchemaFixture) -> None:
     young, old = schema.add_job(), schema.add_job()
     schema.claim(young, ago="3 hours 59 minutes")
     schema.claim(old, ago="4 hours 1 minute")

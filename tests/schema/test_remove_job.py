@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from queue_schema import QueueSchema
+from support.schema_fixture import SchemaFixture
 
 
 @pytest.mark.parametrize("lock", [None, "4 hours 1 minute"], ids=["waiting", "locked by a worker that died"])
-def test_a_job_that_nobody_runs_is_deleted_and_answered(schema: QueueSchema, lock: str | None) -> None:
+def test_a_job_that_nobody_runs_is_deleted_and_answered(schema: SchemaFixture, lock: str | None) -> None:
     job = schema.add_job(job_key="k")
     if lock:
         schema.claim(job, ago=lock)
@@ -18,7 +18,7 @@ def test_a_job_that_nobody_runs_is_deleted_and_answered(schema: QueueSchema, loc
     assert schema.jobs() == []
 
 
-def test_removing_tells_the_workers_of_one_less(schema: QueueSchema) -> None:
+def test_removing_tells_the_workers_of_one_less(schema: SchemaFixture) -> None:
     schema.add_job(job_key="k")
     schema.listen()
 
@@ -27,7 +27,7 @@ def test_removing_tells_the_workers_of_one_less(schema: QueueSchema) -> None:
     assert [note["count"] for note in schema.notices()] == [-1]
 
 
-def test_a_running_job_is_kept_without_its_key_and_never_tried_again(schema: QueueSchema) -> None:
+def test_a_running_job_is_kept_without_its_key_and_never_tried_again(schema: SchemaFixture) -> None:
     job = schema.add_job(job_key="k")
     schema.claim(job)
     schema.listen()
@@ -44,7 +44,7 @@ def test_a_running_job_is_kept_without_its_key_and_never_tried_again(schema: Que
 
 
 @pytest.mark.parametrize("key", ["other", None], ids=["a key nobody has", "no key"])
-def test_nothing_to_remove_answers_nulls(schema: QueueSchema, key: str | None) -> None:
+def test_nothing_to_remove_answers_nulls(schema: SchemaFixture, key: str | None) -> None:
     schema.add_job(job_key="k")
 
     (removed,) = schema.call("remove_job", job_key=key)

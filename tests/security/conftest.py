@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import old_postgres
 import psycopg
 import pytest
-from databases import Databases, Run
 from psycopg import sql
-
-sys.path += [str(Path(__file__).parents[1] / each) for each in ("schema", "interop", "cli", "acting")]
+from support.databases import Databases, Run
 
 NUMBERS = count(1)
 SERVERS = ("this", "12")

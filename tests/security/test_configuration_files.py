@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.cli_support import Shell
+from support.shell import Shell
 
 from gw_cli import config_file
 

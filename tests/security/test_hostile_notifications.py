@@ -13,8 +13,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from core.core_support import Ledger, Running, Site, ms
-from support import wait_until
+from support.queue_fixture import QueueFixture, RunningWorker, RunRecord, ms
+from support.waiting import wait_until
 
 from gw_core import BreakingMigrationDetected, Client, HeartbeatFailed, JobCompleted, PoolListening
 from gw_core.postgres import notifications
@@ -44,14 +44,14 @@ HOSTILE: tuple[Callable[[random.Random], str], ...] = (
 
 
 @pytest.fixture
-def site(database_url: str) -> Iterator[Site]:
-    site = Site(database_url)
+def site(database_url: str) -> Iterator[QueueFixture]:
+    site = QueueFixture(database_url)
     yield site
     site.close()
 
 
 @pytest.fixture
-def nobody(site: Site) -> Iterator[psycopg.Connection[Any]]:
+def nobody(site: QueueFixture) -> Iterator[psycopg.Connection[Any]]:
     """A session of a role that may do nothing but connect."""
     with psycopg.connect(site.url, autocommit=True) as session:
         session.execute(
@@ -86,7 +86,7 @@ def listening(client: Client) -> Iterator[list[int | BaseException]]:
 
 
 def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
-    site: Site, nobody: psycopg.Connection[Any]
+    site: QueueFixture, nobody: psycopg.Connection[Any]
 ) -> None:
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
@@ -142,7 +142,7 @@ def test_what_a_notification_announces(payload: bytes, count: int) -> None:
     assert announced_jobs(payload.decode("utf-8", "replace")) == count
 
 
-def test_metadata_of_a_worker_that_is_nested_too_deeply_is_left_out(site: Site) -> None:
+def test_metadata_of_a_worker_that_is_nested_too_deeply_is_left_out(site: QueueFixture) -> None:
     deep = "[" * 3_000 + "]" * 3_000
     columns = "id, started_at, last_heartbeat_at, metadata"
     site.run(f"insert into _private_gw_workers ({columns}) values ('deep', now(), now(), %s)", deep)
@@ -156,7 +156,7 @@ BREAKING = '{"breaking":true,"migrationNumber":21}'
 INSTALLED = "insert into migrations (id, ts, breaking) values (21, now(), %s)"
 
 
-def works_on(site: Site, running: Running) -> bool:
+def works_on(site: QueueFixture, running: RunningWorker) -> bool:
     """Tell whether a worker still runs a job after it has looked up what was announced."""
     before = site.run("select max(last_heartbeat_at) as at from _private_gw_workers")[0]["at"]
     wait_until(
@@ -168,17 +168,17 @@ def works_on(site: Site, running: Running) -> bool:
     return running.result is None and not running.heard.of(BreakingMigrationDetected)
 
 
-def test_a_forged_migration_is_looked_up_and_ignored(site: Site, nobody: psycopg.Connection[Any]) -> None:
-    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+def test_a_forged_migration_is_looked_up_and_ignored(site: QueueFixture, nobody: psycopg.Connection[Any]) -> None:
+    with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
         running.heard.wait_for(PoolListening)
         nobody.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))
 
         assert works_on(site, running)
 
 
-def test_a_migration_of_another_schema_is_ignored(site: Site) -> None:
+def test_a_migration_of_another_schema_is_ignored(site: QueueFixture) -> None:
     site.run("create schema other create table migrations (id int primary key, breaking boolean)")
-    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+    with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
         running.heard.wait_for(PoolListening)
         site.run("insert into other.migrations values (21, true)")
         site.run("select pg_notify('worker:migrate', %s)", BREAKING)
@@ -186,8 +186,8 @@ def test_a_migration_of_another_schema_is_ignored(site: Site) -> None:
         assert works_on(site, running)
 
 
-def test_a_later_migration_that_breaks_nothing_is_ignored(site: Site) -> None:
-    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+def test_a_later_migration_that_breaks_nothing_is_ignored(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
         running.heard.wait_for(PoolListening)
         site.run(INSTALLED, False)
         site.run("select pg_notify('worker:migrate', %s)", '{"breaking":false,"migrationNumber":21}')
@@ -195,13 +195,13 @@ def test_a_later_migration_that_breaks_nothing_is_ignored(site: Site) -> None:
         assert works_on(site, running)
 
 
-def ends_for_migration(running: Running) -> bool:
+def ends_for_migration(running: RunningWorker) -> bool:
     (seen,) = running.heard.wait_for(BreakingMigrationDetected)
     return (seen.revision, running.end().exit_code) == (21, BREAKING_MIGRATION_EXIT_CODE)
 
 
-def test_a_breaking_migration_is_noticed_by_its_notification(site: Site) -> None:
-    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+def test_a_breaking_migration_is_noticed_by_its_notification(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
         running.heard.wait_for(PoolListening)
         site.run(INSTALLED, True)
         site.run("select pg_notify('worker:migrate', %s)", BREAKING)
@@ -209,16 +209,16 @@ def test_a_breaking_migration_is_noticed_by_its_notification(site: Site) -> None
         assert ends_for_migration(running)
 
 
-def test_a_breaking_migration_is_noticed_with_the_next_heartbeat_by_who_does_not_listen(site: Site) -> None:
-    with site.running({"work": Ledger()}, listen=False, heartbeat_interval=ms(100)) as running:
+def test_a_breaking_migration_is_noticed_with_the_next_heartbeat_by_who_does_not_listen(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, listen=False, heartbeat_interval=ms(100)) as running:
         site.run(INSTALLED, True)
 
         assert ends_for_migration(running)
 
 
 @pytest.mark.parametrize("listen", [True, False], ids=["listening", "polling"])
-def test_a_breaking_migration_is_noticed_after_a_reconnect(site: Site, listen: bool) -> None:
-    with site.running({"work": Ledger()}, listen=listen, heartbeat_interval=timedelta(minutes=1)) as running:
+def test_a_breaking_migration_is_noticed_after_a_reconnect(site: QueueFixture, listen: bool) -> None:
+    with site.running({"work": RunRecord()}, listen=listen, heartbeat_interval=timedelta(minutes=1)) as running:
         wait_until(lambda: "gw:claim" in site.connections())
         site.run(INSTALLED, True)
         site.kill_connections("gw:claim")
@@ -227,9 +227,9 @@ def test_a_breaking_migration_is_noticed_after_a_reconnect(site: Site, listen: b
 
 
 def test_a_heartbeat_that_failed_looks_up_the_revision_when_it_is_tried_again(
-    site: Site, nobody: psycopg.Connection[Any]
+    site: QueueFixture, nobody: psycopg.Connection[Any]
 ) -> None:
-    with site.running({"work": Ledger()}, heartbeat_interval=timedelta(minutes=1)) as running:
+    with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
         running.heard.wait_for(PoolListening)
         site.run("alter table _private_gw_workers rename to elsewhere")
         nobody.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))

@@ -11,9 +11,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 import traps
-from node_worker import NEWEST, node_worker
 from parse_trees import recorded
 from psycopg import sql
+from support.node_worker import NEWEST, node_worker
 
 from gw_core.postgres.database import LENT_TO_TASKS, SEARCH_PATH, Database
 from gw_core.postgres.migrations import migrate, plan

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from cli_support import Ended, Shell, ShellWithin
 from psycopg.conninfo import make_conninfo
+from support.shell import CliResult, InProcessShell, Shell
 
 from gw_core.postgres.migrations import migrate
 
@@ -88,11 +88,11 @@ class Program:
     ) -> None:
         self._site, self._folder, self._capsys, self._monkeypatch = site, folder, capsys, monkeypatch
 
-    def __call__(self, line: str, role: str) -> Ended:
+    def __call__(self, line: str, role: str) -> CliResult:
         url = self._site.as_role(role)
         if line.startswith("run"):
             return Shell(self._folder, database=url).gw(*line.split())
-        within = ShellWithin(self._folder, database=url, capsys=self._capsys, monkeypatch=self._monkeypatch)
+        within = InProcessShell(self._folder, database=url, capsys=self._capsys, monkeypatch=self._monkeypatch)
         return within.gw(*line.split())
 
 

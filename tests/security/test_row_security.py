@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from cli_support import Ended, Shell, ShellWithin
 from psycopg.conninfo import make_conninfo
+from support.shell import CliResult, InProcessShell, Shell
 
 COMMANDS = (
     "list",
@@ -47,7 +47,7 @@ def shell(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[str], Ended]:
+) -> Callable[[str], CliResult]:
     with psycopg.connect(database_url, autocommit=True) as connection:
         for what in ("usage on schema", "all on all tables in schema", "all on all sequences in schema"):
             connection.execute(f"grant {what} graphile_worker to {blind}".encode())
@@ -57,17 +57,17 @@ def shell(
     (tmp_path / "crontab").write_text("0 4 * * * nightly\n")
     url = make_conninfo(database_url, options=f"-c role={blind}")
 
-    def run(line: str) -> Ended:
+    def run(line: str) -> CliResult:
         if line.startswith("run"):
             return Shell(tmp_path, database=url).gw(*line.split())
-        return ShellWithin(tmp_path, database=url, capsys=capsys, monkeypatch=monkeypatch).gw(*line.split())
+        return InProcessShell(tmp_path, database=url, capsys=capsys, monkeypatch=monkeypatch).gw(*line.split())
 
     return run
 
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_queue_that_row_security_hides_is_not_called_empty(
-    shell: Callable[[str], Ended], blind: str, line: str
+    shell: Callable[[str], CliResult], blind: str, line: str
 ) -> None:
     ended = shell(line)
 
@@ -76,7 +76,7 @@ def test_a_queue_that_row_security_hides_is_not_called_empty(
     assert f'alter role "{blind}" bypassrls' in ended.err
 
 
-def test_the_doctor_says_so_too(shell: Callable[[str], Ended]) -> None:
+def test_the_doctor_says_so_too(shell: Callable[[str], CliResult]) -> None:
     ended = shell("doctor")
 
     assert ended.code == 7

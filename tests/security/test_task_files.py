@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from cli.cli_support import Shell, jobs
+from support.shell import Shell, jobs
 
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.settings import WorkerSettings

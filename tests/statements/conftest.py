@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from statements.statement_support import Queue
+from statements.statement_fixture import Queue
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from statements.statement_support import Queue
+from statements.statement_fixture import Queue
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from gw_core.domain.claim import RENEWAL_STEP, is_same_claim, queue_locks
 from gw_core.domain.job import Job
-from statements.statement_support import OURS, Queue, a_failure
+from statements.statement_fixture import OURS, Queue, a_failure
 
 MINUTE = timedelta(minutes=1)
 

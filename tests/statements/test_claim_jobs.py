@@ -11,7 +11,7 @@ import pytest
 
 from gw_core.postgres.claim_positions import ResumePoint, SkipAhead
 from gw_core.postgres.job_store import WHOLE_CLAIMS
-from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
+from statements.statement_fixture import HOUR, OURS, THEIRS, Queue, a_failure
 
 
 class EverOn(ResumePoint):

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from gw_core.postgres.statements import numbered_query
-from statements.statement_support import Queue
+from statements.statement_fixture import Queue
 
 ROWS = 1_000_000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statements.statement_support import OURS, THEIRS, Queue
+from statements.statement_fixture import OURS, THEIRS, Queue
 
 
 def test_completed_jobs_are_deleted_and_their_ids_answered(queue: Queue) -> None:

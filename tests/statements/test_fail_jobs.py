@@ -6,9 +6,9 @@ import math
 from datetime import timedelta
 
 import pytest
-from support import Span
+from support.time_range import MeasuredBlock
 
-from statements.statement_support import HOUR, OURS, THEIRS, Queue, a_failure
+from statements.statement_fixture import HOUR, OURS, THEIRS, Queue, a_failure
 
 
 def test_a_failure_keeps_its_message_and_unlocks_the_job(queue: Queue) -> None:
@@ -23,7 +23,7 @@ def test_a_failure_keeps_its_message_and_unlocks_the_job(queue: Queue) -> None:
 def test_the_delay_is_e_to_the_attempts_but_at_most_e_to_the_tenth(queue: Queue, attempts: int) -> None:
     job = queue.claimed()
     queue.change(job.id, attempts=attempts)
-    with Span(queue.now) as span:
+    with MeasuredBlock(queue.now) as span:
         queue.fail(a_failure(job))
 
     assert queue.row(job.id)["run_at"] in span.later(math.exp(min(attempts, 10)))
@@ -31,7 +31,7 @@ def test_the_delay_is_e_to_the_attempts_but_at_most_e_to_the_tenth(queue: Queue,
 
 def test_the_delay_counts_from_now_and_not_from_when_the_job_was_due(queue: Queue) -> None:
     job = queue.claimed(run_at=timedelta(days=-3))
-    with Span(queue.now) as span:
+    with MeasuredBlock(queue.now) as span:
         queue.fail(a_failure(job))
 
     assert queue.row(job.id)["run_at"] in span.later(math.e)
@@ -39,7 +39,7 @@ def test_the_delay_counts_from_now_and_not_from_when_the_job_was_due(queue: Queu
 
 def test_the_delay_counts_from_a_moment_the_job_was_moved_to_meanwhile(queue: Queue) -> None:
     job = queue.claimed()
-    with Span(queue.now) as span:
+    with MeasuredBlock(queue.now) as span:
         queue.change(job.id, run_at="=now() + interval '1 hour'")
     queue.fail(a_failure(job))
 
@@ -49,7 +49,7 @@ def test_the_delay_counts_from_a_moment_the_job_was_moved_to_meanwhile(queue: Qu
 @pytest.mark.parametrize("seconds", [0, 90, 86_400 * 365 * 100])
 def test_a_task_may_choose_its_own_delay(queue: Queue, seconds: float) -> None:
     job = queue.claimed()
-    with Span(queue.now) as span:
+    with MeasuredBlock(queue.now) as span:
         queue.fail(a_failure(job, delay=timedelta(seconds=seconds)))
 
     assert queue.row(job.id)["run_at"] in span.later(seconds)
@@ -57,7 +57,7 @@ def test_a_task_may_choose_its_own_delay(queue: Queue, seconds: float) -> None:
 
 def test_a_delay_beyond_the_calendar_is_cut_to_a_hundred_years(queue: Queue) -> None:
     job = queue.claimed()
-    with Span(queue.now) as span:
+    with MeasuredBlock(queue.now) as span:
         queue.fail(a_failure(job, delay=timedelta.max))
 
     assert queue.row(job.id)["run_at"] in span.later(86_400 * 365 * 100)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from statements.statement_support import HOUR, THEIRS, Queue
+from statements.statement_fixture import HOUR, THEIRS, Queue
 
 
 def is_anything_runnable(queue: Queue, **options: Any) -> bool:

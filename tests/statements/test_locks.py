@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from support import Span, wait_until
+from support.time_range import MeasuredBlock
+from support.waiting import wait_until
 
 from gw_core.domain.claim import queue_locks
 from gw_core.postgres.statements import query
-from statements.statement_support import OURS, THEIRS, Queue
+from statements.statement_fixture import OURS, THEIRS, Queue
 
 # -- renew_locks ---------------------------------------------------------------------------------------------------
 
@@ -49,7 +50,7 @@ def test_locks_older_than_four_hours_are_freed_whoever_holds_them(queue: Queue) 
     queue.change_queue("stale", locked_at="=now() - interval '4 hours 1 second'", locked_by="worker-of-node")
     queue.change(fresh.id, locked_at="=now() - interval '3 hours 59 minutes'")
 
-    with Span(queue.now) as span:
+    with MeasuredBlock(queue.now) as span:
         assert queue.store.reset_stale_locks() == (1, 1)
     assert (queue.holder(stale.id), queue.holder(fresh.id)) == (None, OURS)
     assert (queue.queue_holder("stale"), queue.queue_holder("fresh")) == (None, OURS)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
-from support import wait_until
+from support.waiting import wait_until
 
-from statements.statement_support import Queue
+from statements.statement_fixture import Queue
 
 
 def test_missing_tasks_are_made_and_all_ids_answered(queue: Queue) -> None:

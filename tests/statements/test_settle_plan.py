@@ -13,7 +13,7 @@ from gw_core.domain.job import Job
 from gw_core.postgres.database import Database
 from gw_core.postgres.job_store import SETTLE_PLAN
 from gw_core.postgres.statements import numbered_query
-from statements.statement_support import OURS, Queue
+from statements.statement_fixture import OURS, Queue
 
 JOBS = 300
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from task_builders import DEADLINE, a_context, in_thread, run, run_python
+from support.task_builders import DEADLINE, a_context, in_thread, run, run_python
 
 from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
 from gw_core.execution.context import JobContext
@@ -233,7 +233,7 @@ def register_patiently(function, *arguments):  # half a second is too short for 
 
 atexit.register = register_patiently
 from gw_core.execution.event_loop import SHARED
-from task_builders import a_context
+from support.task_builders import a_context
 
 began = threading.Event()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from task_builders import run
+from support.task_builders import run
 
 from gw_core import Failed, GiveUp, RetryAfter
 

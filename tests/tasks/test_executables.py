@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import wait_until
-from task_builders import Log, a_context, a_job, in_thread, run_python, write, write_program
+from support.task_builders import LogRecorder, a_context, a_job, in_thread, run_python, write, write_program
+from support.waiting import wait_until
 
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, Snooze
@@ -33,7 +33,7 @@ from gw_core.execution.executor import execute
 from gw_core.execution.task import Task
 
 
-def run_program(path: Path, job: Job | None = None, log: Log | None = None) -> Outcome:
+def run_program(path: Path, job: Job | None = None, log: LogRecorder | None = None) -> Outcome:
     job = job or a_job()
     return execute(job, Task("mail", compose_executable(path), str(path)), a_context(job, log))
 
@@ -55,7 +55,7 @@ def shell(folder: Path, script: str) -> Path:
     ids=["-infinity", "before Christ", "infinity"],
 )
 def test_a_run_at_beyond_the_calendar_is_told_as_its_end(tmp_path: Path, epoch: float, told: str) -> None:
-    log = Log()
+    log = LogRecorder()
     program = shell(tmp_path, "echo $GRAPHILE_WORKER_JOB_RUN_AT")
 
     assert isinstance(run_program(program, a_job(run_at_epoch=epoch), log), Completed)
@@ -63,7 +63,7 @@ def test_a_run_at_beyond_the_calendar_is_told_as_its_end(tmp_path: Path, epoch: 
 
 
 def test_the_payload_stands_on_stdin_as_json(tmp_path: Path) -> None:
-    log = Log()
+    log = LogRecorder()
     program = shell(tmp_path, "cat")
 
     assert isinstance(run_program(program, a_job(text='{"to": "Bobby \\u00e9\U0001f600"}'), log), Completed)
@@ -74,7 +74,7 @@ def test_the_payload_stands_on_stdin_as_json(tmp_path: Path) -> None:
 
 
 def test_the_environment_tells_about_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = Log()
+    log = LogRecorder()
     monkeypatch.setenv("COLOUR", "red")
     monkeypatch.setenv("JOB_ID", "not ours")
     program = shell(tmp_path, "env | grep -E '^(GRAPHILE_WORKER_|COLOUR|JOB_ID)' | sort")
@@ -99,7 +99,7 @@ def test_a_job_without_a_key_has_no_variable_for_it_not_even_an_inherited_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAPHILE_WORKER_JOB_KEY", "that of another job")
-    log = Log()
+    log = LogRecorder()
 
     run_program(shell(tmp_path, 'echo "key ${GRAPHILE_WORKER_JOB_KEY-absent}"'), log=log)
 
@@ -110,7 +110,7 @@ def test_the_program_runs_in_the_current_folder_and_without_a_shell_or_arguments
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    log = Log()
+    log = LogRecorder()
     program = write_program(tmp_path / "tasks dir" / "$(touch oops); x", '#!/bin/sh\npwd; echo "$#"\n')
 
     assert isinstance(run_program(program, log=log), Completed)
@@ -131,14 +131,14 @@ def test_a_program_need_not_read_its_stdin(tmp_path: Path, script: str) -> None:
 
 
 def test_a_large_payload_and_a_large_answer_do_not_block_each_other(tmp_path: Path) -> None:
-    log = Log()
+    log = LogRecorder()
 
     assert isinstance(run_program(shell(tmp_path, "cat"), a_job(["x" * 99] * 20_000), log), Completed)
     assert sum(map(len, log.of("info"))) > 2_000_000
 
 
 def test_a_program_in_another_language_is_a_task_too(tmp_path: Path) -> None:
-    log = Log()
+    log = LogRecorder()
     perl = shutil.which("perl")
     assert perl, "perl is part of every Debian and macOS"
     program = write_program(tmp_path / "task.pl", f'#!{perl}\nprint "read ", length(<STDIN>), "\\n";\n')
@@ -151,7 +151,7 @@ def test_a_program_in_another_language_is_a_task_too(tmp_path: Path) -> None:
 
 
 def test_output_is_logged_line_by_line(tmp_path: Path) -> None:
-    log = Log()
+    log = LogRecorder()
 
     run_program(shell(tmp_path, r"printf 'one\n\ntwo\r\nthree'; printf 'oops\n' >&2"), log=log)
 
@@ -160,7 +160,7 @@ def test_output_is_logged_line_by_line(tmp_path: Path) -> None:
 
 
 def test_a_line_is_logged_while_the_program_still_runs(tmp_path: Path) -> None:
-    log, go_on = Log(), tmp_path / "go"
+    log, go_on = LogRecorder(), tmp_path / "go"
     program = shell(tmp_path, f"echo ready; while [ ! -e '{go_on}' ]; do sleep 0.01; done")
 
     outcome = in_thread(lambda: run_program(program, log=log))
@@ -171,7 +171,7 @@ def test_a_line_is_logged_while_the_program_still_runs(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
-    log = Log()
+    log = LogRecorder()
 
     run_program(shell(tmp_path, r"printf '\377\376\n'"), log=log)
 
@@ -181,7 +181,7 @@ def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
 def test_endless_lines_do_not_grow_the_memory(tmp_path: Path) -> None:
     lengths: list[int] = []
 
-    class Lengths(Log):
+    class Lengths(LogRecorder):
         def __call__(self, level: str, message: str, meta: Any) -> None:
             lengths.append(len(message))
 
@@ -237,7 +237,7 @@ def test_the_error_is_bounded_however_much_stderr_there_was(tmp_path: Path) -> N
 def test_something_left_in_the_background_does_not_hold_up_the_job(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     program = shell(tmp_path, f"sleep 600 & echo $! > '{pid_file}'; echo done")
-    log = Log()
+    log = LogRecorder()
 
     try:
         assert isinstance(run_program(program, log=log), Completed)
@@ -262,7 +262,7 @@ def test_something_left_in_the_background_that_keeps_talking_does_not_hold_up_th
 def test_what_a_program_says_between_our_look_at_its_pipes_and_its_end_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, go_on, looks = Log(), tmp_path / "go", count()
+    log, go_on, looks = LogRecorder(), tmp_path / "go", count()
     program = shell(tmp_path, f"echo ready; while [ ! -e '{go_on}' ]; do sleep 0.01; done; echo last words")
     look = executables._Program.exit_code
 
@@ -325,7 +325,7 @@ def ending(program: Path, context: JobContext, **options: Any) -> Any:
 
 
 def test_a_program_is_told_to_stop_and_what_it_did_counts_when_it_succeeds(tmp_path: Path) -> None:
-    log = Log()
+    log = LogRecorder()
     context = a_context(log=log)
     program = shell(tmp_path, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done")
 
@@ -338,7 +338,7 @@ def test_a_program_is_told_to_stop_and_what_it_did_counts_when_it_succeeds(tmp_p
 
 
 def test_a_program_that_ends_by_the_request_to_stop_is_given_back(tmp_path: Path) -> None:
-    log, job = Log(), a_job()
+    log, job = LogRecorder(), a_job()
     context = a_context(job, log)
     program = shell(tmp_path, "echo ready; sleep 600")
 
@@ -352,7 +352,7 @@ def test_a_program_that_ends_by_the_request_to_stop_is_given_back(tmp_path: Path
 
 
 def test_a_program_that_will_not_stop_is_killed_with_all_it_started(tmp_path: Path) -> None:
-    log, pid_file = Log(), tmp_path / "pids"
+    log, pid_file = LogRecorder(), tmp_path / "pids"
     context = a_context(log=log)
     program = shell(
         tmp_path,
@@ -370,7 +370,7 @@ def test_a_program_that_will_not_stop_is_killed_with_all_it_started(tmp_path: Pa
 
 
 def test_what_a_stopped_program_left_running_is_killed(tmp_path: Path) -> None:
-    log, pid_file = Log(), tmp_path / "pid"
+    log, pid_file = LogRecorder(), tmp_path / "pid"
     context = a_context(log=log)
     program = shell(
         tmp_path,
@@ -387,7 +387,7 @@ def test_what_a_stopped_program_left_running_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_given_back_has_its_program_killed_at_once(tmp_path: Path) -> None:
-    log = Log()
+    log = LogRecorder()
     context = a_context(log=log)
     program = shell(tmp_path, "trap '' TERM; echo ready; while :; do sleep 0.02; done")
 
@@ -399,7 +399,7 @@ def test_a_job_that_is_given_back_has_its_program_killed_at_once(tmp_path: Path)
 
 
 def test_the_programs_of_jobs_given_back_can_be_killed_at_once_and_no_others(tmp_path: Path) -> None:
-    logs, go_on = [Log(), Log()], tmp_path / "go"
+    logs, go_on = [LogRecorder(), LogRecorder()], tmp_path / "go"
     program = shell(tmp_path, f"trap '' TERM; echo ready; while [ ! -e '{go_on}' ]; do sleep 0.02; done")
     contexts = [a_context(log=log) for log in logs]
     theirs, ours = [ending(program, context) for context in contexts]
@@ -421,9 +421,9 @@ def test_no_program_outlives_a_process_that_ends(tmp_path: Path) -> None:
 import threading
 from pathlib import Path
 from gw_core.execution.executables import run_executable
-from task_builders import Log, a_context, a_job
+from support.task_builders import LogRecorder, a_context, a_job
 
-log = Log()
+log = LogRecorder()
 run = lambda: run_executable(Path({str(program)!r}), a_job(), a_context(log=log))
 threading.Thread(target=run, daemon=True).start()
 log.wait_for("ready")
@@ -437,7 +437,7 @@ log.wait_for("ready")
 def test_a_logger_that_breaks_leaves_no_program_behind(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
 
-    class Broken(Log):
+    class Broken(LogRecorder):
         def __call__(self, level: str, message: str, meta: Any) -> None:
             raise OSError("disk full")
 

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from task_builders import Log, a_context, a_job, run
+from support.task_builders import LogRecorder, a_context, a_job, run
 
 from gw_core.domain.outcome import Completed, Failed, GiveUp, RetryAfter, Returned, Snooze
 from gw_core.execution.executor import MAX_MESSAGE_LENGTH, BatchError, TaskResultError, execute, outcome_of
@@ -219,7 +219,7 @@ def test_an_item_with_a_lone_surrogate_does_not_lose_what_the_batch_did(text: st
 
 
 def test_a_batch_of_another_length_counts_as_done_with_a_warning() -> None:
-    log, job = Log(), a_job([1, 2, 3])
+    log, job = LogRecorder(), a_job([1, 2, 3])
     task = Task("mail", lambda job, context: [ValueError("which?")], "here")
 
     assert isinstance(execute(job, task, a_context(job, log)), Completed)
@@ -228,7 +228,7 @@ def test_a_batch_of_another_length_counts_as_done_with_a_warning() -> None:
 
 
 def test_a_logger_that_breaks_makes_no_failure_of_a_success() -> None:
-    class Broken(Log):
+    class Broken(LogRecorder):
         def __call__(self, level: str, message: str, meta: object) -> None:
             raise OSError("disk full")
 

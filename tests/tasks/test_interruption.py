@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from task_builders import DEADLINE, Log, a_context, in_thread, run_python, write_program
+from support.task_builders import DEADLINE, LogRecorder, a_context, in_thread, run_python, write_program
 
 from gw_core.domain.outcome import Returned
 from gw_core.execution import event_loop, executables
@@ -23,7 +23,7 @@ def test_programs_and_coroutines_of_jobs_given_back_end_without_anybody_looking(
 ) -> None:
     monkeypatch.setattr(event_loop, "_LOOK_UP_EVERY", 2 * DEADLINE)
     monkeypatch.setattr(executables, "_TICK", 2 * DEADLINE)
-    began, log, registry = threading.Event(), Log(), TaskRegistry()
+    began, log, registry = threading.Event(), LogRecorder(), TaskRegistry()
     program = write_program(tmp_path / "slow", "#!/bin/sh\necho ready\nexec sleep 600\n")
     registry.add(Task("slow", executables.compose_executable(program), str(program)))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from task_builders import write
+from support.task_builders import write
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.tasks.loading import load_app

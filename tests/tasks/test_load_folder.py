@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from task_builders import a_context, a_job, write, write_program
+from support.task_builders import a_context, a_job, write, write_program
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import Completed, Failed

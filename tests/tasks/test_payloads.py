@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pydantic
 import pytest
-from task_builders import run
+from support.task_builders import run
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import Completed, Failed

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support import wait_until
-from task_builders import DEADLINE
+from support.task_builders import DEADLINE
+from support.waiting import wait_until
 
 from gw_core.execution.process_groups import ProcessGroups
 

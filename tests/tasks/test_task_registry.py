@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from task_builders import a_context, a_job
+from support.task_builders import a_context, a_job
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import Completed

@@ -8,8 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support import wait_until
-from task_builders import DEADLINE, write
+from support.task_builders import DEADLINE, write
+from support.waiting import wait_until
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.events import Events, TasksReloaded

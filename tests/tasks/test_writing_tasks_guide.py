@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from task_builders import Log, a_context, a_job, write, write_program
+from support.task_builders import LogRecorder, a_context, a_job, write, write_program
 
 from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.execution.context import JobContext, TaskResources
@@ -106,7 +106,7 @@ def test_the_long_task_of_the_guide_stops_when_asked(tasks: LoadedTasks) -> None
 
 
 def test_the_first_task_of_the_guide_greets(tasks: LoadedTasks) -> None:
-    task, job, log = tasks.registry.get("hello"), a_job({"name": "Bobby Tables"}), Log()
+    task, job, log = tasks.registry.get("hello"), a_job({"name": "Bobby Tables"}), LogRecorder()
     assert task is not None
 
     execute(job, task, a_context(job, log))
@@ -115,7 +115,7 @@ def test_the_first_task_of_the_guide_greets(tasks: LoadedTasks) -> None:
 
 
 def test_the_isolated_task_of_the_guide_runs_in_a_process(tasks: LoadedTasks) -> None:
-    task, job, log = tasks.registry.get("render"), a_job({"page": "/"}), Log()
+    task, job, log = tasks.registry.get("render"), a_job({"page": "/"}), LogRecorder()
     assert task is not None
     resources = TaskResources(cast(Any, None), ConnectionPool(Database("postgres://")), a_context(job, log).logger)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from screens_support import Console, run
+from console_fixture import Console, run
 
 from gw_cli import job_files
 from gw_core import JobFilter, JobSpec, JobState, JobVersion

@@ -8,9 +8,9 @@ from time import perf_counter
 
 import msgspec
 import pytest
+from console_fixture import Console, run
 from hostile_console import HostileSource
 from hypothesis import given, strategies as st
-from screens_support import Console, run
 
 from gw_core import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
 from gw_tui import clipboard

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from screens_support import Console, run
+from console_fixture import Console, run
 
 from gw_core import FoundJob, JobFilter, JobState
 from gw_tui.data.demo import DemoSource

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from screens_support import Console, run
+from console_fixture import Console, run
 
 from gw_core import Count, Quality
 from gw_tui.actions import actions

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from screens_support import Console, run
+from console_fixture import Console, run
 from textual.command import CommandPalette
 
 from gw_core import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError

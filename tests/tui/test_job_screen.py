@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from screens_support import Console, run
+from console_fixture import Console, run
 
 from gw_core import Job, JobState
 from gw_tui.data.demo import DemoSource, FixedClock

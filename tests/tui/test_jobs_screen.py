@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from screens_support import Console, run
+from console_fixture import Console, run
 from textual import events
 from textual.widgets import Input
 

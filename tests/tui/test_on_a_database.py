@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from proxy import Proxy
+from console_fixture import Console
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from screens_support import Console
-from support import wait_until
+from support.database_proxy import DatabaseProxy
+from support.waiting import wait_until
 
 from gw_core import Client, JobFilter, JobSpec, JobState, JobVersion, ReadOnlyError
 from gw_tui.actions import actions
@@ -138,7 +138,7 @@ def test_killed_connections_come_back_without_a_key(queue: Queue) -> None:
 
 
 def test_a_cut_network_shows_down_and_keeps_what_was_known(queue: Queue) -> None:
-    proxy = Proxy(queue.url)
+    proxy = DatabaseProxy(queue.url)
 
     async def scenario(console: Console) -> None:
         await live(console)

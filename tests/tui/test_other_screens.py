@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from screens_support import Console, run
+from console_fixture import Console, run
 
 from gw_core import (
     AdvisoryLock,

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 import pytest
-from support import wait_until
+from support.waiting import wait_until
 from textual.message import Message
 
 from gw_core import (

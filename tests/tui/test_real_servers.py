@@ -7,8 +7,8 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from screens_support import Console
-from servers import Server
+from console_fixture import Console
+from support.postgres_server import Server
 
 from gw_core import Client, JobSpec
 from gw_core.postgres.migrations import migrate

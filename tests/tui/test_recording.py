@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from screens_support import Console
+from console_fixture import Console
 
 from gw_core import (
     DatabaseUnavailableError,

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from screens_support import Console
+from console_fixture import Console
 
 from gw_core import Client, JobSpec, crontab_item
 from gw_tui.app import ConsoleApp

@@ -12,9 +12,9 @@ import os
 from pathlib import Path
 
 import pytest
-from looks import CancelStatus, cells, first_difference, painted, read, written
-from scenes import LEAST, SCENES, Scene, a_queue, answered, stands_still
-from screens_support import Console, run
+from console_fixture import Console, run
+from rendering import CancelStatus, cells, first_difference, painted, read, written
+from scenarios import LEAST, SCENES, Scene, a_queue, answered, stands_still
 from textual.theme import Theme
 from textual.widgets import Input, TextArea
 

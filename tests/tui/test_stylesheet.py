@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from screens_support import Console, run
+from console_fixture import Console, run
 from textual.css import stylesheet
 
 from gw_tui.rules.commands import PLACES

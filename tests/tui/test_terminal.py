@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from stalls import Stopwatch
+from support.stall_clock import StallClock
 from terminal import Terminal, console
 
 HERE = Path(__file__).parent
@@ -159,7 +159,7 @@ def test_it_ends_at_once_while_the_database_is_silent(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         terminal = start(console("--connection", f"postgres://x@127.0.0.1:{server.getsockname()[1]}/x"))
         terminal.until("CONNECTING")
-        with Stopwatch(terminal.process.pid) as watch:
+        with StallClock(terminal.process.pid) as watch:
             terminal.type("q")
             terminal.ended()
 

@@ -1,0 +1,513 @@
+"""Complete, fail, reschedule and retry jobs: by id, by key and by condition."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from support.cli_program import CliProgram, Queue
+
+from gw_core import Client, JobFilter, run_once
+from gw_core.tasks.registry import TaskRegistry
+
+VERBS = ("complete", "fail", "retry", ("reschedule", "--run-at", "now"))
+
+
+def words(verb: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (verb,) if isinstance(verb, str) else verb
+
+
+# -- what each does ------------------------------------------------------------------------------------------------
+
+
+def test_completing_deletes_a_job(gw: CliProgram, queue: Queue) -> None:
+    job, other = queue.ready(), queue.ready()
+
+    ended = gw("complete", job, "--json")
+
+    assert ended.json == [{"id": job, "task": "mail", "result": "completed", "reason": None, "locked_by": None}]
+    assert (ended.code, queue.ids()) == (0, [other])
+
+
+def test_failing_leaves_the_reason_given(gw: CliProgram, queue: Queue) -> None:
+    job = queue.ready()
+
+    assert gw("fail", job, "--reason", "The customer left").code == 0
+    assert queue.rows("select last_error, attempts = max_attempts from graphile_worker._private_jobs") == [
+        ("The customer left", True)
+    ]
+
+
+def test_failing_without_a_reason_says_what_the_ancestor_says(gw: CliProgram, queue: Queue) -> None:
+    gw("fail", queue.ready())
+
+    assert queue.value("select last_error from graphile_worker._private_jobs") == "Manually marked as failed"
+
+
+def test_rescheduling_changes_what_was_given_and_nothing_else(gw: CliProgram, queue: Queue) -> None:
+    job = queue.waiting_for_retry(priority=3)
+
+    assert gw("reschedule", job, "--run-at", "2040-01-31T08:00:00Z", "--max-attempts", "7").code == 0
+    assert queue.rows(
+        "select run_at = '2040-01-31T08:00:00Z', max_attempts, attempts, priority from graphile_worker._private_jobs"
+    ) == [(True, 7, 3, 3)]
+
+
+def test_a_job_that_failed_for_good_runs_again_after_a_retry(gw: CliProgram, queue: Queue) -> None:
+    job, ran = queue.failed(), []
+    tasks = TaskRegistry()
+    tasks.task("mail")(lambda payload: ran.append(payload))
+
+    assert gw("retry", job).code == 0
+    run_once(queue.url, tasks=tasks)
+
+    assert (len(ran), queue.ids()) == (1, [])
+
+
+def test_a_retry_gives_back_all_attempts_of_a_job_that_used_them_up_and_none_otherwise(
+    gw: CliProgram, queue: Queue
+) -> None:
+    ended, waiting = queue.failed(), queue.waiting_for_retry()
+
+    gw("retry", ended, waiting)
+
+    assert queue.rows("select id, attempts, run_at <= now() from graphile_worker._private_jobs order by id") == [
+        (ended, 0, True),
+        (waiting, 3, True),
+    ]
+
+
+@pytest.mark.parametrize("command", ["retry", "reschedule"])
+def test_workers_are_told_of_a_job_that_may_run_now(gw: CliProgram, queue: Queue, command: str) -> None:
+    job = queue.failed()
+    with psycopg.connect(queue.url, autocommit=True) as listener:
+        listener.execute('listen "jobs:insert"')
+        gw(command, job, *(("--run-at", "now", "--attempts", "0") if command == "reschedule" else ()))
+        heard = list(listener.notifies(timeout=60, stop_after=1))
+
+    assert '"count":1' in heard[0].payload
+
+
+def test_a_retry_leaves_a_job_that_has_not_failed(gw: CliProgram, queue: Queue) -> None:
+    queue.scheduled()
+    before = queue.jobs()
+
+    ended = gw("retry", before[0][0], "--json")
+
+    assert (ended.code, ended.json[0]["reason"], queue.jobs()) == (1, "not failed", before)
+
+
+# -- which jobs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_a_running_job_is_left_alone_and_its_worker_named(gw: CliProgram, queue: Queue, verb: str) -> None:
+    job = queue.running(by="gw-far-7")
+    before = queue.jobs()
+
+    ended = gw(*words(verb), job, "--json")
+
+    assert ended.json == [{"id": job, "task": "mail", "result": "skipped", "reason": "locked", "locked_by": "gw-far-7"}]
+    assert (ended.code, queue.jobs()) == (1, before)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_an_id_nobody_has_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
+    ended = gw(*words(verb), 4711, "--json")
+
+    assert (ended.code, ended.json[0]["reason"]) == (6, "missing")
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_a_key_nobody_has_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
+    ended = gw(*words(verb), "--job-key", "gone\x1b")
+
+    assert (ended.code, r"no job has the key 'gone\x1b'" in ended.err) == (6, True)
+
+
+def test_a_job_is_found_by_its_key(gw: CliProgram, queue: Queue) -> None:
+    job, _ = queue.ready(job_key="one"), queue.ready(job_key="two")
+
+    gw("complete", "-k", "two")
+
+    assert queue.ids() == [job]
+
+
+def test_of_several_ids_the_possible_ones_are_done_and_the_others_named(gw: CliProgram, queue: Queue) -> None:
+    free, held = queue.ready(), queue.running()
+
+    ended = gw("complete", held, 999, free, free)
+
+    assert ended.code == 1
+    assert ended.out.splitlines() == [
+        "id\ttask\tresult\treason\tlocked_by",
+        f"{free}\tmail\tcompleted\t\t",
+        f"{held}\tmail\tskipped\tlocked\tgw-host-1",
+        "999\t\tskipped\tmissing\t",
+    ]
+    assert ended.err == "Completed 1 job, skipped 2.\n"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param(("--state", "failed"), id="state"),
+        pytest.param(("--task", "chosen"), id="task"),
+        pytest.param(("--queue", "chosen"), id="queue"),
+        pytest.param(("--flag", "chosen"), id="flag"),
+        pytest.param(("--error", "CHOSEN"), id="text in the error"),
+        pytest.param(("--state", "failed", "--task", "chosen", "--queue", "chosen"), id="several at once"),
+    ],
+)
+def test_jobs_are_chosen_by_condition(gw: CliProgram, queue: Queue, condition: tuple[str, ...]) -> None:
+    chosen = queue.failed("chosen", queue_name="chosen", flags=["chosen"])
+    queue.change(chosen, "last_error = 'It was chosen'")
+    others = [queue.ready(), queue.waiting_for_retry("mail", queue_name="other", flags=["other"])]
+
+    ended = gw("complete", *condition, "--yes")
+
+    assert (ended.code, queue.ids()) == (0, others)
+
+
+def test_jobs_of_a_worker_are_all_locked(gw: CliProgram, queue: Queue) -> None:
+    queue.ready()
+    held = queue.running(by="theirs")
+
+    ended = gw("complete", "--worker", "theirs", "--yes", "--json")
+
+    assert [(each["id"], each["reason"]) for each in ended.json] == [(held, "locked")]
+
+
+def test_a_lock_the_ancestor_would_call_stale_protects_nobody_but_keeps_a_job_from_running(
+    gw: CliProgram, queue: Queue
+) -> None:
+    job = queue.running(since="5 hours")
+    queue.change(job, "last_error = 'Boom'")
+
+    assert gw("retry", job).code == 1
+    assert gw("complete", job).code == 0
+
+
+# -- being asked ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+@pytest.mark.parametrize("condition", [("--all",), ("--state", "failed")], ids=" ".join)
+def test_where_nobody_can_be_asked_a_condition_needs_a_yes(
+    gw: CliProgram, queue: Queue, verb: str, condition: tuple[str, ...]
+) -> None:
+    queue.failed(), queue.failed()
+    before = queue.jobs()
+
+    ended = gw(*words(verb), *condition, stdin=b"")
+
+    assert (ended.code, ended.out, queue.jobs()) == (2, "", before)
+    assert "2 jobs would be" in ended.err
+    assert "give --yes" in ended.err
+
+
+@pytest.mark.parametrize(("typed", "left"), [("yes\n", 0), ("y\n", 0), ("no\n", 2), ("\n", 2), ("", 2)])
+def test_a_person_is_asked(gw: CliProgram, queue: Queue, typed: str, left: int) -> None:
+    queue.failed(), queue.failed()
+
+    ended = gw("complete", "--state", "failed", typed=typed)
+
+    assert "Complete 2 jobs?" in ended.err
+    assert (len(queue.ids()), ended.code) == (left, 1 if left else 0)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_a_dry_run_counts_and_changes_nothing(gw: CliProgram, queue: Queue, verb: str) -> None:
+    queue.failed(), queue.failed(), queue.running()
+    before = queue.jobs()
+
+    ended = gw(*words(verb), "--all", "--dry-run", "--json")
+
+    assert (ended.code, ended.json) == (0, {"jobs": 2, "skipped": 1, "dry_run": True})
+    assert queue.jobs() == before
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_a_condition_that_matches_nothing_is_said(gw: CliProgram, queue: Queue, verb: str) -> None:
+    ended = gw(*words(verb), "--task", "unknown", "--yes")
+
+    assert (ended.code, "no job matches" in ended.err) == (6, True)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+@pytest.mark.parametrize(
+    "selection",
+    [
+        pytest.param(["--task", "unknown", "--yes"], id="condition"),
+        pytest.param(["--task", "unknown"], id="condition, nobody to ask"),
+        pytest.param(["--job-key", "unknown"], id="key"),
+    ],
+)
+def test_no_match_can_be_allowed_so_that_a_script_goes_on(
+    gw: CliProgram, queue: Queue, verb: str, selection: list[str]
+) -> None:
+    ended = gw(*words(verb), *selection, "--allow-none", "--json")
+
+    assert (ended.code, ended.json) == (0, [])
+    assert "No job matches; nothing was" in ended.err
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_allowing_no_match_allows_a_job_that_is_gone_but_nothing_else(gw: CliProgram, queue: Queue, verb: str) -> None:
+    held = queue.running()
+
+    assert gw(*words(verb), 10**9, "--allow-none").code == 0
+    assert gw(*words(verb), 10**9).code == 6
+    assert gw(*words(verb), held, "--allow-none").code == 1
+    assert gw(*words(verb), "--state", "running", "--allow-none", "--yes").code == 1
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_a_dry_run_that_allows_no_match_counts_none(gw: CliProgram, queue: Queue, verb: str) -> None:
+    ended = gw(*words(verb), "--task", "unknown", "--allow-none", "--dry-run", "--json")
+
+    assert (ended.code, ended.json) == (0, {"jobs": 0, "skipped": 0, "dry_run": True})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(("complete",), "name jobs in one way", id="no job"),
+        pytest.param(("complete", "1", "--all"), "name jobs in one way", id="two ways"),
+        pytest.param(("complete", "1", "-k", "x"), "name jobs in one way", id="an id and a key"),
+        pytest.param(("complete", "one"), "ID 'one': give a whole number", id="no number"),
+        pytest.param(("complete", "0"), "ids are whole numbers from 1", id="no id"),
+        pytest.param(("complete", "99999999999999999999"), "give a whole number", id="too large a number"),
+        pytest.param(("complete", "--state", "gone"), "--state 'gone'", id="no state"),
+        pytest.param(("reschedule", "1"), "nothing was to be changed", id="no change"),
+        pytest.param(("reschedule", "1", "--run-at", "soon"), "is not a moment", id="no date"),
+        pytest.param(("reschedule", "1", "--run-at", "2026-01-31"), "has no time zone", id="no zone"),
+        pytest.param(("reschedule", "1", "--priority", "40000"), "priority is 40000", id="priority out of range"),
+        pytest.param(("reschedule", "1", "--attempts", "-1"), "attempts is -1", id="attempts out of range"),
+        pytest.param(("reschedule", "1", "--max-attempts", "0"), "max attempts is 0", id="no attempts at all"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_is_done(
+    gw: CliProgram, queue: Queue, arguments: tuple[str, ...], sentence: str
+) -> None:
+    queue.ready()
+    before = queue.jobs()
+
+    ended = gw(*arguments)
+
+    assert (ended.code, ended.out, ended.err.count("\n"), queue.jobs()) == (2, "", 1, before)
+    assert sentence in ended.err
+
+
+def test_a_moment_in_the_past_is_taken_and_remarked(gw: CliProgram, queue: Queue) -> None:
+    job = queue.scheduled()
+
+    ended = gw("reschedule", job, "--run-at", "2001-01-01T00:00:00Z")
+
+    assert (ended.code, "is in the past" in ended.err) == (0, True)
+    assert queue.value("select run_at < now() from graphile_worker._private_jobs")
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=str)
+def test_a_role_that_may_only_read_is_told_so(gw: CliProgram, queue: Queue, verb: str) -> None:
+    job = queue.failed()
+    before = queue.jobs()
+    tables = "select relname from pg_class where relnamespace = 'graphile_worker'::regnamespace and relrowsecurity"
+    for (table,) in queue.rows(tables):
+        queue.rows(f"create policy reader on graphile_worker.{table} to pg_read_all_data using (true)")
+
+    ended = gw(*words(verb), job, "-c", make_conninfo(queue.url, options="-crole=pg_read_all_data"))
+
+    assert (ended.code, ended.out, queue.jobs()) == (4, "", before)
+    assert "lacks a right" in ended.err
+
+
+def test_everything_works_on_a_schema_without_our_line(gw: CliProgram, queue: Queue) -> None:
+    queue.without_our_line()
+    jobs = [queue.failed() for _ in range(3)]
+    held = queue.running(by="node")
+
+    codes = [
+        gw("retry", jobs[0]).code,
+        gw("reschedule", jobs[1], "--priority", "1").code,
+        gw("fail", jobs[2]).code,
+        gw("complete", *jobs).code,
+        gw("unlock", "node", "--yes").code,
+    ]
+
+    assert (codes, queue.ids()) == ([0, 0, 0, 0, 0], [held])
+
+
+# -- batches -------------------------------------------------------------------------------------------------------
+
+
+def test_many_jobs_go_in_bounded_batches(queue: Queue) -> None:
+    queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 2500)")
+    with Client(queue.url) as client:
+        sizes = [len(batch.changed) for batch in client.jobs.in_batches().complete(JobFilter(task="mail"))]
+
+    assert (sizes, queue.ids()) == ([1000, 1000, 500], [])
+
+
+def test_to_stop_asking_is_to_stop_between_batches(queue: Queue) -> None:
+    queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
+    with Client(queue.url) as client:
+        batches = client.jobs.in_batches().complete(JobFilter())
+        next(batches)
+
+    assert len(queue.ids()) == 500
+
+
+def test_jobs_added_meanwhile_are_not_meant(queue: Queue) -> None:
+    queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
+    with Client(queue.url) as client:
+        batches = client.jobs.in_batches().complete(JobFilter())
+        next(batches)
+        late = queue.ready()
+        list(batches)
+
+    assert queue.ids() == [late]
+
+
+def test_a_job_that_changes_before_its_turn_is_judged_again(queue: Queue) -> None:
+    queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1001)")
+    last = queue.ids()[-1]
+    with Client(queue.url) as client:
+        batches = client.jobs.in_batches().complete(JobFilter(state="ready"))
+        next(batches)
+        queue.change(last, "run_at = now() + interval '1 day'")
+        list(batches)
+
+    assert queue.ids() == [last]
+
+
+INTERRUPTED = """
+import os, signal
+from gw_cli.app import main
+from gw_core import JobBatches
+
+complete = JobBatches.complete
+def first_batch_then_ctrl_c(self, jobs):
+    for number, batch in enumerate(complete(self, jobs)):
+        if number == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        yield batch
+
+JobBatches.complete = first_batch_then_ctrl_c
+main()
+"""
+
+
+def test_an_interruption_ends_after_the_batch_and_says_what_stays_done(queue: Queue, tmp_path: Path) -> None:
+    queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 2500)")
+
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, "complete", "--all", "--yes", "--json"],
+        env={**os.environ, "DATABASE_URL": queue.url, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ended.returncode, len(queue.ids())) == (-signal.SIGINT, 1500)
+    assert "Completed 1000 jobs of 2500 before this ended" in ended.stderr
+    assert ended.stdout.count('"completed"') == 1000
+    assert ended.stdout.endswith("]\n")
+
+
+def test_a_reader_that_goes_away_ends_it_and_what_was_done_is_said(queue: Queue, tmp_path: Path) -> None:
+    queue.rows("select graphile_worker.add_job(repeat('t', 100)) from generate_series(1, 2500)")
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "gw_cli", "complete", "--all", "--yes"],
+        env={**os.environ, "DATABASE_URL": queue.url, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert (process.returncode, len(queue.ids())) == (-signal.SIGPIPE, 1500)
+    assert said == "Completed 1000 jobs of 2500 before this ended; the others are as they were.\n"
+
+
+def test_a_person_is_told_job_by_job_until_they_are_many(
+    gw: CliProgram, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gw_cli.output.is_terminal", lambda stream: True)
+    queue.rows("select graphile_worker.add_job(e'esc\\x1b[2J') from generate_series(1, 30)")
+    held = queue.running()
+
+    ended = gw("complete", "--all", "--yes")
+
+    assert len(ended.out.splitlines()) == 21
+    assert f"Skipped job {held} (mail): worker gw-host-1 runs it" in ended.out
+    assert "\x1b" not in ended.out
+    assert ended.err == "Completed 30 jobs, skipped 1.\n"
+
+
+# -- unlock --------------------------------------------------------------------------------------------------------
+
+
+def test_unlocking_frees_jobs_and_queues_of_the_named_worker_only(gw: CliProgram, queue: Queue) -> None:
+    mine, theirs = queue.running(by="dead", queue_name="q"), queue.running(by="other")
+
+    ended = gw("unlock", "dead", "--yes", "--json")
+
+    assert ended.json == [{"worker": "dead", "result": "unlocked", "jobs": 1, "queues": 1, "last_beat_seconds": None}]
+    assert queue.rows("select id, locked_by from graphile_worker._private_jobs order by id") == [
+        (mine, None),
+        (theirs, "other"),
+    ]
+    assert queue.value("select locked_by from graphile_worker._private_job_queues") is None
+
+
+def test_unlocking_warns_when_the_heart_still_beats(gw: CliProgram, queue: Queue) -> None:
+    queue.running(by="alive")
+    before = time.monotonic()
+    queue.heart("alive", seconds_ago=20)
+
+    ended = gw("unlock", "alive", "--dry-run")
+
+    said = re.search(r"'alive' may live: its last beat was (\d+) s ago", ended.err)
+    assert said is not None
+    assert 20 <= int(said[1]) <= 21 + time.monotonic() - before
+    assert queue.value("select locked_by from graphile_worker._private_jobs") == "alive"
+
+
+def test_unlocking_needs_a_yes(gw: CliProgram, queue: Queue) -> None:
+    queue.running(by="dead")
+
+    ended = gw("unlock", "dead", stdin=b"")
+
+    assert (ended.code, "1 job and 0 queues would be unlocked" in ended.err) == (2, True)
+    assert queue.value("select locked_by from graphile_worker._private_jobs") == "dead"
+
+
+def test_a_worker_that_holds_nothing_is_said_to(gw: CliProgram, queue: Queue) -> None:
+    ended = gw("unlock", "nobody\x1b[2J", "--yes")
+
+    assert (ended.code, r"'nobody\x1b[2J' holds no job and no queue" in ended.err) == (6, True)
+
+
+def test_workers_are_told_of_what_was_unlocked(gw: CliProgram, queue: Queue) -> None:
+    queue.running(by="dead")
+    with psycopg.connect(queue.url, autocommit=True) as listener:
+        listener.execute('listen "jobs:insert"')
+        gw("unlock", "dead", "-y")
+        heard = list(listener.notifies(timeout=60, stop_after=1))
+
+    assert '"count":1' in heard[0].payload

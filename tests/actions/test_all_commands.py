@@ -1,0 +1,166 @@
+"""What holds for every command: for a role that only reads, on the ancestor's schema, for a reader that goes away."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from psycopg.conninfo import make_conninfo
+from support.cli_program import CliProgram, Queue
+from support.shell import PROGRAM, Shell
+from test_json_keys import fill
+
+from gw_cli.root import leaf_commands, root_command
+
+# One file of many small tests, none of which a version of Python would change.
+pytestmark = pytest.mark.once
+
+READING = (
+    "list",
+    "list --state failed",
+    "list --payload --error text",
+    "show 1",
+    "stats",
+    "stats --exact --tasks",
+    "queues",
+    "tasks",
+    "workers",
+    "sweep --dry-run",
+    "doctor",
+    "health",
+    "migrate --plan",
+    "migrate --sql",
+    "cron list --crontab crontab",
+    "complete --all --dry-run",
+    "fail --all --dry-run",
+    "reschedule --all --run-at now --dry-run",
+    "retry --all --dry-run",
+    "unlock gw-host-1 --dry-run",
+    "cleanup failed-jobs unused-tasks unused-queues --dry-run",
+    "tui --once",
+)
+CHANGING = (
+    "add mail",
+    "add --from jobs.jsonl",
+    "complete 2",
+    "fail 2",
+    "reschedule 2 --run-at now",
+    "retry 2",
+    "remove key",
+    "unlock gw-host-1 --yes",
+    "sweep",
+    "cleanup failed-jobs unused-tasks unused-queues --yes",
+    "cron run nightly --crontab crontab",
+    "cron forget nightly",
+    "cancel 1 --wait 0s",
+    "run --once",
+)
+NEEDING_OUR_LINE = ("sweep", "sweep --dry-run", "cancel 1 --wait 0s")
+"""Those that go by heartbeats, or speak to our workers."""
+
+ELSEWHERE = ("gw bench", "gw dev", "gw init", "gw config show", "gw cron parse", "gw cron validate", "gw cron next")
+"""Those that need no queue, or go on for ever."""
+
+
+def path_of(line: str) -> str:
+    """Return the words of a line that call the command."""
+    words = line.split()
+    return " ".join(("gw", *words[: 2 if words[0] in ("cron", "config") else 1]))
+
+
+def test_every_command_is_tried_here() -> None:
+    tried = {path_of(line) for line in (*READING, *CHANGING)} | set(ELSEWHERE)
+
+    assert {name for name, _ in leaf_commands(root_command())} - tried == set(), "add it to READING or CHANGING"
+
+
+def filled(queue: Queue, folder: Path) -> None:
+    fill(queue, folder)
+    (folder / "tasks").mkdir()
+    (folder / "tasks" / "nothing.py").write_text("def nothing(payload):\n    pass\n")
+
+
+@pytest.fixture
+def reader(queue: Queue) -> Iterator[str]:
+    """The connection of a role that sees every row and may change none."""
+    name = f"gw_reader_{uuid4().hex}"
+    queue.rows(f"create role {name} bypassrls in role pg_read_all_data")
+    yield make_conninfo(queue.url, options=f"-crole={name}")
+    queue.rows(f"drop role {name}")
+
+
+def everything(queue: Queue) -> list[list[tuple[Any, ...]]]:
+    """Every row there is."""
+    tables = ("jobs", "job_queues", "tasks", "known_crontabs", "gw_workers")
+    return [queue.rows(f"select * from graphile_worker._private_{name} order by 1") for name in tables]
+
+
+@pytest.mark.parametrize("line", READING)
+def test_a_role_that_may_only_read_reads(gw: CliProgram, queue: Queue, reader: str, tmp_path: Path, line: str) -> None:
+    filled(queue, tmp_path)
+    before = everything(queue)
+
+    ended = gw(*line.split(), "-c", reader)
+
+    # The doctor finds that the role may do little.
+    assert (ended.code, everything(queue)) == (7 if line == "doctor" else 0, before), ended.err
+
+
+@pytest.mark.parametrize("line", CHANGING)
+def test_a_role_that_may_only_read_changes_nothing_and_is_told_why(
+    gw: CliProgram, queue: Queue, reader: str, tmp_path: Path, line: str
+) -> None:
+    filled(queue, tmp_path)
+    before = everything(queue)
+
+    ended = gw(*line.split(), "-c", reader)
+
+    assert (ended.code, everything(queue)) == (4, before), ended.err
+    assert "lacks a right" in ended.err
+
+
+@pytest.mark.parametrize("line", [each for each in READING if each not in NEEDING_OUR_LINE])
+def test_on_the_ancestor_s_schema_looking_works(gw: CliProgram, queue: Queue, tmp_path: Path, line: str) -> None:
+    filled(queue, tmp_path)
+    queue.without_our_line()
+
+    ended = gw(*line.split())
+
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize("line", CHANGING)
+def test_on_the_ancestor_s_schema_acting_works_or_says_what_it_needs(
+    gw: CliProgram, queue: Queue, tmp_path: Path, line: str
+) -> None:
+    filled(queue, tmp_path)
+    queue.without_our_line()
+
+    ended = gw(*line.split())
+
+    if line in NEEDING_OUR_LINE:
+        assert (ended.code, "gw migrate" in ended.err) == (5, True)
+    else:
+        assert ended.code == 0, ended.err
+
+
+@pytest.mark.acceptance
+def test_no_command_minds_a_reader_that_goes_away(queue: Queue, tmp_path: Path) -> None:
+    filled(queue, tmp_path)
+    shell = Shell(tmp_path, database=queue.url)
+    # The program's own end is kept beside the pipe; nobody reads from the start.
+    lines = " ".join(f"'{line}'" for line in (*READING, "config show", "cron next crontab", "--help", "list --help"))
+    script = f'for line in {lines}; do ("{PROGRAM}" $line; echo "$? $line" >> ends) | true; done'
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=shell.environment, capture_output=True, text=True, check=True
+    )
+    ends = [each.split(" ", 1) for each in (tmp_path / "ends").read_text().splitlines()]
+
+    assert len(ends) == len(READING) + 4
+    # What was written before the reader was gone counts as read.
+    assert [each for each in ends if each[0] not in ("0", "141")] == [], done.stderr
+    assert "Traceback" not in done.stderr

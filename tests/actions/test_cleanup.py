@@ -1,0 +1,210 @@
+"""`gw cleanup`: failed jobs, unused queues and unused task identifiers go, what is needed stays."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.cli_program import CliProgram, Queue
+from support.waiting import wait_until
+
+from gw_core import CleanupTarget, Client, TransientDatabaseError
+from gw_core.postgres import cleanup
+
+
+def tasks(queue: Queue) -> set[str]:
+    return {row[0] for row in queue.rows("select identifier from graphile_worker._private_tasks")}
+
+
+def queues(queue: Queue) -> set[str]:
+    return {row[0] for row in queue.rows("select queue_name from graphile_worker._private_job_queues")}
+
+
+def unused(queue: Queue, task: str = "old", queue_name: str = "old") -> None:
+    job = queue.ready(task, queue_name=queue_name)
+    queue.rows("delete from graphile_worker._private_jobs where id = %s", job)
+
+
+def test_jobs_that_failed_for_good_go_and_all_others_stay(gw: CliProgram, queue: Queue) -> None:
+    stay = [queue.ready(), queue.scheduled(), queue.waiting_for_retry(), queue.running()]
+    queue.failed(), queue.failed()
+
+    ended = gw("cleanup", "failed-jobs", "--yes", "--json")
+
+    assert ended.json == [{"what": "failed-jobs", "count": 2, "dry_run": False}]
+    assert queue.ids() == stay
+
+
+def test_a_running_job_in_its_last_attempt_stays(gw: CliProgram, queue: Queue) -> None:
+    job = queue.running(max_attempts=1)
+
+    gw("cleanup", "failed-jobs", "--yes")
+
+    assert queue.ids() == [job]
+
+
+@pytest.mark.parametrize("schema", ["our schema", "npm's schema"])
+def test_failed_jobs_go_in_batches(queue: Queue, schema: str) -> None:
+    if schema == "npm's schema":
+        queue.without_our_line()
+    queue.rows("select graphile_worker.add_job('mail', max_attempts => 1) from generate_series(1, 2500)")
+    queue.rows("update graphile_worker._private_jobs set attempts = 1")
+    with Client(queue.url) as client:
+        assert list(client.cleaner.clear(CleanupTarget.FAILED_JOBS)) == [1000, 1000, 500]
+
+
+def test_failed_jobs_go_whenever_they_failed_and_one_that_somebody_holds_is_passed_by(queue: Queue) -> None:
+    jobs = [queue.failed() for _ in range(7)]
+    for job, moment in zip(jobs, ("-infinity", "yesterday", "now", "now", "tomorrow", "infinity"), strict=False):
+        queue.change(job, f"run_at = '{moment}'")
+    held = jobs[3]
+    with psycopg.connect(queue.url) as theirs, Client(queue.url) as client:
+        theirs.execute("select from graphile_worker._private_jobs where id = %s for update", (held,))
+        cleaner = cleanup.Cleaner(client.cleaner.lender, client.schema, batch=2)
+        assert sum(cleaner.clear(CleanupTarget.FAILED_JOBS)) == 6
+
+    assert queue.ids() == [held]
+
+
+def test_a_dry_run_counts_what_the_run_deletes(gw: CliProgram, queue: Queue) -> None:
+    queue.failed("gone", queue_name="gone")
+    queue.failed("used", queue_name="used"), queue.ready("used", queue_name="used")
+    held = queue.running("held", queue_name="held", max_attempts=1)
+    unused(queue)
+    words = ("cleanup", "unused-queues", "failed-jobs", "unused-tasks", "--json")
+
+    counted = [(each["what"], each["count"]) for each in gw(*words, "--dry-run").json]
+    deleted = [(each["what"], each["count"]) for each in gw(*words, "--yes").json]
+
+    assert counted == deleted == [("failed-jobs", 2), ("unused-tasks", 2), ("unused-queues", 2)]
+    assert held in queue.ids()
+
+
+def test_a_dry_run_of_one_kind_does_not_count_what_another_would_free(gw: CliProgram, queue: Queue) -> None:
+    queue.failed("gone", queue_name="gone")
+
+    ended = gw("cleanup", "unused-queues", "unused-tasks", "--dry-run", "--json")
+
+    assert [each["count"] for each in ended.json] == [0, 0]
+
+
+def test_failed_jobs_are_asked_about(gw: CliProgram, queue: Queue) -> None:
+    job = queue.failed()
+
+    ended = gw("cleanup", "failed-jobs", stdin=b"")
+
+    assert (ended.code, queue.ids(), "1 job would be deleted" in ended.err) == (2, [job], True)
+
+
+def test_a_queue_without_jobs_goes_and_a_held_or_used_one_stays(gw: CliProgram, queue: Queue) -> None:
+    unused(queue, queue_name="empty")
+    unused(queue, queue_name="held")
+    queue.rows(
+        "update graphile_worker._private_job_queues set locked_at = now(), locked_by = 'x' where queue_name = 'held'"
+    )
+    queue.failed(queue_name="used")
+
+    assert gw("cleanup", "unused-queues").code == 0
+    assert queues(queue) == {"held", "used"}
+
+
+def test_a_task_goes_unless_a_job_has_it_or_somebody_knows_it(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
+    for task in ("gone", "loaded", "kept", "beating", "silent"):
+        unused(queue, task)
+    queue.failed("used")
+    queue.heart("alive", seconds_ago=60, tasks=("beating",))
+    queue.heart("dead", seconds_ago=86_400, tasks=("silent",))
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "loaded.py").write_text("def loaded(payload):\n    pass\n")
+
+    assert gw("cleanup", "unused-tasks", "--keep", "kept").code == 0
+    assert tasks(queue) == {"used", "loaded", "kept", "beating"}
+
+
+def test_a_deleted_failed_job_frees_its_queue_and_task_in_one_go(gw: CliProgram, queue: Queue) -> None:
+    queue.failed("t", queue_name="q")
+
+    ended = gw("cleanup", "unused-queues,unused-tasks", "failed-jobs", "--yes", "--json")
+
+    assert [(each["what"], each["count"]) for each in ended.json] == [
+        ("failed-jobs", 1),
+        ("unused-tasks", 1),
+        ("unused-queues", 1),
+    ]
+
+
+def test_the_names_of_the_ancestor_are_understood(gw: CliProgram, queue: Queue) -> None:
+    queue.failed("t", queue_name="q")
+
+    gw("cleanup", "GC_TASK_IDENTIFIERS, GC_JOB_QUEUES,DELETE_PERMAFAILED_JOBS", "-y")
+
+    assert (queue.ids(), tasks(queue), queues(queue)) == ([], set(), set())
+
+
+def test_a_dry_run_counts_and_deletes_nothing(gw: CliProgram, queue: Queue) -> None:
+    queue.failed("used", queue_name="used"), unused(queue)
+
+    ended = gw("cleanup", "failed-jobs", "unused-tasks", "unused-queues", "--dry-run", "--json")
+
+    assert [(each["count"], each["dry_run"]) for each in ended.json] == [(1, True), (2, True), (2, True)]
+    assert (len(queue.ids()), tasks(queue), queues(queue)) == (1, {"old", "used"}, {"old", "used"})
+
+
+def test_what_cannot_be_cleared_away_is_named(gw: CliProgram, queue: Queue) -> None:
+    ended = gw("cleanup", "everything")
+
+    assert (ended.code, "'everything' is nothing to clear away" in ended.err) == (2, True)
+
+
+def test_it_works_on_a_schema_without_our_line(gw: CliProgram, queue: Queue) -> None:
+    queue.without_our_line()
+    queue.failed("t", queue_name="q")
+
+    assert gw("cleanup", "failed-jobs", "unused-tasks", "unused-queues", "-y").code == 0
+    assert (queue.ids(), tasks(queue), queues(queue)) == ([], set(), set())
+
+
+# -- races ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["queues", "tasks"])
+def test_what_somebody_is_adding_to_in_an_open_transaction_stays(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(cleanup, "TRIES", 1)
+    monkeypatch.setattr(cleanup, "PAUSE_SECONDS", 0)
+    unused(queue, "t", "q")
+    with psycopg.connect(queue.url) as adder, Client(queue.url) as client:
+        adder.execute("select graphile_worker.add_job('t', queue_name => 'q')")
+        with pytest.raises(TransientDatabaseError, match=f"the {what} were in use"):
+            list(client.cleaner.clear(CleanupTarget(f"unused-{what}")))
+        adder.commit()
+        list(client.cleaner.clear(CleanupTarget(f"unused-{what}")))
+
+    assert (tasks(queue), queues(queue)) == ({"t"}, {"q"})
+
+
+@pytest.mark.parametrize(("litter", "table"), [("unused-queues", "job_queues"), ("unused-tasks", "tasks")])
+def test_what_a_job_took_between_looking_and_deleting_stays(queue: Queue, litter: str, table: str) -> None:
+    unused(queue, "old", "q")
+    keyed = queue.ready("other", queue_name="other", job_key="k")
+    with psycopg.connect(queue.url) as blocker, Client(queue.url) as client:
+        blocker.execute(f"lock table graphile_worker._private_{table} in share mode")
+        thread = threading.Thread(target=lambda: list(client.cleaner.clear(CleanupTarget(litter))))
+        thread.start()
+        waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        wait_until(lambda: queue.rows(waiting), what="the cleaner to wait for the table")
+        # What add_job does once it knows the ids; in share mode our own insert would wait for the blocker as well.
+        queue.rows(
+            "update graphile_worker._private_jobs set updated_at = clock_timestamp(), "
+            "task_id = (select id from graphile_worker._private_tasks where identifier = 'old'), "
+            "job_queue_id = (select id from graphile_worker._private_job_queues where queue_name = 'q') where id = %s",
+            keyed,
+        )
+        blocker.rollback()
+        thread.join(60)
+
+    assert "old" in tasks(queue)
+    assert "q" in queues(queue)

@@ -1,0 +1,144 @@
+"""Completion: the scripts are the program's, values come quickly or not at all, and nothing in them is run."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.cli_program import Queue
+from support.shell import Shell
+from support.waiting import wait_until
+
+from gw_cli import completion, name_completion
+from gw_cli.commands import ENTRIES
+
+COMPLETIONS = Path(__file__).parents[2] / "completions"
+
+
+@pytest.mark.parametrize("name", ["gw.bash", "_gw", "gw.fish"])
+def test_the_scripts_are_those_of_the_program(name: str) -> None:
+    written = (COMPLETIONS / name).read_text("utf-8")
+
+    assert written == completion.scripts()[name], "renew them with: python -m gw_cli.completion completions"
+
+
+@pytest.mark.parametrize("name", ["gw.bash", "_gw", "gw.fish"])
+def test_every_command_is_in_every_script(name: str) -> None:
+    text = completion.scripts()[name]
+
+    assert [entry.name for entry in ENTRIES if entry.name not in text] == []
+
+
+@pytest.fixture
+def shell(tmp_path: Path, database_url: str) -> Shell:
+    shell = Shell(tmp_path, database=database_url)
+    shell.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    return shell
+
+
+def completed(shell: Shell, *words: str) -> list[str]:
+    """What bash offers for the last of the words, with a `gw` that answers values of its own."""
+    line = " ".join(("gw", *words))
+    script = f"""
+        source '{COMPLETIONS / "gw.bash"}'
+        gw() {{ [[ $1 == --complete ]] && printf '%s\\n' "$2-one" "$2-two" '$(touch harm)'; }}
+        COMP_LINE='{line}'; COMP_POINT={len(line)}
+        _gw
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], cwd=shell.folder, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.split("\n")[:-1] if done.stdout.strip() else []
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        pytest.param(("mig",), ["migrate"], id="a command"),
+        pytest.param(("cron", "par"), ["parse"], id="a command below"),
+        pytest.param(("complete", "--dry"), ["--dry-run"], id="an option"),
+        pytest.param(("list", "--state", "ba"), ["backoff"], id="a word"),
+        pytest.param(("complete", "--queue", "queues-t"), ["queues-two"], id="a value from the database"),
+        pytest.param(("remove", "keys-o"), ["keys-one"], id="an argument from the database"),
+        pytest.param(("complete", "--yes", "--task", "tasks-o"), ["tasks-one"], id="after another option"),
+        pytest.param(("reschedule", "--priority", ""), [], id="a value nobody knows"),
+    ],
+)
+def test_bash_offers(shell: Shell, words: tuple[str, ...], offered: list[str]) -> None:
+    assert completed(shell, *words) == offered
+
+
+def test_what_a_name_says_is_not_run(shell: Shell) -> None:
+    assert "$(touch harm)" in completed(shell, "complete", "--queue", "")
+    assert not (shell.folder / "harm").exists()
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(("kind", "name"), [("tasks", "mail"), ("queues", "q-1"), ("keys", "k:1"), ("workers", "gw-7")])
+def test_values_come_from_the_database(shell: Shell, queue: Queue, kind: str, name: str) -> None:
+    queue.running("mail", by="gw-7", queue_name="q-1", job_key="k:1")
+
+    # A slow answer is there for the next Tab.
+    wait_until(lambda: shell.gw("--complete", kind, name[:1]).out == f"{name}\n", deadline_seconds=60, every=0.1)
+
+
+@pytest.mark.acceptance
+def test_a_name_a_shell_would_not_take_as_it_is_is_not_offered(shell: Shell, queue: Queue) -> None:
+    for name in ("$(harm)", "two words", "tab\there", "esc\x1b[2J", "plain"):
+        queue.ready("t", queue_name=name)
+
+    wait_until(lambda: shell.gw("--complete", "queues").out == "plain\n", deadline_seconds=60, every=0.1)
+
+
+@pytest.mark.acceptance
+def test_among_very_many_names_those_that_begin_so_are_found(shell: Shell, queue: Queue) -> None:
+    queue.rows(
+        "insert into graphile_worker._private_job_queues (queue_name)"
+        " select 'q-' || n from generate_series(100, 400) as n"
+    )
+    wait_until(lambda: shell.gw("--complete", "queues").out, deadline_seconds=60, every=0.1)
+
+    wait_until(lambda: shell.gw("--complete", "queues", "q-39").out.count("\n") == 10, deadline_seconds=60, every=0.1)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(
+    "arguments", [("tasks",), ("tasks", "x"), ("nothing",), ()], ids=["values", "a prefix", "no kind", "nothing"]
+)
+def test_a_database_that_never_answers_is_not_waited_for(shell: Shell, arguments: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgres://me@127.0.0.1:{silent.getsockname()[1]}/x?connect_timeout=60"
+        ended = shell.gw("--complete", *arguments, DATABASE_URL=url)
+
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("broken", [{"DATABASE_URL": ""}, {"DATABASE_URL": "no=such"}, {"XDG_CACHE_HOME": "/dev/null"}])
+def test_whatever_is_wrong_is_not_said(shell: Shell, broken: dict[str, str]) -> None:
+    ended = shell.gw("--complete", "tasks", **broken)
+
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+@pytest.mark.acceptance
+def test_what_is_kept_is_for_its_owner_alone(shell: Shell, queue: Queue) -> None:
+    queue.ready()
+    folder = Path(shell.environment["XDG_CACHE_HOME"]) / "gw"
+    wait_until(lambda: shell.gw("--complete", "tasks").out, deadline_seconds=60, every=0.1)
+
+    assert {oct(each.stat().st_mode & 0o777) for each in (folder, *folder.iterdir())} == {"0o700", "0o600"}
+
+
+def test_names_are_judged_by_what_a_shell_would_do_with_them() -> None:
+    assert [
+        bool(re.fullmatch(name_completion.HARMLESS, each)) for each in ("a/b-c.d:1", "a b", "a;b", "`a`", "$a", "a'b")
+    ] == [
+        True,
+        *[False] * 5,
+    ]

@@ -1,0 +1,176 @@
+"""`gw doctor` and `gw health` on real databases."""
+
+from __future__ import annotations
+
+import pytest
+from psycopg.conninfo import make_conninfo
+from support.cli_program import CliProgram, CliResult, Queue
+
+
+def verdicts(ended: CliResult) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in ended.json:
+        if found.get(each["check"]) != "wrong":
+            found[each["check"]] = each["verdict"]
+    return found
+
+
+def test_a_new_queue_is_healthy(gw: CliProgram, queue: Queue) -> None:
+    ended = gw("doctor", "--json")
+
+    # Other tests may hold transactions open on the same server, but not in this database.
+    assert (ended.code, set(verdicts(ended).values()), ended.err) == (0, {"ok"}, "")
+    assert all(set(each) == {"check", "verdict", "finding", "remedy"} for each in ended.json)
+
+
+JOBS = "graphile_worker._private_jobs"
+
+
+@pytest.mark.parametrize(
+    ("statement", "check", "remedy"),
+    [
+        pytest.param(
+            f"update {JOBS} set locked_by = 'old', locked_at = now() - interval '5 hours'",
+            "locks",
+            "gw unlock old",
+            id="a stale lock",
+        ),
+        pytest.param(f"update {JOBS} set run_at = now() - interval '1 hour'", "backlog", "gw run", id="a backlog"),
+        pytest.param(f"alter table {JOBS} set (autovacuum_enabled = off)", "vacuum", "reset", id="no autovacuum"),
+        pytest.param("drop index graphile_worker.jobs_main_index", "indexes", "create index", id="an index missing"),
+        pytest.param(
+            "update pg_index set indisvalid = false where indexrelid = 'graphile_worker.jobs_main_index'::regclass",
+            "indexes",
+            'reindex index "graphile_worker"."jobs_main_index"',
+            id="an index invalid",
+        ),
+        pytest.param(
+            "select setval(pg_get_serial_sequence('graphile_worker._private_job_queues', 'id'), 2000000000)",
+            "ids",
+            "restart",
+            id="ids nearly used up",
+        ),
+        pytest.param(
+            "insert into graphile_worker.migrations (id, breaking) values (21, true)",
+            "schema",
+            "as it says",
+            id="a breaking revision we do not know",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found(gw: CliProgram, queue: Queue, statement: str, check: str, remedy: str) -> None:
+    queue.ready()
+    queue.rows(statement)
+
+    ended = gw("doctor", "--json")
+
+    assert (ended.code, verdicts(ended)[check]) == (7, "wrong")
+    assert any(remedy in str(each["remedy"]) for each in ended.json if each["check"] == check)
+    assert "your hand" in ended.err
+
+
+def test_the_remedy_for_a_missing_index_makes_it_again(gw: CliProgram, queue: Queue) -> None:
+    for name in ("jobs_main_index", "jobs_no_queue_index"):
+        before = queue.value("select indexdef from pg_indexes where indexname = %s", name)
+        queue.rows(f"drop index graphile_worker.{name}")
+        (remedy,) = (each["remedy"] for each in gw("doctor", "--json").json if each["check"] == "indexes")
+        queue.rows(remedy)
+        assert queue.value("select indexdef from pg_indexes where indexname = %s", name) == before
+
+
+def test_a_role_that_sees_no_rows_is_told(gw: CliProgram, queue: Queue) -> None:
+    queue.ready()
+
+    ended = gw("doctor", "--json", "-c", make_conninfo(queue.url, options="-crole=pg_read_all_data"))
+
+    assert (ended.code, verdicts(ended)["row security"], verdicts(ended)["rights"]) == (7, "wrong", "wrong")
+
+
+def test_a_worker_that_went_silent_with_a_job_is_named(gw: CliProgram, queue: Queue) -> None:
+    queue.running(by="silent\x1b")
+    queue.heart("silent\x1b", seconds_ago=3600)
+
+    ended = gw("doctor")
+
+    assert (ended.code, r"silent\x1b holds 1 jobs" in ended.out, "\x1b" in ended.out) == (7, True, False)
+
+
+def test_a_database_without_a_queue_is_told_what_to_run(gw: CliProgram, empty_database_url: str) -> None:
+    ended = gw("doctor", "--json", "-c", empty_database_url)
+
+    assert (ended.code, ended.json[-1]["verdict"], ended.json[-1]["remedy"]) == (7, "wrong", "gw migrate")
+
+
+def test_a_schema_of_the_ancestor_alone_is_healthy_with_notes(gw: CliProgram, queue: Queue) -> None:
+    queue.without_our_line()
+
+    ended = gw("doctor", "--json")
+
+    assert ended.code == 0
+    assert {check for check, verdict in verdicts(ended).items() if verdict == "note"} == {"schema", "workers"}
+
+
+def test_an_examination_changes_nothing(gw: CliProgram, queue: Queue) -> None:
+    queue.failed(), queue.running()
+    before = queue.jobs()
+
+    gw("doctor")
+
+    assert queue.jobs() == before
+
+
+# -- health --------------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_that_answers_is_healthy(gw: CliProgram, queue: Queue) -> None:
+    ended = gw("health", "--json")
+
+    assert (ended.code, ended.json["healthy"], 0 < ended.json["milliseconds"] < 60_000) == (0, True, True)
+
+
+@pytest.mark.parametrize(
+    ("where", "code"),
+    [
+        pytest.param("postgres://nobody@127.0.0.1:1/none", 3, id="no server"),
+        pytest.param("{elsewhere}", 4, id="no such database"),
+        pytest.param("{empty}", 5, id="no schema"),
+    ],
+)
+def test_a_queue_that_does_not_answer_says_why_by_its_code(
+    gw: CliProgram, queue: Queue, empty_database_url: str, where: str, code: int
+) -> None:
+    values = {"elsewhere": make_conninfo(queue.url, dbname="gw_none"), "empty": empty_database_url}
+
+    ended = gw("health", "-c", where.format(**values))
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (code, "", 1)
+
+
+# -- vacuum --------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_is_vacuumed_late_is_noted_until_its_own_setting_says_otherwise(
+    gw: CliProgram, queue: Queue
+) -> None:
+    def vacuum_notes() -> list[str]:
+        found = gw("doctor", "--json").json
+        return [each["verdict"] for each in found if each["check"] == "vacuum"]
+
+    assert vacuum_notes() == ["ok"]
+
+    queue.rows(f"alter table {JOBS} set (autovacuum_vacuum_threshold = 400000)")
+    assert vacuum_notes() == ["note"]
+
+    queue.rows(f"alter table {JOBS} set (autovacuum_vacuum_threshold = 50)")
+    assert vacuum_notes() == ["ok"]
+
+
+def test_a_queue_that_citus_distributes_is_wrong(gw: CliProgram, queue: Queue) -> None:
+    queue.rows(
+        "set allow_system_table_mods = on; create table pg_catalog.pg_dist_partition (logicalrelid regclass); "
+        f"insert into pg_catalog.pg_dist_partition values ('{JOBS}')"
+    )
+
+    ended = gw("doctor", "--json")
+
+    assert (ended.code, verdicts(ended)["citus"]) == (7, "wrong")

@@ -1,0 +1,103 @@
+"""Every key that any command prints as JSON is on the page of the keys."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli_program import CliProgram, Queue
+
+from gw_cli.root import leaf_commands, root_command
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text("utf-8")
+SECTIONS = {
+    name.strip(): text
+    for heads, text in re.findall(r"^## (gw .*?)$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    for name in heads.split(",")
+}
+CRONTAB = '0 4 * * * mail/send ?id=nightly&fill=1d&max=3&queue=q&jobKey=k&jobKeyMode=replace&priority=1 {"a":1}\n'
+
+# What shows all keys of a command; a new command with --json needs a line here, and a part of the page.
+LINES: dict[str, tuple[str, ...]] = {
+    "gw add": ("add mail", "add --from jobs.jsonl"),
+    "gw list": ("list --payload",),
+    "gw show": ("show 1", "show 3"),
+    "gw stats": ("stats --tasks",),
+    "gw queues": ("queues",),
+    "gw tasks": ("tasks",),
+    "gw tui": ("tui --once",),
+    "gw remove": ("remove key",),
+    "gw complete": ("complete 1 99", "complete --all --dry-run"),
+    "gw fail": ("fail 1 99", "fail --all --dry-run"),
+    "gw reschedule": ("reschedule 1 99 --run-at now", "reschedule --all --dry-run --run-at now"),
+    "gw retry": ("retry 1 99", "retry --all --dry-run"),
+    "gw unlock": ("unlock gw-host-1 --yes",),
+    "gw workers": ("workers",),
+    "gw sweep": ("sweep --dry-run",),
+    "gw cancel": ("cancel 1 --wait 0s",),
+    "gw cleanup": ("cleanup failed-jobs --dry-run",),
+    "gw doctor": ("doctor",),
+    "gw health": ("health",),
+    "gw bench": ("bench --count 100",),
+    "gw init": ("init",),
+    "gw migrate": ("migrate --plan --schema other", "migrate --schema other"),
+    "gw config show": ("config show",),
+    "gw cron parse": ("cron parse crontab",),
+    "gw cron validate": ("cron validate wrong",),
+    "gw cron next": ("cron next crontab",),
+    "gw cron run": ("cron run nightly --crontab crontab",),
+    "gw cron list": ("cron list",),
+    "gw cron forget": ("cron forget nightly",),
+}
+
+
+def test_every_command_that_prints_json_is_tried_here() -> None:
+    commands = leaf_commands(root_command())
+    printing = {name for name, command in commands for each in command.params if "--json" in each.opts}
+
+    assert printing - set(LINES) == set(), "add what shows its keys to LINES, and its part to docs/reference/json.md"
+    assert set(SECTIONS) == set(LINES)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_keys_of_a_command_are_those_on_the_page(gw: CliProgram, queue: Queue, tmp_path: Path, name: str) -> None:
+    fill(queue, tmp_path)
+    printed: set[str] = set()
+    for line in LINES[name]:
+        ended = gw(*line.split(), "--json")
+        printed |= keys_in(ended.json)
+    # A part may say that there are the keys of another one as well.
+    parts = [SECTIONS[each] for each in (name, *re.findall(r"`(gw \w+)`", SECTIONS[name])) if each in SECTIONS]
+    promised = {"count", "quality"} | {
+        key for part in parts for key in re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
+    }
+
+    assert printed, f"{name} printed nothing"
+    assert printed - promised == set(), "not documented"
+
+
+def fill(queue: Queue, folder: Path) -> None:
+    """Make one of everything."""
+    queue.running(by="gw-host-1", since="1 hour", queue_name="q", job_key="key")
+    queue.rows("update graphile_worker._private_job_queues set locked_at = locked_at - interval '1 hour'")
+    queue.failed("mail", queue_name="q")
+    queue.waiting_for_retry(flags=["f"])
+    queue.scheduled()
+    queue.heart("gw-host-1", seconds_ago=10_000)
+    queue.rows("insert into graphile_worker._private_known_crontabs values ('nightly', now(), now())")
+    (folder / "crontab").write_text(CRONTAB)
+    (folder / "wrong").write_text("0 4 * * mail\n")
+    (folder / "jobs.jsonl").write_text('{"task": "hello"}\n')
+
+
+def keys_in(value: Any) -> set[str]:
+    """Every key of a JSON value at any depth; what a payload holds is the user's."""
+    match value:
+        case dict():
+            inside = (keys_in(each) for key, each in value.items() if key not in ("payload", "flags", "states"))
+            return set(value).union(*inside)
+        case list():
+            return set().union(*map(keys_in, value))
+    return set()

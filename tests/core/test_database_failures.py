@@ -1,0 +1,369 @@
+"""No database trouble ends a worker: it goes on, keeps results, and says so once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from support.database_proxy import DatabaseProxy
+from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, a_registry, in_time, ms
+from support.waiting import wait_until
+
+from gw_core.domain.errors import DatabaseUnavailableError
+from gw_core.domain.events import (
+    JobCompleted,
+    JobLockLost,
+    JobSucceeded,
+    MaintenanceFailed,
+    PoolConnectionLost,
+    PoolConnectionRestored,
+    PoolListening,
+)
+from gw_core.domain.outcome import GiveUp, RetryAfter
+from gw_core.runner import Runner
+
+
+@pytest.fixture
+def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
+    proxy = DatabaseProxy(site.url)
+    yield proxy
+    proxy.close()
+
+
+# -- single connections --------------------------------------------------------------------------------------------
+
+
+def test_a_killed_claim_connection_is_replaced_and_listens_again(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        assert site.kill_connections("gw:claim") == 1
+        running.heard.wait_for(PoolListening, count=2)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted)
+        running.heard.wait_for(PoolConnectionRestored)
+
+    assert len(running.heard.of(PoolConnectionLost)) == len(running.heard.of(PoolConnectionRestored)) == 1
+    assert len(running.log.of("warning")) == 1
+    assert "look for jobs" in running.log.of("warning")[0]
+
+
+def test_a_job_added_while_the_claim_connection_was_away_is_found_without_a_poll(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        running.runner.events.on(PoolConnectionLost, lambda event: site.fill(1))
+        site.kill_connections("gw:claim")
+        running.heard.wait_for(JobCompleted)
+
+
+def test_a_killed_settle_connection_loses_no_result(site: QueueFixture) -> None:
+    gate = site.gate()
+    with site.running({"quick": RunRecord(), "work": gate}) as running:
+        site.fill(1, task="quick")
+        running.heard.wait_for(JobCompleted)
+        site.fill(5)
+        gate.wait_for(5)
+        assert site.kill_connections("gw:settle") == 1
+        gate.open()
+        running.heard.wait_for(JobCompleted, count=6)
+        running.heard.wait_for(PoolConnectionRestored)
+
+    assert site.jobs() == []
+    assert running.heard.of(JobLockLost) == []
+    assert len(running.heard.of(PoolConnectionLost)) == 1
+
+
+def test_a_killed_maintenance_connection_is_replaced(site: QueueFixture) -> None:
+    gate = site.gate()
+    site.fill(1)
+    with site.running({"work": gate}, lock_renewal_interval=ms(30)) as running:
+        gate.wait_for(1)
+        wait_until(lambda: site.connections("gw:maintenance"))
+        site.kill_connections("gw:maintenance")
+        running.heard.wait_for(MaintenanceFailed)
+        (before,) = site.run("update _private_jobs set locked_at = locked_at - interval '1 hour' returning locked_at")
+        wait_until(lambda: site.run("select locked_at from _private_jobs")[0]["locked_at"] > before["locked_at"])
+        gate.open()
+        running.heard.wait_for(JobCompleted)
+
+
+def test_a_killed_task_connection_fails_that_attempt_alone(site: QueueFixture) -> None:
+    def work(payload: dict[str, int], context: Any) -> None:
+        with context.connection() as connection:
+            if payload["n"] == 1:
+                connection.execute("select pg_terminate_backend(pg_backend_pid())")
+            connection.execute("select 1")
+
+    site.fill(1)
+    site.let_retries_wait()
+    result = site.run_once({"work": work})
+    assert (result.completed, result.failed) == (0, 1)
+    site.add(payload={"n": 2})
+    assert site.run_once({"work": work}).completed == 1
+    assert site.jobs()[0]["last_error"].startswith("AdminShutdown: ")
+
+
+# -- answers that are never heard ----------------------------------------------------------------------------------
+
+
+def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    swallowed: list[threading.Event] = []
+    looks: list[None] = []
+
+    def flags() -> None:
+        looks.append(None)  # the first claims prepare their statement in a round trip of its own
+        if len(looks) == 3:
+            site.fill(3, queue="case n when 1 then 'q' end")
+            swallowed.append(proxy.mute("gw:claim"))
+
+    options: dict[str, Any] = {"listen": False, "poll_interval": ms(20), "forbidden_flags": flags}
+    with site.running({"work": RunRecord()}, url=proxy.url, **options) as running:
+        running.heard.wait_for(JobCompleted, count=3)
+
+    assert swallowed[0].is_set()
+    assert {event.job.attempts for event in running.heard.of(JobCompleted)} == {1}
+    assert site.held() == []
+
+
+def test_a_claim_carried_out_after_its_pool_had_connected_again_is_given_back(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gw_core.worker import claimer
+
+    monkeypatch.setattr(claimer, "CLAIMS_END_WITHIN", 0.5)
+    gate = site.gate()
+    with site.running({"work": gate}, poll_interval=ms(50)) as running:
+        running.heard.wait_for(PoolListening)
+        running.runner._pool._claimer._claim_in_doubt = True  # type: ignore[union-attr]
+        site.kill_connections("gw:claim")
+        running.heard.wait_for(PoolConnectionRestored)
+        with site.hands.transaction():
+            site.fill(1)
+            # What a claim would do that had waited in the server since before the connection broke.
+            site.run("update _private_jobs set locked_by = %s, locked_at = now(), attempts = 1", running.pool_id)
+        gate.wait_for(1)
+        assert site.jobs()[0]["attempts"] == 1
+        gate.open()
+        running.heard.wait_for(JobCompleted)
+
+
+def test_a_result_whose_confirmation_was_lost_is_neither_lost_nor_counted_twice(
+    site: QueueFixture, proxy: DatabaseProxy
+) -> None:
+    swallowed: list[threading.Event] = []
+
+    def deafen(event: JobSucceeded) -> None:
+        if event.job.task_identifier == "work":
+            swallowed.append(proxy.mute("gw:settle"))
+
+    with site.running({"quick": RunRecord(), "work": RunRecord()}, url=proxy.url) as running:
+        site.fill(1, task="quick")
+        running.heard.wait_for(JobCompleted)
+        running.runner.events.on(JobSucceeded, deafen)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted, count=2)
+        result = running.stop()
+
+    assert swallowed[0].is_set()
+    assert result.completed == 2
+    assert running.heard.of(JobLockLost) == []
+
+
+def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_job(
+    site: QueueFixture, proxy: DatabaseProxy
+) -> None:
+    gate = site.gate()
+    swallowed: list[threading.Event] = []
+
+    def deafen(event: JobSucceeded) -> None:
+        if event.job.task_identifier == "quick" and event.job.queue_name == "q":
+            site.add("work", {"n": 2}, queue_name="q")
+            swallowed.append(proxy.mute("gw:settle"))
+            # The next claim must come before the result is sent again.
+            running.runner._pool._settler._try_later = later  # type: ignore[union-attr, method-assign]
+
+    def later(error: Any) -> Any:
+        gate.wait_for(1)
+        settler._try_later = try_later  # type: ignore[method-assign]
+        return try_later(error)
+
+    with site.running({"quick": RunRecord(), "work": gate}, url=proxy.url, poll_interval=ms(10)) as running:
+        settler = running.runner._pool._settler  # type: ignore[union-attr]
+        try_later = settler._try_later
+        site.fill(1, task="quick")
+        running.heard.wait_for(JobCompleted)
+        running.runner.events.on(JobSucceeded, deafen)
+        site.add("quick", {"n": 1}, queue_name="q")
+        running.heard.wait_for(PoolConnectionRestored, lambda event: "results" in event.what)
+        assert "q" in site.held()
+        gate.open()
+        running.heard.wait_for(JobCompleted, count=3)
+    assert site.held() == []
+
+
+# -- an outage -----------------------------------------------------------------------------------------------------
+
+
+def test_an_outage_is_survived_with_all_results_and_told_once(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    gate = site.gate()
+    site.fill(5)
+    with site.running({"work": gate}, url=proxy.url) as running:
+        gate.wait_for(5)
+        proxy.cut()
+        gate.open()
+        running.heard.wait_for(PoolConnectionLost, count=2)
+        wait_until(lambda: proxy.refused >= 6, what="several tries in vain")
+        site.fill(3)
+        proxy.restore()
+        running.heard.wait_for(JobCompleted, count=8)
+        running.heard.wait_for(PoolConnectionRestored, count=2)
+        result = running.stop()
+
+    assert result.completed == 8
+    assert site.jobs() == []
+    assert sorted(event.what for event in running.heard.of(PoolConnectionLost)) == [
+        "look for jobs",
+        "write down results",
+    ]
+    # A restored connection asks for a heartbeat, which may find that its own connection was cut as well.
+    assert len([each for each in running.log.of("warning") if "heartbeat" not in each.lower()]) == 2
+
+
+def test_results_wait_for_the_database_as_long_as_the_grace_period_lasts(
+    site: QueueFixture, proxy: DatabaseProxy
+) -> None:
+    gate = site.gate()
+    site.fill(1)
+    with site.running({"work": gate}, url=proxy.url) as running:
+        gate.wait_for(1)
+        proxy.cut()
+        gate.open()
+        running.heard.wait_for(PoolConnectionLost, lambda event: "results" in event.what)
+        running.ask_to_stop()
+        running._waiting.join(1.5)
+        proxy.restore()
+        result = running.end()
+
+    assert result.completed == 1
+    assert site.jobs() == []
+
+
+def test_a_database_that_is_away_at_the_start_is_an_error(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    proxy.cut()
+    runner = Runner(proxy.url, tasks=a_registry({"work": RunRecord()}), migrate=False)
+
+    with pytest.raises(DatabaseUnavailableError):
+        in_time(runner.run_once)
+
+
+def test_run_once_survives_an_outage(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    def work(payload: dict[str, int]) -> None:
+        if payload["n"] == 3:
+            proxy.cut()
+            threading.Timer(0.3, proxy.restore).start()
+
+    site.fill(6)
+    result = site.run_once({"work": work}, url=proxy.url, concurrency=1)
+
+    assert result.completed == 6
+    assert site.held() == []
+
+
+# -- statements that cannot be run ---------------------------------------------------------------------------------
+
+
+def test_a_schema_dropped_and_made_again_while_running(own_site: QueueFixture) -> None:
+    gate = own_site.gate()
+    own_site.fill(1)
+    with own_site.running({"work": gate}, poll_interval=ms(20)) as running:
+        gate.wait_for(1)
+        own_site.run("drop schema graphile_worker cascade")
+        gate.open()
+        running.heard.wait_for(PoolConnectionLost, count=2)
+        own_site.client.migrate()
+        running.heard.wait_for(PoolConnectionRestored, count=2)
+        own_site.fill(3)
+        running.heard.wait_for(JobCompleted, count=3)
+        running.heard.wait_for(JobLockLost)
+
+    assert [event for event in running.heard.of(PoolConnectionLost) if "gw migrate" not in str(event.error)] == []
+
+
+def test_a_claim_that_is_refused_again_and_again_is_told_once(own_site: QueueFixture) -> None:
+    refusals = threading.Semaphore(0)
+    own_site.run(
+        "create function refuse() returns trigger language plpgsql as "
+        "$$begin if new.locked_by is not null then raise 'no claims today'; end if; return new; end$$"
+    )
+    own_site.run("create trigger refuse before update on _private_jobs for each row execute function refuse()")
+    own_site.fill(1)
+    with own_site.running({"work": RunRecord()}, poll_interval=ms(10)) as running:
+        claim = running.runner._pool._claimer._claim  # type: ignore[union-attr]
+
+        def counted(*arguments: Any) -> Any:
+            refusals.release()
+            return claim(*arguments)
+
+        running.runner._pool._claimer._claim = counted  # type: ignore[union-attr, method-assign]
+        for _ in range(5):
+            assert refusals.acquire(timeout=DEADLINE)
+        assert len(running.heard.of(PoolConnectionLost)) == 1
+        assert running.heard.of(PoolConnectionRestored) == []
+        own_site.run("drop trigger refuse on _private_jobs")
+        running.heard.wait_for(JobCompleted)
+        running.heard.wait_for(PoolConnectionRestored)
+
+
+@pytest.mark.parametrize("seconds", [1e12, 1e9], ids=["beyond every calendar", "in thirty years"])
+def test_a_delay_that_no_calendar_holds_does_not_hold_up_other_results(site: QueueFixture, seconds: float) -> None:
+    def work(payload: dict[str, int]) -> None:
+        if payload["n"] == 1:
+            raise RetryAfter(seconds)
+        if payload["n"] == 2:
+            raise GiveUp("a NUL \0 and a lone surrogate \ud800")
+
+    site.fill(5)
+    result = site.run_once({"work": work})
+
+    assert (result.completed, result.failed) == (3, 2)
+    assert [job["locked_by"] for job in site.jobs()] == [None, None]
+
+
+def test_a_row_somebody_keeps_locked_does_not_hold_up_other_results(site: QueueFixture) -> None:
+    gate = site.gate()
+    site.fill(5)
+    with site.running({"work": gate}) as running:
+        gate.wait_for(5)
+        with psycopg.connect(site.url) as other:
+            other.execute("select from graphile_worker._private_jobs where id = %s for update", (site.jobs()[2]["id"],))
+            gate.open()
+            running.heard.wait_for(JobCompleted, count=4)
+            site.fill(3)
+            running.heard.wait_for(JobCompleted, count=7)
+        running.heard.wait_for(JobCompleted, count=8)
+
+    assert running.heard.of(JobLockLost) == []
+
+
+def test_results_that_cannot_be_written_do_not_pile_up_without_end(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gw_core.worker import claimer
+
+    def away() -> Any:
+        raise DatabaseUnavailableError("the database cannot be reached, for the settler alone")
+
+    monkeypatch.setattr(claimer, "MOST_UNSETTLED", 40)
+    done = RunRecord()
+    with site.running({"work": done}, poll_interval=ms(20), claim_limit=10, concurrency=2) as running:
+        settler = running.runner._pool._settler  # type: ignore[union-attr]
+        store = settler._store
+        settler._store = away  # type: ignore[method-assign]
+        site.fill(500)
+        wait_until(lambda: len(done.entries) >= 40)
+        running._waiting.join(0.3)
+        assert len(done.entries) <= 40 + 10 + 2 * 10
+        settler._store = store  # type: ignore[method-assign]
+        running.heard.wait_for(JobCompleted, count=500)

@@ -1,0 +1,246 @@
+"""A runner that cannot begin, or cannot go on, says so and leaves nothing behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from threading import Timer
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from support.database_proxy import DatabaseProxy
+from support.databases import Databases
+from support.queue_fixture import QueueFixture, RunRecord, a_registry, in_time, ms
+from support.waiting import free_port, wait_until
+
+from gw_core import (
+    AuthenticationError,
+    Client,
+    DatabaseUnavailableError,
+    InvalidSettingError,
+    JobCompleted,
+    PoolConnectionLost,
+    ReadOnlyError,
+    Runner,
+    SchemaMissingError,
+)
+from gw_core.postgres import permissions
+
+OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"
+
+
+def test_a_start_in_vain_leaves_no_connection_open(empty_database_url: str) -> None:
+    runner = Runner(empty_database_url, tasks=a_registry({"work": RunRecord()}), handle_signals=False, migrate=False)
+
+    with pytest.raises(SchemaMissingError):
+        runner.start()
+
+    with psycopg.connect(empty_database_url, autocommit=True) as hands:
+        # The server takes a moment to see that a client has hung up.
+        wait_until(lambda: hands.execute(OURS).fetchone() == (0,))
+
+
+# -- a database that is away at the start --------------------------------------------------------------------------
+
+
+def test_a_run_waits_for_a_database_that_is_away_at_its_start(site: QueueFixture) -> None:
+    proxy = DatabaseProxy(site.url)
+    proxy.cut()
+    site.fill(1)
+    runner, heard, log = site.runner({"work": RunRecord()}, url=proxy.url)
+    running = threading.Thread(target=runner.run, daemon=True)
+    running.start()
+    wait_until(lambda: log.of("warning"), what="the runner to report what it waits for")
+    assert heard.all == []
+    proxy.restore()
+    heard.wait_for(JobCompleted)
+    runner.stop()
+    running.join(60)
+    proxy.close()
+
+    (warning,) = log.of("warning")
+    assert warning.startswith("Cannot start yet: the database cannot be reached")
+
+
+def test_a_run_that_waits_for_its_database_can_be_stopped() -> None:
+    runner = Runner(f"host=127.0.0.1 port={free_port()} dbname=x", tasks=a_registry({"work": RunRecord()}))
+    Timer(0.2, runner.stop).start()
+
+    assert in_time(runner.run).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("conninfo", "error"),
+    [
+        pytest.param("dbname=gw_no_such_database", AuthenticationError, id="no such database"),
+        pytest.param("user=gw_no_such_user", AuthenticationError, id="no such user"),
+        pytest.param("port=99999", InvalidSettingError, id="no such port"),
+        pytest.param("sslmode=foo", InvalidSettingError, id="no such mode"),
+    ],
+)
+def test_a_run_does_not_wait_for_what_waiting_cannot_bring(
+    site: QueueFixture, conninfo: str, error: type[Exception]
+) -> None:
+    runner, _, _ = site.runner({"work": RunRecord()}, url=make_conninfo(site.url, **conninfo_to_dict(conninfo)))
+
+    with pytest.raises(error):
+        in_time(runner.run)
+
+
+def test_a_single_run_does_not_wait_for_a_database_that_is_away() -> None:
+    runner = Runner(f"host=127.0.0.1 port={free_port()} dbname=x", tasks=a_registry({"work": RunRecord()}))
+
+    with pytest.raises(DatabaseUnavailableError):
+        in_time(runner.run_once)
+
+
+# -- a database that does not do what it should --------------------------------------------------------------------
+
+
+def test_a_single_run_on_a_server_that_takes_no_writes_ends(own_site: QueueFixture) -> None:
+    own_site.fill(1)
+    read_only = make_conninfo(own_site.url, options="-c default_transaction_read_only=on")
+    runner, _, _ = own_site.runner({"work": RunRecord()}, url=read_only)
+
+    with pytest.raises(ReadOnlyError, match="takes no writes"):
+        in_time(runner.run_once)
+
+
+def test_a_single_run_whose_database_stays_away_gives_up(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_core.runner.LONGEST_OUTAGE", ms(200))
+    proxy = DatabaseProxy(site.url)
+    site.fill(1)
+    runner, heard, log = site.runner({"work": lambda payload: proxy.cut()}, url=proxy.url, grace_period=ms(100))
+
+    result = in_time(runner.run_once)
+    proxy.close()
+
+    assert heard.of(PoolConnectionLost)
+    assert result.exit_code == 3
+    assert [each for each in log.of("error") if each.startswith("Giving up: cannot ")]
+
+
+def test_a_single_run_whose_database_comes_back_does_not_give_up(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gw_core.runner.LONGEST_OUTAGE", ms(1_000))
+    began: list[float] = []
+
+    def work(payload: object) -> None:
+        began.append(time.monotonic())
+        if len(began) == 1:
+            site.kill_connections("gw:claim")
+            site.kill_connections("gw:settle")
+        wait_until(lambda: time.monotonic() - began[0] > 1.5)
+
+    site.fill(2)
+
+    assert site.run_once({"work": work}, concurrency=1).exit_code == 0
+
+
+def test_a_start_reports_that_it_waits_for_a_locked_table(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permissions, "LONGEST_LOCK_WAIT", ms(50))
+    site.fill(1)
+    runner, heard, log = site.runner({"work": RunRecord()})
+    running = threading.Thread(target=runner.run, daemon=True)
+    with site.hands.transaction():
+        site.run("lock table _private_jobs in access exclusive mode")
+        running.start()
+        wait_until(lambda: log.of("warning"), what="a warning")
+        assert not heard.of(JobCompleted)
+    heard.wait_for(JobCompleted)
+    runner.stop()
+    running.join(60)
+
+    assert "keeps a table of the queue locked" in log.of("warning")[0]
+
+
+# -- encodings -----------------------------------------------------------------------------------------------------
+
+
+def test_every_connection_speaks_utf8_whatever_the_environment_asks_for(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    done = RunRecord()
+    with Client(make_conninfo(site.url, client_encoding="LATIN1")) as client:
+        client.add("work", {"n": "\u65e5\u672c"})
+        client.add("work", {"n": "plain"})
+
+    assert site.run_once({"work": done}, concurrency=1).completed == 2
+    assert sorted(done.entries) == ["plain", "\u65e5\u672c"]
+
+
+def test_a_database_in_sql_ascii_is_refused_in_a_sentence(databases: Databases) -> None:
+    name = f"{databases.run.prefix}{databases.worker}_ascii"
+    with psycopg.connect(databases.conninfo, autocommit=True) as server:
+        server.execute(f"create database \"{name}\" encoding 'SQL_ASCII' locale 'C' template template0")
+    try:
+        with Client(databases.url(name)) as client, pytest.raises(InvalidSettingError, match="encoding SQL_ASCII"):
+            client.migrate()
+    finally:
+        databases.drop(name)
+
+
+# -- forbidden flags -----------------------------------------------------------------------------------------------
+
+
+def _raise() -> list[str]:
+    raise OSError("the list of flags is away")
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        pytest.param(_raise, "the list of flags is away", id="it raises"),
+        pytest.param(lambda: "slow", "it must return a list of names", id="it returns a text"),
+    ],
+)
+def test_a_run_once_ends_when_nobody_says_which_flags_are_forbidden(
+    site: QueueFixture, flags: Callable[[], list[str]], reason: str
+) -> None:
+    done = RunRecord()
+    site.fill(1)
+
+    result = site.run_once({"work": done}, forbidden_flags=flags, poll_interval=ms(10))
+
+    assert (result.exit_code, reason in result.reason, done.entries, site.held()) == (1, True, [], [])
+
+
+def test_a_function_that_fails_now_and_then_ends_no_run(site: QueueFixture) -> None:
+    done, answers = RunRecord(), iter([None, None, *[[]] * 100])
+    site.fill(1)
+
+    def flags() -> list[str]:
+        answer = next(answers)
+        if answer is None:
+            raise OSError("not now")
+        return answer
+
+    result = site.run_once({"work": done}, forbidden_flags=flags, poll_interval=ms(10))
+
+    assert (result.exit_code, done.entries) == (0, [1])
+
+
+def test_a_text_in_place_of_forbidden_flags_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match=r"write \['slow'\]"):
+        Runner("postgres://nowhere", tasks=a_registry({"work": RunRecord()}), forbidden_flags="slow")
+
+
+# -- a stop before the start ---------------------------------------------------------------------------------------
+
+
+def test_a_stop_forced_before_the_start_gives_back_at_once(site: QueueFixture) -> None:
+    site.fill(1)
+    gate = site.gate()
+    runner, _, _ = site.runner({"work": gate}, grace_period=ms(600_000))
+    runner.stop("too early")
+    runner.force()
+    runner.start()
+    gate.wait_for(1)
+
+    assert in_time(runner.wait).reason == "too early"
+    gate.open()
+    assert site.held() == []

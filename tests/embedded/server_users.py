@@ -1,0 +1,99 @@
+"""What the tests of the embedded server share: processes that use one, and a look at what is left of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gw_core.embedded.binaries import Binaries, _extra, _places, _versions
+from gw_core.embedded.data_folder import DataFolder
+from gw_core.embedded.watchdog import processes_of
+
+CHECKOUT = Path(__file__).parents[2]
+SCRIPT = Path("tests", "embedded", "server_user.py")
+
+
+@dataclass(slots=True)
+class User:
+    """A process that uses a server: it said where, and leaves when told to."""
+
+    process: subprocess.Popen[str]
+    _answer: dict[str, Any] | None = None
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        if self._answer is None:
+            assert self.process.stdout is not None
+            self._answer = json.loads(self.process.stdout.readline())
+        return self._answer
+
+    @property
+    def conninfo(self) -> str:
+        assert "error" not in self.answer, self.answer["error"]
+        return str(self.answer["conninfo"])
+
+    def leave(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        assert self.process.wait(timeout=60) == 0
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(timeout=60)
+
+
+@dataclass(slots=True)
+class Users:
+    """Starts processes that use a server, and kills those still there at the end."""
+
+    started: list[User] = field(default_factory=list)
+
+    def __call__(
+        self,
+        folder: Path,
+        pg_bin: Path | None = None,
+        *,
+        python: str = sys.executable,
+        root: Path = CHECKOUT,
+        **options: Any,
+    ) -> User:
+        process = subprocess.Popen(
+            [python, str(root / SCRIPT), str(root), f"embedded://{folder}", str(pg_bin or "")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+        self.started.append(User(process))
+        return self.started[-1]
+
+    def kill_all(self) -> None:
+        while self.started:
+            user = self.started.pop()
+            user.kill()
+            for stream in (user.process.stdin, user.process.stdout):
+                assert stream is not None
+                stream.close()
+
+
+def is_gone(folder: Path) -> bool:
+    """Whether no process of the server in this folder is left, nor its watchdog."""
+    if not (folder / "lock").exists():
+        return True
+    home = DataFolder(folder)
+    return not (home.is_held("server.lock") or home.is_held("watchdog.lock") or processes_of(str(home.data)))
+
+
+def machine_binaries() -> Binaries | None:
+    """The server of this machine, if there is one beside the extra's."""
+    extra = set(_extra())
+    return next((found for found in _versions(_places()) if found.folder not in extra), None)
+
+
+def extra_binaries() -> Binaries:
+    """The newest server of the `embedded` extra, which every development environment has."""
+    return next(_versions(_extra()))

@@ -1,0 +1,255 @@
+"""Cancelling running jobs: the wish reaches whoever runs them, and the answer is honest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
+from support.waiting import wait_until
+
+from gw_cli.app import program
+from gw_cli.exit_codes import ExitCode
+from gw_core import (
+    CancelledJob,
+    CancelResult,
+    JobCancelling,
+    JobCompleted,
+    JobContext,
+    JobStarted,
+    PoolListening,
+    StopReason,
+)
+from gw_core.tasks.loading import load_folder
+from gw_core.worker import timeouts
+
+SOON = timedelta(seconds=DEADLINE)
+
+
+class Obedient:
+    """A task that stands still until it is told to stop."""
+
+    def __init__(self) -> None:
+        self.reasons: list[StopReason | None] = []
+
+    def __call__(self, payload: Any, context: JobContext) -> None:
+        assert context.should_stop.wait(DEADLINE)
+        self.reasons.append(context.stop_reason)
+
+
+@pytest.fixture
+def insisting_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test wait for the seconds that a task has after being told."""
+    monkeypatch.setattr(timeouts, "INSIST_AFTER", 0.1)
+
+
+def started(running: RunningWorker, count: int = 1) -> list[int]:
+    return [event.job.id for event in running.heard.wait_for(JobStarted, count=count)]
+
+
+def cancel(site: QueueFixture, *ids: int, **options: Any) -> list[CancelResult]:
+    jobs: list[CancelledJob] = site.client.cancel_jobs(ids, **{"by": "ann@desk", "patience": SOON, **options})
+    return [job.result for job in jobs]
+
+
+def test_a_cancelled_task_is_told_why_and_its_job_has_failed_for_good(site: QueueFixture) -> None:
+    task = Obedient()
+    with site.running({"work": task}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1)
+        (job,) = started(running)
+
+        assert cancel(site, job, reason="wrong customer") == [CancelResult.CANCELLED]
+
+    row = site.job(job)
+    assert task.reasons == [StopReason.CANCELLED]
+    assert (row["attempts"], row["max_attempts"]) == (25, 25)
+    assert row["last_error"] == "cancelled by ann@desk: wrong customer"
+    assert site.held() == []
+
+
+def test_with_retry_only_this_attempt_has_failed(site: QueueFixture) -> None:
+    site.fill(1)
+    site.let_retries_wait()
+    with site.running({"work": Obedient()}, poll_interval=NEVER) as running:
+        (job,) = started(running)
+
+        assert cancel(site, job, retry=True) == [CancelResult.CANCELLED]
+
+    assert site.job(job)["attempts"] == 10
+
+
+@pytest.mark.usefixtures("insisting_soon")
+def test_a_task_that_takes_no_notice_loses_its_job_all_the_same(site: QueueFixture) -> None:
+    gate = site.gate()
+    with site.running({"work": gate}, poll_interval=NEVER, concurrency=1) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1)
+        (job,) = started(running)
+
+        assert cancel(site, job) == [CancelResult.CANCELLED]
+        gate.open()
+        site.fill(1)
+        running.heard.wait_for(JobCompleted, count=2)
+
+    assert [row["id"] for row in site.jobs()] == [job]
+
+
+@pytest.mark.usefixtures("insisting_soon")
+def test_a_job_of_a_named_queue_is_cancelled_when_its_task_has_ended(site: QueueFixture) -> None:
+    gate = site.gate()
+    with site.running({"work": gate}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1, queue="'q'")
+        (job,) = started(running)
+
+        # Who asks for so short a time may get no answer.
+        wait_until(lambda: cancel(site, job, patience=ms(400)) == [CancelResult.STOPPING])
+        assert site.held() == [job, "q"]
+        gate.open()
+        running.heard.wait_for(JobCompleted)
+
+    assert site.job(job)["last_error"] == "cancelled by ann@desk"
+    assert site.held() == []
+
+
+@pytest.mark.usefixtures("insisting_soon")
+def test_a_coroutine_is_cancelled(site: QueueFixture) -> None:
+    ended: list[str] = []
+
+    async def work(payload: Any) -> None:
+        try:
+            await asyncio.sleep(DEADLINE)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    with site.running({"work": work}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1)
+        (job,) = started(running)
+
+        assert cancel(site, job) == [CancelResult.CANCELLED]
+        wait_until(lambda: ended == ["cancelled"])
+
+
+def test_a_program_is_asked_with_sigterm(site: QueueFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeouts, "INSIST_AFTER", DEADLINE)
+    program = tmp_path / "tasks" / "work"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ntrap 'echo told > \"$0.told\"; kill $!; exit 1' TERM\nsleep 600 &\nwait\n")
+    os.chmod(program, stat.S_IRWXU)
+    with site.running(load_folder(program.parent).registry, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1)
+        (job,) = started(running)
+
+        assert cancel(site, job) == [CancelResult.CANCELLED]
+
+    assert program.with_suffix(".told").read_text() == "told\n"
+    assert site.job(job)["last_error"] == "cancelled by ann@desk"
+
+
+def test_a_job_claimed_ahead_is_cancelled_before_it_begins(site: QueueFixture) -> None:
+    gate = site.gate()
+    results: list[CancelResult] = []
+    tasks = {"quick": RunRecord(), "work": gate}
+    with site.running(tasks, poll_interval=NEVER, concurrency=1, prefetch=timedelta(minutes=10)) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(5, task="quick")
+        running.heard.wait_for(JobCompleted, count=5)
+        site.fill(3)
+        gate.wait_for(1)
+        wait_until(lambda: len(site.held()) == 3)
+        last = site.jobs()[2]["id"]
+        asking = threading.Thread(target=lambda: results.extend(cancel(site, last)))
+        asking.start()
+        running.heard.wait_for(JobCancelling)
+        gate.open()
+        asking.join(DEADLINE)
+
+    assert results == [CancelResult.CANCELLED]
+    assert gate.arrived == 2
+    assert [row["id"] for row in site.jobs()] == [last]
+
+
+def test_a_pool_that_only_polls_hears_with_its_heartbeat(site: QueueFixture) -> None:
+    options: dict[str, Any] = {"listen": False, "poll_interval": ms(50), "heartbeat_interval": ms(100)}
+    with site.running({"work": Obedient()}, **options) as running:
+        site.fill(1)
+        (job,) = started(running)
+
+        assert cancel(site, job) == [CancelResult.CANCELLED]
+
+
+def test_what_cannot_be_cancelled_is_said_honestly(site: QueueFixture) -> None:
+    waiting, node, dead = (site.add(payload={"n": n}) for n in (1, 2, 3))
+    for job, worker in ((node, "worker-8f2c"), (dead, "gw-host-1-0123456789")):
+        site.run("update _private_jobs set locked_at = now(), locked_by = %s where id = %s", worker, job)
+
+    assert cancel(site, waiting, node, dead, 10**15, patience=ms(200)) == [
+        CancelResult.NOT_RUNNING,
+        CancelResult.CANNOT_HEAR,
+        CancelResult.NO_ANSWER,
+        CancelResult.MISSING,
+    ]
+    assert site.run("select pool, job_id from _private_gw_cancellations") == [
+        {"pool": "gw-host-1-0123456789", "job_id": dead}
+    ]
+    site.force_unlock("worker-8f2c", "gw-host-1-0123456789")
+    site.run("delete from _private_gw_cancellations")
+
+
+def test_a_job_that_ends_by_itself_meanwhile_is_not_called_cancelled(site: QueueFixture) -> None:
+    gate: Gate = site.gate()
+    with site.running({"work": gate}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1)
+        (job,) = started(running)
+        running.runner._pool._claimer.hear_wish = lambda: None  # type: ignore[union-attr, method-assign]
+        threading.Timer(0.2, gate.open).start()
+
+        assert cancel(site, job) == [CancelResult.ENDED]
+    site.run("delete from _private_gw_cancellations")
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_became_of_each_job(site: QueueFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    waiting = site.add(payload={"n": 1}, run_at=timedelta(hours=1))
+    with site.running({"work": Obedient()}, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1)
+        (job,) = started(running)
+
+        code = program(
+            ["cancel", str(job), str(waiting), "--reason", "a\tb", "--json", "--wait", "60s", "--connection", site.url]
+        )
+
+    rows = json.loads(capfd.readouterr().out)
+    assert [(row["id"], row["result"]) for row in rows] == [(waiting, "not running"), (job, "cancelled")]
+    assert code == ExitCode.FAILED
+    assert str(site.job(job)["last_error"]).endswith(": a\\tb")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        pytest.param(["1000000000"], ExitCode.NOT_FOUND, id="no such job"),
+        pytest.param(["--job-key", "nobody"], ExitCode.NOT_FOUND, id="no such key"),
+        pytest.param([], ExitCode.USAGE, id="no job at all"),
+        pytest.param(["1", "--job-key", "k"], ExitCode.USAGE, id="named twice"),
+        pytest.param(["1", "--wait", "soon"], ExitCode.USAGE, id="no span of time"),
+        pytest.param(["one"], ExitCode.USAGE, id="no number"),
+    ],
+)
+def test_what_the_command_cannot_do_ends_in_a_verdict(site: QueueFixture, arguments: list[str], code: ExitCode) -> None:
+    assert program(["cancel", *arguments, "--connection", site.url]) == code

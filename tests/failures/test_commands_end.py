@@ -1,0 +1,50 @@
+"""A connection that swallows its first statement keeps nobody waiting: every command ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from hollow_server import HollowServer
+from support.queue_fixture import in_time, ms
+
+from gw_core import Client, DatabaseUnavailableError
+from gw_core.postgres import database
+
+
+@pytest.fixture
+def hollow() -> Iterator[HollowServer]:
+    server = HollowServer()
+    yield server
+    server.close()
+
+
+def test_the_deadline_of_a_first_statement_is_shorter_than_a_probe_waits() -> None:
+    assert database.FIRST_ANSWER_WITHIN.total_seconds() + int(str(database.PATIENCE["connect_timeout"])) <= 30
+
+
+@pytest.mark.parametrize("max_connections", [1, 10], ids=["a command", "a program"])
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(lambda client: client.doctor.pulse(), id="health"),
+        pytest.param(lambda client: client.doctor.examine(), id="doctor"),
+        pytest.param(lambda client: client.check_schema(), id="whatever changes something"),
+        pytest.param(lambda client: client.migrate(), id="migrate"),
+        pytest.param(lambda client: client.workers(), id="workers"),
+        pytest.param(lambda client: client.sweep(), id="sweep"),
+        pytest.param(lambda client: client.get(1), id="show"),
+        pytest.param(lambda client: client.add("work"), id="add"),
+        pytest.param(lambda client: client.listen(), id="listen"),
+    ],
+)
+def test_whoever_gets_no_answer_to_a_first_statement_gives_up(
+    hollow: HollowServer, monkeypatch: pytest.MonkeyPatch, act: Callable[[Client], object], max_connections: int
+) -> None:
+    monkeypatch.setattr(database, "FIRST_ANSWER_WITHIN", ms(200))
+
+    with (
+        Client(hollow.url, max_pool_size=max_connections) as client,
+        pytest.raises(DatabaseUnavailableError, match=r"has not answered for 0\.2 s"),
+    ):
+        in_time(lambda: act(client))

@@ -1,0 +1,338 @@
+"""Connections that are dead, deaf or lead to the wrong server, and how a worker notices."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+from typing import Any, cast
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+from support.packet_drop_proxy import PacketDropProxy
+from support.queue_fixture import NEVER, QueueFixture, RunningWorker, RunRecord, ms
+from support.waiting import wait_until
+
+from gw_core import (
+    Events,
+    HeartbeatFailed,
+    HeartbeatRestored,
+    JobCompleted,
+    PoolConnectionLost,
+    PoolConnectionRestored,
+    PoolListening,
+    PoolListenLost,
+    PoolListenRestored,
+)
+from gw_core.domain.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    DeadlockError,
+    LockTimeoutError,
+    ReadOnlyError,
+    StatementTimeoutError,
+)
+from gw_core.postgres import database, notifications
+from gw_core.postgres.connections import ConnectionPool, SharedConnection
+from gw_core.postgres.database import Database, QueueConnection
+from gw_core.postgres.error_mapping import needs_connection, refuses_a_row, translate
+from gw_core.worker import claimer, listener
+
+
+@pytest.fixture
+def hole(site: QueueFixture) -> Iterator[PacketDropProxy]:
+    hole = PacketDropProxy(site.url)
+    yield hole
+    hole.close()
+
+
+# -- silence -------------------------------------------------------------------------------------------------------
+
+
+def test_every_connection_is_told_to_notice_a_dead_network_in_seconds(site: QueueFixture) -> None:
+    given = conninfo_to_dict(Database(site.url).libpq_conninfo("claim"))
+    of_several = conninfo_to_dict(Database("host=one,other dbname=queue").libpq_conninfo("claim"))
+
+    assert (given["tcp_user_timeout"], given["keepalives_idle"], given["connect_timeout"]) == ("10000", "10", "10")
+    assert of_several["connect_timeout"] == "4"
+
+
+def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
+    site: QueueFixture, hole: PacketDropProxy
+) -> None:
+    gate = site.gate()
+    site.fill(1, task="quick")
+    with site.running({"work": gate, "quick": RunRecord()}, url=hole.url, poll_interval=ms(100)) as running:
+        running.heard.wait_for(JobCompleted)
+        site.fill(3)
+        gate.wait_for(3)
+        hole.swallow()
+        # Half a second of silence counts for as much from now on as twenty do; those made later have all patience.
+        for connection in connections_of(running):
+            connection.patience = ms(500)
+        gate.open()
+        running.heard.wait_for(PoolConnectionLost, count=2)
+        site.fill(2)
+        hole.let_through()
+        running.heard.wait_for(JobCompleted, count=6)
+        running.heard.wait_for(PoolConnectionRestored, count=2)
+        assert len(running.heard.of(PoolConnectionLost)) == 2
+
+    assert site.held() == []
+    assert any("has not answered for" in str(event.error) for event in running.heard.of(PoolConnectionLost))
+
+
+def test_the_servers_own_limit_ends_a_claim_before_our_patience_does() -> None:
+    from gw_core.postgres.job_store import CLAIM_PLAN, SETTLE_PLAN
+
+    for plan in (CLAIM_PLAN, SETTLE_PLAN):
+        limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))
+        assert limit < database.ANSWER_WITHIN
+        assert limit < timedelta(seconds=claimer.CLAIMS_END_WITHIN)
+
+
+@pytest.mark.parametrize("is_noisy", [True, False], ids=["notifications arrive", "nothing arrives"])
+def test_the_deadline_of_a_statement_counts_from_its_start(
+    site: QueueFixture, hole: PacketDropProxy, monkeypatch: pytest.MonkeyPatch, is_noisy: bool
+) -> None:
+    looks = count()
+    # Half a second passes with each look at the clock: when something arrived, or a tenth of a real second later.
+    monkeypatch.setattr(database, "monotonic", lambda: next(looks) / 2)
+    connection = Database(hole.url).connect("test", patience=timedelta(seconds=10))
+    connection.execute("listen noise")
+    hole.swallow_requests()  # the server idles, and so sends its notifications
+    with noise(site.url if is_noisy else None):
+        before = next(looks)
+        with pytest.raises(psycopg.OperationalError, match="has not answered for 10 s"):
+            connection.execute("select 1")
+        asked = next(looks) - before
+
+    assert connection.closed
+    assert asked <= 2 * 10 + 5
+
+
+@contextmanager
+def noise(url: str | None) -> Iterator[None]:
+    """Notify all the time while the block runs; with no `url` not at all."""
+    is_over = threading.Event()
+
+    def make() -> None:
+        if url is None:
+            return
+        with psycopg.connect(url, autocommit=True) as other:
+            while not is_over.wait(0.01):
+                other.execute("select pg_notify('noise', random()::text)")
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_time_in_which_this_process_stood_still_does_not_count_as_waiting(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = count()
+    with Database(site.url).connect("test", patience=timedelta(seconds=30)) as connection:
+        # An hour passes between the second look at the clock and the third.
+        monkeypatch.setattr(database, "monotonic", lambda: time.monotonic() + (3600.0 if next(looks) > 1 else 0.0))
+        row = connection.execute("select repeat('x', 4000000) from pg_sleep(0.3)").fetchone()
+
+    assert row is not None
+    assert len(row[0]) == 4_000_000
+
+
+# -- deafness ------------------------------------------------------------------------------------------------------
+
+
+def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_channel, echo = notifications.own_channel, notifications.ECHO
+    listened: list[str] = []
+
+    def channel(pool: str) -> str:
+        if listened:  # this one hears well, however late its echo is on a machine that stands still
+            monkeypatch.setattr(listener, "ECHO_PATIENCE", 600.0)
+        monkeypatch.setattr(notifications, "ECHO", echo)
+        listened.append(pool)
+        return own_channel(pool)
+
+    monkeypatch.setattr(notifications, "ECHO", "gw:somewhere else")
+    monkeypatch.setattr(notifications, "own_channel", channel)
+    monkeypatch.setattr(listener, "ECHO_PATIENCE", 0.3)
+    with site.running({"work": RunRecord()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
+        running.heard.wait_for(PoolListenLost)
+        running.heard.wait_for(PoolListening, count=2)
+        running.heard.wait_for(PoolListenRestored)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted)
+
+    assert len(running.heard.of(PoolListenLost)) == 1
+    assert len(running.log.of("warning")) == 1
+
+
+def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
+    heard = listener.NotificationHealth(
+        pool="gw-1",
+        events=Events(),
+        on_jobs=lambda: None,
+        on_migration=lambda: None,
+        on_wish=lambda: None,
+    )
+
+    assert heard.wants_echo()  # at first nobody knows
+    assert heard.wants_echo()
+    heard.hear(notifications.Notification(notifications.ECHO, "", 1))
+    assert not heard.wants_echo()
+    assert heard.wants_echo()
+
+
+def test_a_pool_that_hears_another_ones_echo_has_no_need_of_its_own(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)) as running:
+        running.heard.wait_for(PoolListening)
+        pool = running.runner._pool
+        assert pool is not None
+        wait_until(pool.wants_echo)
+        with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)):
+            wait_until(lambda: not pool.wants_echo())
+
+
+# -- servers that take no writes -----------------------------------------------------------------------------------
+
+
+def test_a_server_that_takes_no_writes_is_left_for_another(site: QueueFixture) -> None:
+    name = conninfo_to_dict(site.url)["dbname"]
+    with site.running({"work": RunRecord()}, poll_interval=ms(50), heartbeat_interval=ms(100)) as running:
+        running.heard.wait_for(PoolListening)
+        site.run(f'alter database "{name}" set default_transaction_read_only = on')
+        site.kill_connections("gw:claim")
+        site.kill_connections("gw:heartbeat")
+        running.heard.wait_for(PoolConnectionLost)
+        running.heard.wait_for(HeartbeatFailed, lambda event: type(event.error) is ReadOnlyError)
+        site.run(f'alter database "{name}" reset default_transaction_read_only')
+        # Those made meanwhile would stay read-only for ever.
+        running.heard.wait_for(PoolConnectionRestored)
+        running.heard.wait_for(HeartbeatRestored)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted)
+
+
+@pytest.mark.parametrize("kind", [SharedConnection, ConnectionPool])
+def test_a_connection_that_leads_to_a_standby_is_not_lent_again(site: QueueFixture, kind: type) -> None:
+    lender = kind(Database(site.url))
+
+    def write() -> int:
+        with lender.connection() as connection:
+            pid = int(connection.info.backend_pid)
+            connection.execute("create table if not exists public.written ()")
+            return pid
+
+    first = write()
+    with lender.connection() as connection:
+        connection.execute("set default_transaction_read_only = on")
+    with pytest.raises((psycopg.Error, ReadOnlyError)):
+        write()
+
+    assert write() != first
+    lender.close()
+
+
+# -- what passes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "reconnects"),
+    [
+        pytest.param("25006", ReadOnlyError, True, id="a standby"),
+        pytest.param("40001", DeadlockError, False, id="serialization"),
+        pytest.param("40P01", DeadlockError, False, id="deadlock"),
+        pytest.param("55P03", LockTimeoutError, False, id="lock timeout"),
+        pytest.param("57014", StatementTimeoutError, False, id="statement timeout"),
+        pytest.param("53100", DatabaseUnavailableError, True, id="full disk"),
+        pytest.param("53200", DatabaseUnavailableError, True, id="out of memory"),
+        pytest.param("53300", DatabaseUnavailableError, True, id="too many connections"),
+        pytest.param("57P01", DatabaseUnavailableError, True, id="shutdown"),
+        pytest.param("57P02", DatabaseUnavailableError, True, id="crash of another backend"),
+        pytest.param("57P03", DatabaseUnavailableError, True, id="starting up"),
+        pytest.param("08006", DatabaseUnavailableError, True, id="connection failure"),
+        pytest.param("XX000", DatabaseError, True, id="internal error"),
+    ],
+)
+def test_each_trouble_that_passes_is_known(
+    site: QueueFixture, code: str, kind: type[DatabaseError], reconnects: bool
+) -> None:
+    with pytest.raises(psycopg.Error) as caught, psycopg.connect(site.url) as connection:
+        connection.execute(f"do $$begin raise sqlstate '{code}' using message = 'trouble'; end$$".encode())
+    error = translate(caught.value)
+    error.__cause__ = caught.value
+
+    assert type(error) is kind
+    assert needs_connection(error) is reconnects
+    assert not refuses_a_row(error) or kind is DatabaseError
+
+
+@pytest.mark.parametrize("code", ["53100", "53200", "40P01", "57014", "XX000"])
+def test_a_worker_outlives_it_says_so_once_and_loses_nothing(own_site: QueueFixture, code: str) -> None:
+    own_site.run("create table public.trouble (is_on boolean)")
+    own_site.run("insert into public.trouble values (false)")
+    own_site.run(
+        "create function public.trouble() returns trigger language plpgsql as $$begin "
+        "if (select is_on from public.trouble) then "
+        f"raise sqlstate '{code}' using message = 'could not extend file'; end if; return null; end$$"
+    )
+    for change in ("update", "delete"):
+        own_site.run(
+            f"create trigger trouble_{change} before {change} on graphile_worker._private_jobs "
+            "for each statement execute function public.trouble()"
+        )
+    own_site.fill(3)
+    own_site.run("update public.trouble set is_on = true")
+    with own_site.running({"work": RunRecord()}, poll_interval=ms(30)) as running:
+        running.heard.wait_for(PoolConnectionLost)
+        own_site.run("update public.trouble set is_on = false")
+        running.heard.wait_for(JobCompleted, count=3)
+        running.heard.wait_for(PoolConnectionRestored)
+
+    assert len(running.log.of("warning")) == 1
+    assert own_site.held() == []
+
+
+def test_the_kernel_is_told_so_for_every_connection_of_a_worker(site: QueueFixture, hole: PacketDropProxy) -> None:
+    gate = site.gate()
+    site.fill(2)
+    with site.running({"work": gate}, url=hole.url) as running:
+        running.heard.wait_for(PoolListening)
+        gate.wait_for(2)
+        gate.open()
+        running.heard.wait_for(JobCompleted, count=2)
+        limits = [_user_timeout(each) for each in connections_of(running)]
+
+    assert limits == [10_000, 10_000, 10_000, 10_000]
+
+
+def connections_of(running: RunningWorker) -> list[QueueConnection]:
+    """What a worker has open: to claim, to settle, to maintain, and for its heartbeat."""
+    runner, pool = running.runner, running.runner._pool
+    assert pool is not None
+    connections = [
+        pool._claimer._store and pool._claimer._store.connection,
+        pool._settler._connection,
+        runner._maintenance._connection,
+        runner._heartbeat_connection._connection,
+    ]
+    return [cast(QueueConnection, each) for each in connections if each is not None]
+
+
+def _user_timeout(connection: psycopg.Connection[Any]) -> int:
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        return end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)

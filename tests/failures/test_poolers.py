@@ -1,0 +1,117 @@
+"""A worker behind a real PgBouncer: what it notices, says and does without."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+import pytest
+from support.pgbouncer import PgBouncer
+from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
+from support.waiting import wait_until
+
+from gw_cli.app import program
+from gw_core import Client, SessionLimits
+from gw_core.domain.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
+from gw_core.domain.settings import PoolerMode
+from gw_core.postgres.database import Database
+
+
+def test_the_mode_of_a_pooler_is_noticed(site: QueueFixture, bouncer: PgBouncer) -> None:
+    def noticed(url: str) -> PoolerMode:
+        database = Database(url, notice_pooler=True)
+        database.connect("look").close()
+        return database.pooling
+
+    assert noticed(site.url) is PoolerMode.NONE
+    assert noticed(bouncer.url) is PoolerMode.TRANSACTION
+
+
+def test_a_pooler_that_lends_for_sessions_is_no_trouble(site: QueueFixture, session_bouncer: PgBouncer) -> None:
+    with site.running({"work": RunRecord()}, url=session_bouncer.url, poll_interval=NEVER) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted)
+
+    assert [event.mode for event in running.heard.of(PoolerDetected)] == [PoolerMode.SESSION]
+
+
+def test_behind_a_pooler_jobs_are_found_by_polling_and_it_says_so_once(site: QueueFixture, bouncer: PgBouncer) -> None:
+    with site.running({"work": RunRecord()}, url=bouncer.url, poll_interval=ms(50)) as running:
+        for count in (1, 2, 3):
+            site.fill(1, queue="'q'")
+            running.heard.wait_for(JobCompleted, count=count)
+
+    assert running.heard.of(PoolListening) == []
+    assert len([line for line in running.log.of("info") if "pooler" in line]) == 1
+    assert running.log.of("warning") == []
+
+
+def test_behind_a_pooler_a_backlog_is_drained(site: QueueFixture, bouncer: PgBouncer) -> None:
+    site.fill(3_000)
+    site.fill(500, queue="'q' || (n %% 7)")
+
+    assert site.run_once({"work": RunRecord()}, url=bouncer.url).completed == 3_500
+    assert site.held() == []
+
+
+def test_no_setting_of_ours_stays_behind_in_the_pooler(site: QueueFixture, bouncer: PgBouncer) -> None:
+    site.fill(100)
+    site.run_once({"work": RunRecord()}, url=bouncer.url)
+
+    changed = "select name from pg_settings where source = 'session'"
+    with psycopg.connect(bouncer.url, autocommit=True) as other:
+        names = {row[0] for row in other.execute(changed, prepare=False)}
+    assert names & {"enable_seqscan", "synchronous_commit", "lock_timeout", "statement_timeout", "jit"} == set()
+
+
+def test_behind_a_pooler_a_direct_connection_hears_of_jobs_at_once(site: QueueFixture, bouncer: PgBouncer) -> None:
+    options = {"url": bouncer.url, "poll_interval": NEVER, "listen_conninfo": site.url}
+    with site.running({"work": RunRecord()}, **options) as running:
+        running.heard.wait_for(PoolListening)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted)
+        assert site.kill_connections("gw:listen") == 1
+        running.heard.wait_for(PoolListening, count=2)
+        site.fill(1)
+        running.heard.wait_for(JobCompleted, count=2)
+
+    assert len(running.heard.of(PoolListenLost)) == 1
+    assert len(running.log.of("warning")) == 1
+
+
+def test_results_of_jobs_survive_a_pooler_that_restarts(site: QueueFixture, bouncer: PgBouncer) -> None:
+    gate = site.gate()
+    site.fill(3)
+    with site.running({"work": gate}, url=bouncer.url, poll_interval=ms(50)) as running:
+        gate.wait_for(3)
+        site.run(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid() and application_name like 'gw:%%'"
+        )
+        gate.open()
+        running.heard.wait_for(JobCompleted, count=3)
+        wait_until(lambda: site.jobs() == [])
+
+
+def test_the_doctor_notices_the_pooler_and_looks_at_everything_through_it(
+    site: QueueFixture, bouncer: PgBouncer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = program(["doctor", "--connection", bouncer.url, "--no-prepared-statements", "--json"])
+    found = {each["check"]: each for each in json.loads(capfd.readouterr().out)}
+
+    assert "pooler" in found["pooler"]["finding"]
+    assert found["pooler"]["verdict"] == "note"
+    assert [each for each in found.values() if "could not be looked at" in each["finding"]] == []
+    assert code == 0
+
+
+def test_a_client_that_only_reads_does_not_keep_the_poolers_other_clients_from_writing(
+    site: QueueFixture, bouncer: PgBouncer
+) -> None:
+    for connections in (1, 2):
+        with Client(bouncer.url, manners=SessionLimits(read_only=True), max_pool_size=connections) as reading:
+            assert reading.get(1) is None
+
+    with Client(bouncer.url, prepared_statements=False) as writing:
+        assert writing.add("work") is not None

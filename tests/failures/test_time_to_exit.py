@@ -1,0 +1,151 @@
+"""A worker that is told to stop ends within its grace period and a second, whatever its database does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.database_proxy import DatabaseProxy
+from support.packet_drop_proxy import PacketDropProxy
+from support.queue_fixture import DEADLINE, QueueFixture
+from support.stall_clock import StallClock
+from support.waiting import wait_until
+
+GW = Path(sys.executable).with_name("gw")
+GRACE = 1.0
+TASKS = {
+    "nap.py": "import time\ndef nap(payload):\n    time.sleep(0.3)\n",
+    "stubborn.py": "import time\ndef stubborn(payload):\n    time.sleep(600)\n",
+    "native.py": "import ctypes\ndef native(payload):\n    ctypes.CDLL(None).sleep(600)\n",
+    "hogging.py": "import asyncio, time\nasync def hogging(payload):\n    time.sleep(600)\n",
+    "deaf": "#!/bin/sh\ntrap '' TERM\nsleep 600 & sleep 600 & wait; wait\n",
+}
+
+
+STARTED: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.fixture(autouse=True)
+def _leave_nothing_behind() -> Iterator[None]:
+    yield
+    for process in STARTED:
+        process.kill()
+        process.wait()
+    STARTED.clear()
+
+
+class Process:
+    """The installed program, and how long it takes to end."""
+
+    def __init__(self, url: str, folder: Path, *options: str) -> None:
+        (folder / "tasks").mkdir()
+        for name, text in TASKS.items():
+            (folder / "tasks" / name).write_text(text)
+        os.chmod(folder / "tasks" / "deaf", stat.S_IRWXU)
+        self._log = folder / "log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [GW, "run", "--connection", url, "--grace-period", f"{GRACE:g}s", "-v", *options],
+                cwd=folder,
+                stderr=log,
+            )
+        STARTED.append(self.process)
+
+    def wait_until_it_listens(self) -> Process:
+        self.wait_for("Listening for new jobs")
+        return self
+
+    def wait_for(self, words: str) -> None:
+        wait_until(lambda: words in self._log.read_text(), what=words)
+
+    def seconds_to_end(self, *, insist: bool = False) -> float:
+        with StallClock(self.process.pid) as watch:
+            self.process.send_signal(signal.SIGTERM)
+            if insist:
+                self.wait_for("Received SIGTERM")
+                self.process.send_signal(signal.SIGTERM)
+            self.process.wait(DEADLINE)
+        return watch.seconds
+
+
+@pytest.fixture
+def hole(site: QueueFixture) -> Iterator[PacketDropProxy]:
+    hole = PacketDropProxy(site.url)
+    yield hole
+    hole.close()
+
+
+pytestmark = pytest.mark.once
+SLACK = 0.5
+"""For the interpreter to end, and for a server that is busy with other tests."""
+
+
+@pytest.mark.parametrize("task", ["stubborn", "native", "hogging", "deaf"])
+def test_whatever_runs(site: QueueFixture, tmp_path: Path, task: str) -> None:
+    worker = Process(site.url, tmp_path).wait_until_it_listens()
+    site.fill(1, task=task)
+    site.fill(1, task=task, queue="'q'")
+    wait_until(lambda: len(site.held()) == 3)
+
+    assert worker.seconds_to_end() < GRACE + 1 + SLACK
+    assert site.held() == []
+    assert {row["attempts"] for row in site.jobs()} == {0}
+
+
+@pytest.mark.parametrize("insist", [False, True], ids=["once", "twice"])
+@pytest.mark.parametrize("task", [None, "nap", "stubborn"], ids=["idle", "with a result", "busy"])
+def test_in_a_network_that_swallows_everything(
+    site: QueueFixture, hole: PacketDropProxy, tmp_path: Path, task: str | None, insist: bool
+) -> None:
+    (tmp_path / "crontab").write_text("* * * * * nap ?fill=1h\n")
+    worker = Process(hole.url, tmp_path, "--recover", "--sweep-threshold", "400ms", "--poll-interval", "100ms")
+    worker.wait_until_it_listens()
+    if task is not None:
+        site.fill(1, task=task)
+        wait_until(lambda: site.run("select 1 from _private_jobs where locked_by is not null"))
+    hole.swallow()
+
+    assert worker.seconds_to_end(insist=insist) < (0 if insist else GRACE) + 1 + SLACK
+
+
+def test_while_the_server_is_away(site: QueueFixture, tmp_path: Path) -> None:
+    proxy = DatabaseProxy(site.url)
+    worker = Process(proxy.url, tmp_path, "--recover").wait_until_it_listens()
+    site.fill(1, task="stubborn")
+    wait_until(lambda: site.held())
+    proxy.cut()
+    worker.wait_for("Cannot look for jobs")
+
+    assert worker.seconds_to_end() < GRACE + 1 + SLACK
+    proxy.close()
+
+
+def test_while_a_backfill_and_a_claim_wait_for_somebodys_lock(site: QueueFixture, tmp_path: Path) -> None:
+    (tmp_path / "crontab").write_text("* * * * * nap ?fill=1h\n")
+    with site.hands.transaction():
+        # Tells the scheduler that it has been away for an hour, and does not let it catch up.
+        site.run(
+            "insert into _private_known_crontabs (identifier, known_since, last_execution)"
+            " values ('nap', now() - interval '2 hours', now() - interval '1 hour')"
+        )
+        site.run("lock table _private_known_crontabs, _private_jobs in access exclusive mode")
+        worker = Process(site.url, tmp_path)
+        wait_until(lambda: _is_somebody_waiting(site), what="the worker to wait for the lock")
+
+        assert worker.seconds_to_end() < GRACE + 1 + SLACK
+
+
+def _is_somebody_waiting(site: QueueFixture) -> bool:
+    with psycopg.connect(site.url, autocommit=True) as other:
+        found = other.execute(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+            " and application_name like 'gw:%'"
+        )
+        return found.fetchone() is not None

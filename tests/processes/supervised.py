@@ -1,0 +1,87 @@
+"""A supervisor of processes that have no work, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from support.queue_fixture import DEADLINE, EventRecorder
+from support.waiting import wait_until
+
+from gw_core import Logger, Supervisor
+from gw_core.processes import supervisor as supervising
+
+A_PROCESS = Path(__file__).with_name("stub_process.py")
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+Script = dict[str, Any]
+
+
+class Supervised:
+    """Processes that follow scripts: the first list is for the first start of each, the next for the second, …"""
+
+    def __init__(self, *starts: Script, processes: int = 1, grace: float = 60.0, **options: Any) -> None:
+        self._starts = list(starts)
+        self.commands: list[tuple[int, bool]] = []
+        self.written: list[tuple[str, str]] = []
+        self.logged: list[tuple[str, str]] = []
+        self.supervisor = Supervisor(
+            self._command,
+            processes=processes,
+            grace_period=timedelta(seconds=grace),
+            pass_on=lambda channel, lines: self.written.append((channel, lines.decode())),
+            logger=Logger(lambda scope: lambda level, message, meta: self.logged.append((level, message))),  # type: ignore[arg-type, return-value] # any callable will do
+            handle_signals=False,
+            **options,
+        )
+        self.heard = EventRecorder(self.supervisor.events)
+        self.code: int | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        self.code = self.supervisor.run()
+
+    def _command(self, number: int, *, announces: bool) -> Sequence[str]:
+        script = self._starts[min(len(self.commands), len(self._starts) - 1)]
+        self.commands.append((number, announces))
+        bootstrap = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); exec(open({str(A_PROCESS)!r}).read())"
+        return [sys.executable, "-c", bootstrap, json.dumps(script)]
+
+    def __enter__(self) -> Supervised:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.supervisor.stop("the test is over")
+        self.supervisor.force()
+        self._thread.join(DEADLINE)
+        assert not self._thread.is_alive(), "the supervisor did not end"
+
+    def end(self) -> int:
+        """Wait for the end and return the exit code."""
+        self._thread.join(DEADLINE)
+        assert self.code is not None, f"the supervisor did not end; heard {self.heard.names()}"
+        return self.code
+
+    def last_words(self) -> list[dict[str, Any]]:
+        """What each process said at its end."""
+        return [json.loads(line) for channel, text in self.written if channel == "stdout" for line in text.splitlines()]
+
+    def pids(self) -> list[int]:
+        return [process.pid for process in self.supervisor._running()]
+
+
+def quick_pauses(monkeypatch: Any) -> None:
+    """Let what is started again be started again soon."""
+    from gw_core.domain import supervision
+
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(milliseconds=10))
+    monkeypatch.setattr(supervision, "LONGEST_PAUSE", timedelta(milliseconds=20))
+
+
+__all__ = ["DEADLINE", "Supervised", "quick_pauses", "supervising", "wait_until"]

@@ -1,0 +1,33 @@
+"""What the tests of looking share: a queue to look at, and the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from query_fixture import CliProgram, Queue
+from support.relax_timeouts import relax_read_timeouts
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    relax_read_timeouts(monkeypatch)
+
+
+@pytest.fixture
+def queue(database_url: str) -> Iterator[Queue]:
+    """A database with the newest schema."""
+    queue = Queue(database_url)
+    yield queue
+    queue.close()
+
+
+@pytest.fixture
+def gw(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database_url: str) -> CliProgram:
+    """The program in an empty folder, on the test's database, with a wide terminal."""
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.chdir(tmp_path)
+    return CliProgram(monkeypatch)

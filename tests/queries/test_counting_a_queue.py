@@ -1,0 +1,77 @@
+"""A named queue counted to the end, and a job looked at without its payload."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from query_fixture import CliProgram, Queue
+
+from gw_core import Count
+from gw_core.postgres import job_queries
+from gw_core.postgres.statements import query
+
+
+@pytest.fixture(autouse=True)
+def leisure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lift the bound of counting, which a machine that stands still for seconds would meet."""
+    monkeypatch.setattr(job_queries, "COUNTING_TIMEOUT", timedelta(minutes=2))
+
+
+@pytest.fixture(params=["with our indexes", "without them"])
+def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
+    """A queue with and without what leads to the jobs of a named queue."""
+    if request.param == "without them":
+        queue.run("drop index jobs_gw_queue_heads_index")
+    return queue
+
+
+def test_a_queue_is_counted_beyond_the_bound_of_the_list(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_queries, "MOST_WAITING", 2)
+    for _ in range(3):
+        either.ready(queue_name="letters")
+    either.scheduled(queue_name="letters")
+    either.running(queue_name="letters")
+    either.failed(queue_name="letters")
+    either.ready(queue_name="others")
+
+    assert either.reports.count_queue("letters") == (Count(4), Count(3))
+
+
+def test_a_queue_nobody_knows_holds_nothing(queue: Queue) -> None:
+    assert queue.reports.count_queue("letters") == (Count(0), Count(0))
+
+
+def test_counting_reads_nothing_but_the_queue(queue: Queue) -> None:
+    queue.many(20_000, "job_queue_id", "null")
+    for _ in range(3):
+        queue.ready(queue_name="letters")
+    queue.run("analyze _private_jobs")
+
+    with queue.hands.transaction():
+        lines = queue.hands.execute(
+            b"explain " + query("queue_count", "graphile_worker").encode(), {"name": "letters"}
+        ).fetchall()
+
+    plan = "\n".join(line for (line,) in lines)
+    assert "Seq Scan on _private_jobs" not in plan
+    assert "jobs_gw_queue" in plan
+
+
+def test_a_job_can_be_looked_at_without_its_payload(queue: Queue) -> None:
+    job = queue.ready(payload={"secret": "s3cr3t"}, job_key="k")
+
+    for report in (queue.reports.job(job, with_payload=False), queue.reports.job(job_key="k", with_payload=False)):
+        assert report is not None
+        assert (report.job.id, report.job.payload) == (job, "")
+    shown = queue.reports.job(job)
+    assert shown is not None
+    assert shown.job.payload == '{"secret":"s3cr3t"}'
+
+
+def test_gw_show_leaves_the_payload_out_when_told_to(gw: CliProgram, queue: Queue) -> None:
+    job = queue.ready(payload={"secret": "s3cr3t"})
+
+    assert gw("show", str(job), "--json", "--no-payload").json["payload"] is None
+    assert "s3cr3t" not in gw("show", str(job), "--no-payload").out
+    assert "s3cr3t" in gw("show", str(job)).out

@@ -1,0 +1,567 @@
+"""Looking at real rows: pages, one job, statistics, queues and tasks; bounded, read-only, by indexes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from query_fixture import Queue
+from support.databases import Databases
+
+from gw_core import (
+    DatabaseError,
+    InvalidInputError,
+    JobFilter,
+    JobQueries,
+    JobState,
+    PermissionDeniedError,
+    Quality,
+    ReasonCode,
+    SchemaMissingError,
+    TransientDatabaseError,
+)
+from gw_core.postgres import job_queries as bounds, read_only
+from gw_core.postgres.statements import query
+
+NO_TIME = timedelta(0)
+QUERIES = Path(__file__).parents[2] / "sql" / "queries"
+
+
+def ids_of(holder: Queue, /, *, limit: int = 50, **conditions: Any) -> list[int]:
+    return [each.job.id for each in holder.reports.list_jobs(JobFilter(**conditions), limit=limit).jobs]
+
+
+def all_pages(reports: JobQueries, wanted: JobFilter, *, limit: int, **options: Any) -> list[int]:
+    """The ids of every page, one after the other."""
+    found: list[int] = []
+    after = None
+    while True:
+        page = reports.list_jobs(wanted, after=after, limit=limit, **options)
+        found += [each.job.id for each in page.jobs]
+        if page.after is None:
+            return found
+        after = str(page.after)
+
+
+@pytest.fixture(params=["our schema", "npm's schema"])
+def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
+    """A queue with and without the line of our own."""
+    if request.param == "npm's schema":
+        queue.without_our_line()
+    return queue
+
+
+# -- pages of jobs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", list(JobState))
+def test_jobs_are_found_by_their_state(either: Queue, state: JobState) -> None:
+    made = either.one_of_each()
+
+    page = either.reports.list_jobs(JobFilter(state=state))
+
+    assert [(each.job.id, each.state) for each in page.jobs] == [(made[state], state)]
+    assert page.after is None
+
+
+def test_jobs_are_found_by_every_condition(either: Queue) -> None:
+    plain = either.ready()
+    keyed = either.ready(job_key="k")
+    queued = either.ready(queue_name="letters", flags=["slow"])
+    held = either.running(by="pool-2")
+    broken = either.failed("pay", error="Connection REFUSED by 10%_of hosts")
+
+    assert ids_of(either) == [plain, keyed, queued, held, broken]
+    assert ids_of(either, task="pay") == [broken]
+    assert ids_of(either, queue="letters") == ids_of(either, queue="letters", state="ready") == [queued]
+    assert ids_of(either, key="k") == [keyed]
+    assert ids_of(either, worker="pool-2") == [held]
+    assert ids_of(either, flag="slow") == [queued]
+    assert ids_of(either, error="refused by 10%_") == [broken]
+    assert ids_of(either, ids=[held, plain, 999_999]) == [plain, held]
+    assert ids_of(either, ids=[held, plain], state="running") == [held]
+    assert ids_of(either, key="k", task="pay") == []
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [{"task": "nobody"}, {"queue": "none"}, {"worker": "pool-1", "state": "ready"}, {"key": "none"}, {"ids": []}],
+    ids=str,
+)
+def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions: dict[str, Any]) -> None:
+    queue.ready()
+
+    page = queue.reports.list_jobs(JobFilter(**conditions))
+
+    assert (page.jobs, page.looked_at, page.after) == ((), 0, None)
+
+
+def test_payloads_are_loaded_only_when_asked_for(queue: Queue) -> None:
+    queue.ready(payload={"secret": 1})
+
+    (without,) = queue.reports.list_jobs(JobFilter()).jobs
+    (with_payload,) = queue.reports.list_jobs(JobFilter(), with_payload=True).jobs
+
+    assert (without.job.payload, with_payload.job.payload) == ("", '{"secret":1}')
+
+
+@pytest.mark.parametrize(
+    "conditions", [{}, {"state": "ready"}, {"state": "ready", "queue": "letters"}, {"state": "scheduled"}], ids=str
+)
+def test_pages_hold_every_match_once(either: Queue, conditions: dict[str, Any]) -> None:
+    either.ready(queue_name="letters")
+    columns = "priority, run_at, job_queue_id"
+    # Three priorities, few moments: most jobs are equal to others in all that an index orders by.
+    either.many(150, columns, "i % 3, now() + (i % 5 - 2) * interval '1 hour', case when i % 2 = 0 then 1 end")
+    wanted = JobFilter(**conditions)
+    expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
+
+    assert all_pages(either.reports, wanted, limit=7) == expected
+    assert len(set(expected)) == len(expected) > 20
+
+
+@pytest.mark.parametrize("state", ["ready", "scheduled"])
+def test_pages_of_very_many_equal_jobs_hold_every_match_once(
+    either: Queue, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    moments = "(array['-infinity', 'yesterday', 'tomorrow', 'infinity'])[1 + i % 4]::timestamptz"
+    either.many(400, "priority, run_at, payload", f"i % 2, {moments}, json_build_object('long', repeat('x', 700))")
+    wanted = JobFilter(state=JobState(state), task="mail")
+    expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
+    monkeypatch.setattr(bounds, "FIRST_REACH", 9)
+    monkeypatch.setattr(bounds, "MOST_EQUALS", 5)
+    monkeypatch.setattr(bounds, "FEWEST_PAGES", 2)
+    statements: list[str] = []
+    monkeypatch.setattr(read_only, "query", lambda name, schema: statements.append(name) or query(name, schema))
+
+    assert all_pages(either.reports, wanted, limit=7, patience=NO_TIME) == expected
+    assert len(expected) == 200
+    assert "job_page_of_equals" in statements
+
+
+def test_waiting_jobs_come_in_the_order_in_which_they_will_run(either: Queue) -> None:
+    late = either.add(change="run_at = now() - interval '1 minute'")
+    early = either.add(change="run_at = now() - interval '1 hour'")
+    urgent = either.add(change="run_at = now() - interval '1 second', priority = -5")
+    either.scheduled(priority=-9)
+
+    assert ids_of(either, state="ready") == [urgent, early, late]
+
+
+def test_a_number_of_an_id_asks_for_the_order_of_ids(queue: Queue) -> None:
+    jobs = [queue.ready(priority=-i) for i in range(3)]
+
+    page = queue.reports.list_jobs(JobFilter(state=JobState.READY), after=jobs[0])
+
+    assert [each.job.id for each in page.jobs] == jobs[1:]
+
+
+def test_a_job_gone_between_two_pages_loses_no_other(queue: Queue) -> None:
+    queue.many(30)
+    wanted = JobFilter(state=JobState.READY)
+    first = queue.reports.list_jobs(wanted, limit=10)
+    shown = [each.job.id for each in first.jobs]
+    queue.run("delete from _private_jobs where id = any(%s)", shown)
+
+    second = queue.reports.list_jobs(wanted, after=first.after, limit=100)
+
+    assert len(second.jobs) == 20
+
+
+def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: Queue) -> None:
+    queue.without_our_line()
+    queue.many(bounds.FIRST_REACH + 500)
+    queue.failed()
+
+    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), patience=NO_TIME)
+
+    assert (page.jobs, page.looked_at, page.full) == ((), bounds.FIRST_REACH, False)
+    assert page.after is not None
+    assert len(all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=5, patience=NO_TIME)) == 1
+
+
+def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
+    early = queue.add(change="attempts = 25, run_at = now() + interval '1 hour'")
+    latest = queue.add(change="attempts = 25, run_at = now() + interval '3 hours'")
+    endless = queue.add(change="attempts = 25, run_at = 'infinity'")
+    late = queue.add(change="attempts = 25, run_at = now() + interval '2 hours'")
+
+    assert all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "order"),
+    [
+        ({}, "id"),
+        ({"state": "running"}, "id"),
+        ({"state": "failed"}, "failed"),
+        ({"state": "ready"}, "turn"),
+        ({"state": "ready", "queue": "letters"}, "queue"),
+    ],
+    ids=str,
+)
+def test_a_page_says_in_which_order_it_is(queue: Queue, conditions: dict[str, Any], order: str) -> None:
+    queue.ready(queue_name="letters")
+
+    assert queue.reports.list_jobs(JobFilter(**conditions)).order == order
+
+
+@pytest.mark.parametrize("conditions", [{"state": "failed"}, {"state": "running"}, {"worker": "pool-1"}], ids=str)
+def test_what_an_index_leads_to_is_found_without_looking_at_other_jobs(
+    queue: Queue, conditions: dict[str, Any]
+) -> None:
+    queue.many(3 * bounds.FIRST_REACH)
+    one = queue.failed() if "failed" in conditions.values() else queue.running()
+
+    page = queue.reports.list_jobs(JobFilter(**conditions), patience=NO_TIME)
+
+    assert ([each.job.id for each in page.jobs], page.looked_at, page.after) == ([one], 1, None)
+
+
+@pytest.mark.parametrize("state", ["failed", "running"])
+def test_pages_of_failed_and_running_jobs_hold_every_match_once(either: Queue, state: str) -> None:
+    attempts, locked = ("25", "null::timestamptz") if state == "failed" else ("1", "now() - i % 3 * interval '1 hour'")
+    flags = """case when i % 2 = 0 then '{"slow": true}'::jsonb end"""
+    columns = "attempts, run_at, locked_at, flags"
+    either.many(50, columns, f"{attempts}, now() + i % 4 * interval '1 hour', {locked}, {flags}")
+
+    found = all_pages(either.reports, JobFilter(state=JobState(state), flag="slow"), limit=7)
+
+    assert sorted(found) == list(range(2, 51, 2))
+
+
+def test_where_too_many_jobs_are_held_they_are_searched_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.many(30, "locked_at, locked_by", "now(), 'pool-' || i % 2")
+    monkeypatch.setattr(bounds, "MOST_HELD", 10)
+
+    assert all_pages(queue.reports, JobFilter(worker="pool-1"), limit=4) == list(range(1, 31, 2))
+
+
+def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None:
+    either.many(bounds.FIRST_REACH + 500)
+    rare = either.ready("rare")
+    wanted = JobFilter(state=JobState.READY, task="rare")
+
+    assert either.reports.list_jobs(wanted, patience=NO_TIME).looked_at == bounds.FIRST_REACH
+    assert all_pages(either.reports, wanted, limit=5, patience=NO_TIME) == [rare]
+
+
+def test_whoever_asks_for_many_jobs_and_gets_them_is_not_cut_short(queue: Queue) -> None:
+    queue.many(3 * bounds.FIRST_REACH, "attempts", "case when i % 5 = 0 then 25 else 0 end")
+
+    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), limit=1000, patience=NO_TIME)
+
+    assert (len(page.jobs), page.after) == (600, None)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "after"),
+    [
+        pytest.param({}, "turn/0/2026-01-31_12:00:00/1,1", id="a turn among all jobs"),
+        pytest.param({"state": "ready"}, "queue/0/2026-01-31_12:00:00/1", id="a queue's without a queue"),
+        pytest.param({"ids": [1]}, "turn/0/2026-01-31_12:00:00/1,1", id="a turn among ids"),
+    ],
+)
+def test_a_mark_of_another_list_is_refused(queue: Queue, conditions: dict[str, Any], after: str) -> None:
+    with pytest.raises(InvalidInputError, match="belongs to another list"):
+        queue.reports.list_jobs(JobFilter(**conditions), after=after)
+
+
+# -- one job -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_shown_with_everything(either: Queue) -> None:
+    job_id = either.backoff(payload={"n": 1}, job_key="k", queue_name="letters")
+
+    for report in (either.reports.job(job_id), either.reports.job(job_key="k")):
+        assert report is not None
+        assert (report.job.id, report.job.payload, report.state) == (job_id, '{"n":1}', JobState.BACKOFF)
+        assert (report.attempts[0].number, report.attempts[0].at) == (4, report.job.run_at)
+        assert report.reasons[0].standing is ReasonCode.BACKOFF
+
+
+def test_a_job_that_is_not_there_is_no_report(queue: Queue) -> None:
+    assert queue.reports.job(7) is None
+    assert queue.reports.job(job_key="none") is None
+
+
+def test_a_job_must_be_named_in_one_way(queue: Queue) -> None:
+    for names in ({}, {"job_id": 1, "job_key": "k"}):
+        with pytest.raises(InvalidInputError, match="name one job"):
+            queue.reports.job(**names)  # type: ignore[arg-type]
+
+
+def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
+    queue.heart("pool-9", tasks=["mail"])
+    for _ in range(2):
+        queue.ready(queue_name="letters")
+    queue.scheduled(queue_name="letters", priority=-1)
+    last = queue.add(queue_name="letters")
+    queue.hold("letters", by="pool-9")
+
+    report = queue.reports.job(last)
+
+    assert report is not None
+    assert [each.standing for each in report.reasons] == [ReasonCode.QUEUE_HELD, ReasonCode.BEHIND_OTHERS]
+    assert "pool-9" in report.reasons[0].sentence
+    assert "2 jobs are ahead" in report.reasons[1].sentence
+
+
+def test_a_task_no_live_worker_knows_is_told(queue: Queue) -> None:
+    queue.heart("pool-9", tasks=["pay"])
+    queue.heart("gone", tasks=["mail"], ago="1 hour")
+
+    report = queue.reports.job(queue.ready())
+
+    assert report is not None
+    assert [each.standing for each in report.reasons] == [ReasonCode.TASK_UNKNOWN]
+
+
+def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue) -> None:
+    queue.run(
+        "create table _private_workers"
+        " (id text, started_at timestamptz, last_heartbeat_at timestamptz, metadata jsonb default '{}')"
+    )
+    queue.run("insert into _private_workers values ('pool-9', now(), now())")
+    queue.heart("pool-9", tasks=["pay"])
+    job_id = queue.ready()
+
+    ours_alone = queue.reports.job(job_id)
+    queue.run("insert into _private_workers values ('rusty', now(), now())")
+    with_theirs = queue.reports.job(job_id)
+
+    assert ours_alone is not None
+    assert with_theirs is not None
+    assert [each.standing for each in ours_alone.reasons] == [ReasonCode.TASK_UNKNOWN]
+    assert [each.standing for each in with_theirs.reasons] == [ReasonCode.CLAIMABLE]
+
+
+# -- the whole ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_small_table_is_counted_exactly(either: Queue) -> None:
+    either.one_of_each()
+    either.ready("ready", queue_name="letters")
+    either.hold("letters")
+
+    found = either.reports.statistics()
+
+    assert {state: count.value for state, count in found.states.items()} == {**dict.fromkeys(JobState, 1), "ready": 2}
+    assert (found.total.value, found.total.quality) == (6, Quality.EXACT)
+    assert {name: counts[JobState.READY].value for name, counts in found.tasks.items()}["ready"] == 2
+    assert (found.queues, found.held_queues) == (1, 1)
+    assert found.first_due_at is not None
+    assert found.first_due_at < found.at
+    assert found.next_due_at is not None
+    assert found.next_due_at > found.at
+
+
+def test_an_empty_queue_has_statistics(queue: Queue) -> None:
+    found = queue.reports.statistics()
+
+    assert (found.total.value, found.first_due_at, found.next_due_at, found.tasks) == (0, None, None, {})
+
+
+def test_a_large_table_is_estimated_unless_counting_is_asked_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.many(20_000)
+    monkeypatch.setattr(bounds, "SAMPLED_PAGES", 150)
+
+    estimated, exact = queue.reports.statistics(), queue.reports.statistics(exact=True)
+
+    assert estimated.total.quality is Quality.ESTIMATE
+    assert 10_000 < estimated.total.value < 30_000
+    assert estimated.states[JobState.FAILED].quality is Quality.ROUGH
+    assert (exact.total.value, exact.total.quality) == (20_000, Quality.EXACT)
+
+
+def test_a_queue_tells_who_waits_who_holds_it_and_what_is_next(either: Queue) -> None:
+    either.scheduled(queue_name="letters", priority=-9)
+    head = either.ready("next", queue_name="letters")
+    either.ready(queue_name="letters")
+    either.ready(queue_name="held")
+    either.hold("held", by="pool-3")
+    either.run("insert into _private_job_queues (queue_name) values ('unused')")
+
+    held, letters, unused = either.reports.queues()
+
+    assert (held.name, held.held_by, held.waiting.value) == ("held", "pool-3", 1)
+    assert held.held_at is not None
+    assert (letters.name, letters.held_by, letters.head_id, letters.head_task) == ("letters", None, head, "next")
+    assert (letters.waiting.value, letters.due.value, letters.due.quality) == (3, 2, Quality.EXACT)
+    assert (unused.name, unused.waiting.value, unused.head_id, unused.head_run_at) == ("unused", 0, None, None)
+    assert [each.name for each in either.reports.queues(only_held=True)] == ["held"]
+    assert [each.name for each in either.reports.queues(after="held", limit=1)] == ["letters"]
+
+
+def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MOST_WAITING", 10)
+    monkeypatch.setattr(bounds, "BACKLOG_REACH", 10)
+    either.ready(queue_name="letters")
+    either.many(20, "job_queue_id", "1")
+
+    (letters,) = either.reports.queues()
+
+    assert (letters.waiting.value, letters.waiting.quality) == (10, Quality.AT_LEAST)
+
+
+def test_tasks_tell_their_jobs_and_the_workers_that_know_them(queue: Queue) -> None:
+    queue.one_of_each()
+    queue.heart("pool-1", tasks=["ready", "running"])
+    queue.heart("old", tasks=["failed"], ago="1 hour")
+
+    found = {each.name: each for each in queue.reports.tasks()}
+
+    assert found["running"].jobs[JobState.RUNNING].value == 1
+    assert found["running"].known_by == ("pool-1",)
+    assert found["failed"].known_by == ()
+
+
+def test_without_heartbeats_nobody_can_tell_who_knows_a_task(either: Queue) -> None:
+    either.ready()
+
+    (mail,) = either.reports.tasks()
+
+    assert mail.known_by is None
+
+
+# -- manners -----------------------------------------------------------------------------------------------------------
+
+
+def look_everywhere(queue: Queue) -> Iterator[Any]:
+    for state in (None, *JobState):
+        yield queue.reports.list_jobs(JobFilter(state=state))
+        yield queue.reports.list_jobs(JobFilter(state=state, queue="letters", task="mail"))
+    first = queue.reports.list_jobs(JobFilter(state=JobState.READY), limit=2)
+    if first.after is not None:
+        yield queue.reports.list_jobs(JobFilter(state=JobState.READY), after=first.after)
+    yield queue.reports.job(1)
+    yield queue.reports.statistics()
+    yield queue.reports.queues()
+    yield queue.reports.tasks()
+
+
+def test_looking_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
+    queue.ready(queue_name="letters")
+    connection = queue.client._lender._connection  # type: ignore[union-attr]
+    assert connection is not None
+    names = ("statement_timeout", "enable_seqscan", "transaction_read_only", "row_security", "jit")
+    before = [connection.execute(f"show {name}").fetchone() for name in names]
+
+    assert len(list(look_everywhere(queue))) > 0
+
+    assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+    assert [connection.execute(f"show {name}").fetchone() for name in names] == before
+
+
+@pytest.mark.parametrize("schema", ["npm's schema", "our schema"])
+def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
+    queue.ready(queue_name="letters")
+    queue.many(3_000, "job_queue_id", "case when i % 2 = 0 then 1 end")
+    if schema == "npm's schema":
+        queue.without_our_line()
+    monkeypatch.setattr(bounds, "MOST_EQUALS", 1)
+    plans: dict[str, str] = {}
+
+    def explained(name: str, schema: str) -> Any:
+        text = query(name, schema)
+        if name.startswith(("session_limits", "stats_sample")):
+            return text
+        with psycopg.connect(queue.url) as connection:
+            connection.execute(
+                "set enable_seqscan = off; set enable_bitmapscan = off; set plan_cache_mode = force_generic_plan"
+            )
+            placeholders = re.findall(r"%\((\w+)\)s", text)
+            order = list(dict.fromkeys(placeholders))
+            numbered = re.sub(r"%\((\w+)\)s", lambda found: f"${order.index(found[1]) + 1}", text).replace("%%", "%")
+            connection.execute(f"prepare looked as {numbered}".encode())
+            nulls = f"({', '.join(['null'] * len(order))})" if order else ""
+            rows = connection.execute(f"explain execute looked{nulls}".encode()).fetchall()
+            plans[name] = "\n".join(row[0] for row in rows)
+        return text
+
+    monkeypatch.setattr(read_only, "query", explained)
+    assert len(list(look_everywhere(queue))) > 0
+
+    looked_with = {"job_page_by_id", "job_page_by_turn", "job_page_of_equals", "find_jobs", "stats_due_times"}
+    assert looked_with <= set(plans)
+    assert [name for name, plan in plans.items() if "Seq Scan on _private_jobs" in plan] == []
+
+
+def test_every_statement_of_looking_is_used_and_bounded() -> None:
+    source = Path(bounds.__file__).read_text("utf-8")
+    patterns = ("stats_*", "job_page_*", "queue_*", "task_list", "heartbeat_list*", "find_jobs", "resolve_names")
+    files = [path.stem for pattern in patterns for path in QUERIES.glob(f"{pattern}.sql")]
+
+    chosen = {"job_page_by_id", "job_page_by_turn", "job_page_by_queue"}
+    named = {name: source.count(f'"{name}"') - (name in bounds.FOR_ALL_VALUES) for name in files}
+    assert [name for name, times in named.items() if times < 1 and name not in chosen] == []
+    assert set(files) >= bounds.FOR_ALL_VALUES
+    assert len(files) > 10
+
+
+def test_a_table_locked_by_somebody_is_not_waited_for_long(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
+    queue.ready()
+    with psycopg.connect(queue.url) as other:
+        other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
+        with pytest.raises(TransientDatabaseError, match="lock timeout"):
+            queue.reports.list_jobs(JobFilter())
+
+    assert len(queue.reports.list_jobs(JobFilter()).jobs) == 1
+
+
+def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Databases) -> None:
+    queue.ready()
+    role = f"{databases.run.prefix}reader"
+    queue.run(f"create role {role}")
+    try:
+        queue.run(f"grant usage on schema graphile_worker to {role}")
+        queue.run(f"grant select on all tables in schema graphile_worker to {role}")
+        connection = queue.client._lender._connection  # type: ignore[union-attr]
+        assert connection is not None
+        connection.execute(f"set role {role}".encode())
+        with pytest.raises(PermissionDeniedError, match="row security hides the jobs"):
+            queue.reports.list_jobs(JobFilter())
+        connection.execute("reset role")
+    finally:
+        queue.run(f"drop owned by {role}")
+        queue.run(f"drop role {role}")
+
+
+def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
+    queue = Queue(empty_database_url)
+    try:
+        for look in (queue.reports.queues, queue.reports.statistics, lambda: queue.reports.list_jobs(JobFilter())):
+            with pytest.raises(SchemaMissingError, match="gw migrate"):
+                look()
+    finally:
+        queue.close()
+
+
+def test_a_schema_of_any_name_is_looked_at(empty_database_url: str) -> None:
+    queue = Queue(empty_database_url, schema="""odd "sch'ema" 100%""")
+    try:
+        queue.client.migrate()
+        queue.ready(queue_name="letters")
+
+        assert len(list(look_everywhere(queue))) > 0
+        assert ids_of(queue, queue="letters", state="ready") == [1]
+    finally:
+        queue.close()
+
+
+def test_a_page_without_jobs_cannot_be_asked_for(queue: Queue) -> None:
+    with pytest.raises(InvalidInputError, match="at least 1"):
+        queue.reports.list_jobs(JobFilter(), limit=0)
+
+
+def test_the_driver_s_errors_become_ours(queue: Queue) -> None:
+    queue.run("drop table _private_job_queues cascade")
+
+    with pytest.raises(DatabaseError):
+        queue.reports.statistics()

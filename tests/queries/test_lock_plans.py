@@ -1,0 +1,143 @@
+"""What asks for locked jobs finds them by their index, whatever the planner knows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from query_fixture import Queue
+from support.databases import Databases
+
+from gw_core import JobFilter
+from gw_core.postgres import job_queries
+from gw_core.postgres.statements import numbered_query, query
+
+ROWS = 1_000_000
+WORKERS = {"workers": ["pool-1"], "silent_seconds": [300.0]}
+DECISIONS: dict[str, Any] = {"ids": [], "run_ats": [], "attempts": [], "messages": [], "backoffs": []}
+STATEMENTS: dict[str, dict[str, Any]] = {
+    "list_workers_with_locks": {"resilient_flags": ["slow"]},
+    "sweep_list_jobs": WORKERS,
+    "sweep_recover_jobs": {**WORKERS, **DECISIONS, "skipped": [], "delay_seconds": 30.0, "message": "gone"},
+    "sweep_release_queues": WORKERS,
+    "sweep_delete_workers": WORKERS,
+    "release_expired_locks": {"older_than_seconds": 14400.0},
+    "count_worker_locks": {"worker_ids": ["pool-1"]},
+    "doctor_locks": {},
+    "lock_jobs_of_workers": {"worker_ids": ["pool-1"]},
+    "name_completion_workers": {"prefix": "pool", "limit": 10},
+}
+
+
+@pytest.fixture(scope="module")
+def million(databases: Databases, template: str) -> Iterator[Queue]:
+    """A million jobs, of which workers hold two thousand and a quarter has failed."""
+    name = f"{databases.run.prefix}{databases.worker}_locks"
+    databases.create(name, template=template)
+    queue = Queue(databases.url(name))
+    queue.run("alter table _private_jobs set (autovacuum_enabled = off)")
+    queue.run("set synchronous_commit to off")
+    held = "i % 500 = 1"
+    queue.many(
+        ROWS,
+        "job_queue_id, attempts, run_at, locked_at, locked_by",
+        "case when i % 10 < 3 then 1 + i % 200 end, case when i % 4 = 0 then 25 else 0 end, "
+        "now() + (i % 1000) * interval '1 minute', "
+        f"case when {held} then now() - i % 3600 * interval '1 second' end, "
+        f"case when {held} then 'pool-' || i % 60 end",
+    )
+    yield queue
+    queue.close()
+    databases.drop(name)
+
+
+@pytest.fixture(params=["missing", "fresh"])
+def known(request: pytest.FixtureRequest, million: Queue) -> Queue:
+    """The million jobs, with the planner knowing nothing of them and then everything."""
+    if request.param == "fresh":
+        million.run("analyze _private_jobs")
+    return million
+
+
+@pytest.mark.once
+def test_maintenance_finds_locked_jobs_by_their_index(known: Queue) -> None:
+    for name, values in STATEMENTS.items():
+        plan = plan_of(known, name, values)
+        assert "Seq Scan on _private_jobs" not in plan, f"{name}:\n{plan}"
+        assert "jobs_gw_locked_index" in plan, f"{name}:\n{plan}"
+
+
+@pytest.mark.once
+def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) -> None:
+    plan = plan_of(known, "cleanup_failed_jobs_indexed", {"after": 0, "after_run_at": "-infinity", "limit": 1000})
+
+    assert "jobs_gw_failed_index" in plan
+    assert "Seq Scan on _private_jobs" not in plan
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("name", "index"), [("job_page_of_locked", "locked"), ("job_page_of_failed", "failed")], ids=str
+)
+def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queue, name: str, index: str) -> None:
+    nothing = job_queries._searched(JobFilter(), known.reports._names(JobFilter()))
+    after = {"after_id": 2**63 - 1, "after_run_at": "infinity"}
+    values = {**nothing, **after, "reach": 1000, "limit": 50, "most": 10_001}
+
+    plan = plan_of(known, name, values, with_manners=True)
+
+    assert f"jobs_gw_{index}_index" in plan
+    assert "Seq Scan on _private_jobs" not in plan
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        pytest.param("snapshot_priorities", "jobs_main_index", id="the heads of a glance"),
+        pytest.param("snapshot_locks", "jobs_gw_locked_index", id="the locks of a glance"),
+        pytest.param("snapshot_failed", "jobs_gw_failed_index", id="the failures of a glance"),
+        pytest.param("queue_list", "jobs_gw_queue_heads_index", id="a page of queues"),
+        pytest.param("find_jobs", "jobs_pkey", id="some jobs"),
+        pytest.param("stats_due_times", "jobs_main_index", id="the heads of statistics"),
+    ],
+)
+def test_what_is_planned_once_for_all_values_walks_an_index(known: Queue, name: str, index: str) -> None:
+    plan = plan_for_all_values(known, name)
+
+    assert index in plan
+    assert "Seq Scan on _private_jobs " not in plan
+
+
+def plan_for_all_values(queue: Queue, name: str) -> str:
+    """The plan that the server keeps for a statement under the manners of a reader."""
+    statement, names = numbered_query(name, "graphile_worker")
+    nulls = ", ".join(["null"] * len(names))
+    manners = {
+        "statement_timeout": "5s",
+        "lock_timeout": "1s",
+        "plans": "force_generic_plan",
+        "schema": "graphile_worker",
+    }
+    with queue.hands.transaction():
+        queue.hands.execute(query("session_limits", "graphile_worker"), manners)
+        queue.hands.execute(b"prepare looked as " + statement)
+        rows = queue.run(f"explain (costs off) execute looked{nulls and f'({nulls})'}")
+        queue.run("deallocate looked")
+    return "\n".join(row[0] for row in rows)
+
+
+def plan_of(queue: Queue, name: str, values: dict[str, Any], *, with_manners: bool = False) -> str:
+    """The plan of a statement, in a session without any manners, as maintenance runs it, or with those of a reader."""
+    statement = b"explain (costs off) " + query(name, "graphile_worker").encode()
+    with queue.hands.transaction():
+        if with_manners:
+            manners = {
+                "statement_timeout": "5s",
+                "lock_timeout": "1s",
+                "plans": "force_custom_plan",
+                "schema": "graphile_worker",
+            }
+            queue.hands.execute(query("session_limits", "graphile_worker"), manners)
+        return "\n".join(row[0] for row in queue.hands.execute(statement, values).fetchall())

@@ -1,0 +1,426 @@
+"""A glance at the queue: everything a console draws at each tick, at a cost that does not grow with the queue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from query_fixture import Queue
+from support.databases import Databases
+from support.waiting import wait_until
+
+from gw_core import (
+    Client,
+    Count,
+    Quality,
+    QueueSnapshot,
+    RecoverySettings,
+    SchemaMissingError,
+    SessionLimits,
+    TableCounters,
+    ThroughputMeter,
+)
+from gw_core.postgres import snapshots as bounds
+from gw_core.postgres.statements import numbered_query, query
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+# -- what is seen ------------------------------------------------------------------------------------------------------
+
+
+def test_a_glance_tells_where_we_are(queue: Queue) -> None:
+    glance = queue.reports.glance()
+
+    assert glance.server.database == queue.run("select current_database()")[0][0]
+    assert (glance.server.in_recovery, glance.server.read_only) == (False, False)
+    assert (glance.schema.revision, glance.schema.rows_hidden) == (20, False)
+    assert glance.schema.has_locked_index
+    assert glance.schema.has_failed_index
+    assert abs(glance.at - datetime.now(UTC)) < timedelta(minutes=5)
+    assert glance.unseen == ()
+
+
+def test_the_first_glance_is_whole_already(queue: Queue) -> None:
+    queue.one_of_each()
+
+    glance = queue.reports.glance()
+
+    assert (glance.running, glance.failed, glance.ready) == (Count(1), Count(1), Count(1))
+    assert [worker.id for worker in glance.workers] == ["pool-1"]
+
+
+def test_each_priority_shows_its_head(queue: Queue) -> None:
+    queue.add("late", "run_at = now() - interval '1 minute'", priority=5)
+    oldest = queue.add("early", "run_at = now() - interval '1 hour'", priority=5)
+    queue.scheduled("later", priority=-5)
+
+    first, second = queue.reports.glance().heads
+
+    assert (first.priority, first.ready, first.oldest_id) == (-5, Count(0), None)
+    assert (second.priority, second.ready, second.oldest_id, second.oldest_task) == (5, Count(2), oldest, "early")
+    assert second.next_due_at is None
+
+
+def test_the_oldest_ready_job_makes_the_age_of_the_backlog(queue: Queue) -> None:
+    queue.add("urgent", "run_at = now() - interval '1 minute'", priority=-5)
+    queue.add("patient", "run_at = now() - interval '2 hours'")
+    queue.scheduled(priority=7)
+
+    glance = queue.reports.glance()
+
+    assert glance.backlog_age is not None
+    assert timedelta(hours=2) <= glance.backlog_age < timedelta(hours=2, minutes=30)
+    assert glance.oldest is not None
+    assert glance.oldest.oldest_task == "patient"
+    assert glance.next_due_at is not None
+    assert timedelta(minutes=30) < glance.next_due_at - glance.at <= timedelta(hours=1)
+
+
+def test_an_empty_queue_has_no_backlog(queue: Queue) -> None:
+    glance = queue.reports.glance()
+
+    assert (glance.ready, glance.oldest, glance.backlog_age, glance.next_due_at) == (Count(0), None, None, None)
+    assert (glance.running, glance.failed) == (Count(0), Count(0))
+
+
+def test_counting_ends_at_its_bounds(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.many(12)
+    queue.many(12, "attempts", "25")
+    queue.many(12, "locked_at, locked_by", "now(), 'pool-' || i % 3")
+    for name in ("MOST_READY", "FEWEST_READY", "MOST_FAILED", "MOST_LOCKED"):
+        monkeypatch.setattr(bounds, name, 10)
+
+    glance = queue.reports.glance()
+
+    at_least_ten = Count(10, Quality.AT_LEAST)
+    assert (glance.ready, glance.failed, glance.running) == (at_least_ten, at_least_ten, at_least_ten)
+
+
+def test_many_priorities_are_cut_short_and_said_to_be(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.many(9, "priority", "i")
+    monkeypatch.setattr(bounds, "MOST_HEADS", 5)
+
+    glance = queue.reports.glance()
+
+    assert [head.priority for head in glance.heads] == [1, 2, 3, 4, 5]
+    assert not glance.heads_are_all
+    assert glance.ready == Count(5, Quality.AT_LEAST)
+
+
+def test_workers_are_known_by_their_hearts_and_by_their_locks(queue: Queue) -> None:
+    queue.heart("alive")
+    queue.heart("silent", ago="1 hour")
+    queue.running(by="alive")
+    queue.running(by="node-1")
+    queue.ready(queue_name="letters")
+    queue.hold("letters", by="node-2")
+
+    workers = {worker.id: worker for worker in queue.reports.glance().workers}
+
+    assert [(each.id, each.jobs, each.queues) for each in workers.values()] == [
+        ("alive", 1, 0),
+        ("silent", 0, 0),
+        ("node-1", 1, 0),
+        ("node-2", 0, 1),
+    ]
+    assert [name for name, each in workers.items() if each.is_stale] == ["silent"]
+
+
+def test_recovery_settings_say_who_counts_as_dead(queue: Queue) -> None:
+    queue.heart("quiet", ago="2 minutes")
+
+    (usual,) = queue.reports.glance().workers
+    (strict,) = queue.reports.glance(RecoverySettings(threshold=timedelta(minutes=1))).workers
+
+    assert (usual.is_stale, strict.is_stale) == (False, True)
+
+
+def test_held_queues_come_with_those_held_for_longest_first(queue: Queue) -> None:
+    for name in ("letters", "parcels", "free"):
+        queue.ready(queue_name=name)
+    queue.hold("letters")
+    queue.hold("parcels", by="pool-2")
+    queue.run("update _private_job_queues set locked_at = now() - interval '1 day' where queue_name = 'parcels'")
+
+    held = queue.reports.glance().held_queues
+
+    assert [(each.name, each.held_by) for each in held] == [("parcels", "pool-2"), ("letters", "pool-1")]
+
+
+def test_known_crontabs_are_shown(queue: Queue) -> None:
+    queue.run("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
+
+    assert [each.identifier for each in queue.reports.glance().crontabs] == ["nightly"]
+
+
+def test_the_counters_are_the_servers(queue: Queue) -> None:
+    queue.many(20)
+    queue.hands.close()  # a session that ends hands in what it has counted
+
+    def counted() -> TableCounters | None:
+        counters = queue.reports.glance().counters
+        return counters if counters is not None and counters.inserted == 20 else None
+
+    assert wait_until(counted, what="the server's counters", deadline_seconds=60).deleted == 0
+    assert queue.reports.glance().total == Count(20, Quality.ESTIMATE)
+
+
+# -- where less is to be seen ------------------------------------------------------------------------------------------
+
+
+def test_npms_schema_shows_what_it_can(queue: Queue) -> None:
+    queue.one_of_each()
+    queue.without_our_line()
+
+    glance = queue.reports.glance()
+
+    assert (glance.running, glance.failed) == (None, None)
+    assert glance.ready == Count(1)
+    assert not glance.schema.has_locked_index
+    assert glance.unseen == ()
+
+
+def test_a_schema_that_changes_between_two_glances_is_noticed(queue: Queue) -> None:
+    queue.running()
+    before = queue.reports.glance()
+    queue.without_our_line()
+
+    after = queue.reports.glance()
+
+    assert (before.running, after.running) == (Count(1), None)
+    assert after.unseen == ()
+
+
+def test_who_looks_often_is_told_again_what_was_known_of_locks(queue: Queue) -> None:
+    queue.running(by="pool-1")
+    before = queue.reports.glance(locks_every=timedelta(days=1))
+    queue.running(by="pool-1")
+
+    kept = queue.reports.glance(locks_every=timedelta(days=1))
+    anew = queue.reports.glance()
+
+    assert [each.running for each in (before, kept, anew)] == [Count(1), Count(1), Count(2)]
+    assert [worker.jobs for each in (before, kept, anew) for worker in each.workers] == [1, 1, 2]
+
+
+def test_what_workers_hold_is_counted_apart_from_the_glances(queue: Queue) -> None:
+    reports = queue.reports
+    reports.count_locks()
+    queue.running(by="pool-1")
+    first = reports.glance(locks_every=None)
+    queue.running(by="pool-1")
+    kept = reports.glance(locks_every=None)
+
+    worked = reports.count_locks()
+    anew = reports.glance(locks_every=None)
+
+    assert [each.running for each in (first, kept, anew)] == [Count(1), Count(1), Count(2)]
+    assert worked is not None
+    assert first.locks_age is not None
+    assert kept.locks_age is not None
+    assert first.locks_age < kept.locks_age
+    assert first.workers[0].lock_age is not None
+    assert kept.workers[0].lock_age is not None
+    assert first.workers[0].lock_age < kept.workers[0].lock_age
+
+
+def test_a_count_of_what_workers_hold_that_fails_is_named_by_the_glances(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
+    reports = queue.reports
+    queue.running()
+    reports.glance(locks_every=None)
+    with queue.hands.transaction():
+        queue.run("lock table _private_jobs in access exclusive mode")
+        reports.count_locks()
+
+    blind = reports.glance(locks_every=None)
+    reports.count_locks()
+    anew = reports.glance(locks_every=None)
+
+    assert ([part for part, _ in blind.unseen], blind.running, blind.locks_age) == (["locks"], None, None)
+    assert (anew.unseen, anew.running) == ((), Count(1))
+
+
+def test_a_glance_says_how_long_the_server_worked_at_it(queue: Queue) -> None:
+    queue.reports.glance()
+
+    glance = queue.reports.glance()
+
+    assert glance.worked is not None
+    assert glance.worked > timedelta()
+
+
+@pytest.mark.parametrize("before", [1, 9], ids=["planned each time", "planned for good"])
+def test_a_part_that_fails_is_named_and_the_rest_is_seen(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
+    queue.ready()
+    queue.run("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
+    for _ in range(before):
+        queue.reports.glance()
+    with queue.hands.transaction():
+        queue.run("lock table _private_known_crontabs in access exclusive mode")
+        glance = queue.reports.glance()
+
+    assert [part for part, _ in glance.unseen] == ["crontabs"]
+    assert glance.ready == Count(1)
+    for _ in range(before):
+        assert [each.identifier for each in queue.reports.glance().crontabs] == ["nightly"]
+
+
+def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Databases) -> None:
+    role = f"{databases.run.prefix}blind"
+    queue.ready()
+    queue.run(f"create role {role}")
+    queue.run(f"grant usage on schema graphile_worker to {role}")
+    queue.run(f"grant select on all tables in schema graphile_worker to {role}")
+    with Client(make_conninfo(queue.url, options=f"-c role={role}"), max_pool_size=1) as client:
+        glance = client.reports.glance()
+    queue.run(f"drop owned by {role}")
+    queue.run(f"drop role {role}")
+
+    assert glance.schema.rows_hidden
+    assert {"heads", "queues"} <= {part for part, _ in glance.unseen}
+    assert glance.counters is not None
+
+
+@pytest.mark.parametrize("looks_before", range(8))
+def test_however_often_it_looked_before_it_sees_all_again_when_a_lock_is_gone(queue: Queue, looks_before: int) -> None:
+    """The driver has the server prepare a statement that it sent some times: the look that fails may be that time."""
+    queue.failed(queue_name="q")
+    impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
+    with Client(queue.url, max_pool_size=1, manners=impatient) as client:
+        for _ in range(looks_before):
+            client.reports.glance()
+        with queue.hands.transaction():
+            queue.run("lock table _private_jobs in access exclusive mode")
+            assert client.reports.glance().unseen
+
+        assert [client.reports.glance().unseen for _ in range(8)] == [()] * 8
+
+
+def test_a_schema_that_is_missing_is_an_error(empty_database_url: str) -> None:
+    with Client(empty_database_url, max_pool_size=1) as client, pytest.raises(SchemaMissingError):
+        client.reports.glance()
+
+
+def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
+    with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
+        assert client.reports.glance().server.read_only
+
+
+# -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+def test_a_glance_is_one_trip_to_the_server(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.one_of_each()
+    queue.reports.glance()
+    asked: list[int] = []
+    rows = bounds.Snapshots._rows
+    monkeypatch.setattr(bounds.Snapshots, "_rows", lambda self, questions: asked.append(1) or rows(self, questions))
+
+    queue.reports.glance()
+
+    assert asked == [1]
+
+
+@pytest.mark.parametrize("statistics", ["fresh", "missing"])
+def test_no_part_of_a_glance_reads_the_table_of_jobs_whole(queue: Queue, statistics: str) -> None:
+    queue.many(20_000, "priority, locked_at, locked_by", "i % 4, case when i % 500 = 0 then now() end, 'pool'")
+    queue.run("update _private_jobs set attempts = max_attempts where id % 10 = 0 and locked_at is null")
+    if statistics == "fresh":
+        queue.run("vacuum analyze _private_jobs")
+    queue.reports.glance()
+    glances = queue.reports._glances
+
+    for part, (name, values) in glances._questions(RecoverySettings(), 1000).items():
+        plan = plan_of(queue, name, values)
+        assert "Seq Scan on _private_jobs" not in plan, f"{part}:\n{plan}"
+        for index, parts in {"jobs_gw_locked_index": "locks", "jobs_gw_failed_index": "failed"}.items():
+            assert part != parts or index in plan, f"{part}:\n{plan}"
+
+
+def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
+    """The plan of a statement under the manners of a glance, made once for all values as the server keeps it."""
+    manners = {
+        "statement_timeout": "5000",
+        "lock_timeout": "1000",
+        "plans": "force_generic_plan",
+        "schema": "graphile_worker",
+    }
+    statement, names = numbered_query(name, "graphile_worker")
+    given = sql.SQL(", ").join(values[each] for each in names)
+    with queue.hands.transaction(force_rollback=True):
+        queue.hands.execute(query("session_limits", "graphile_worker"), manners)
+        queue.hands.execute(b"prepare looked as " + statement)
+        rows = queue.hands.execute(
+            sql.SQL("explain execute looked({})").format(given) if names else b"explain execute looked"
+        ).fetchall()
+        queue.run("deallocate looked")
+    return "\n".join(row[0] for row in rows)
+
+
+# -- how fast jobs flow ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seen(queue: Queue) -> QueueSnapshot:
+    return queue.reports.glance()
+
+
+def later(glance: QueueSnapshot, seconds: float, *, inserted: int, updated: int = 0, deleted: int = 0) -> QueueSnapshot:
+    counters = TableCounters(inserted=inserted, updated=updated, deleted=deleted, live_rows=0, dead_rows=0)
+    return replace(glance, at=NOON + timedelta(seconds=seconds), counters=counters)
+
+
+def test_two_glances_make_a_flow(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter()
+
+    assert meter.read(later(seen, 0, inserted=100, updated=50, deleted=10)) is None
+    flow = meter.read(later(seen, 2, inserted=140, updated=70, deleted=20))
+
+    assert flow is not None
+    assert (flow.added, flow.changed, flow.done, flow.span) == (20, 10, 5, timedelta(seconds=2))
+
+
+def test_a_flow_is_measured_over_one_window(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter(window=timedelta(seconds=2))
+    flows = [meter.read(later(seen, second, inserted=10 * second * second)) for second in range(6)]
+
+    assert [flow and flow.added for flow in flows] == [None, 10, 20, 40, 60, 80]
+
+
+def test_counters_that_began_anew_make_no_spike(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter()
+    meter.read(later(seen, 0, inserted=1_000_000))
+
+    assert meter.read(later(seen, 1, inserted=5)) is None
+    flow = meter.read(later(seen, 2, inserted=8))
+    assert flow is not None
+    assert flow.added == 3
+
+
+def test_another_server_makes_a_new_beginning(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter()
+    meter.read(later(seen, 0, inserted=10))
+    other = replace(seen.server, started_at=NOON)
+
+    assert meter.read(replace(later(seen, 1, inserted=1_000_000), server=other)) is None
+
+
+def test_a_glance_without_counters_is_passed_over(seen: QueueSnapshot) -> None:
+    meter = ThroughputMeter()
+    meter.read(later(seen, 0, inserted=10))
+    assert meter.read(replace(seen, at=NOON + timedelta(seconds=1), counters=None)) is None
+
+    flow = meter.read(later(seen, 2, inserted=14))
+
+    assert flow is not None
+    assert flow.added == 2

@@ -1,0 +1,65 @@
+"""RecycleLimits: a worker that has run for long enough ends in order and says why."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.queue_fixture import RunRecord, ms
+from support.recovery_fixture import RecoveryFixture, minutes
+
+from gw_core import InvalidSettingError, WorkerSettings
+from gw_core.domain.recycle_limits import MEGABYTE, RecycleLimits
+from gw_core.maintenance.recycling import memory_in_use
+
+
+@pytest.mark.parametrize(
+    ("bounds", "reason"),
+    [
+        pytest.param(RecycleLimits(), None, id="no bounds"),
+        pytest.param(RecycleLimits(max_jobs=101), None, id="jobs to go"),
+        pytest.param(RecycleLimits(max_jobs=100), "100 jobs have run, of at most 100", id="jobs"),
+        pytest.param(RecycleLimits(max_lifetime=minutes(61)), None, id="time to go"),
+        pytest.param(RecycleLimits(max_lifetime=minutes(60)), "its lifetime of 1h is over", id="time"),
+        pytest.param(RecycleLimits(max_rss=201 * MEGABYTE), None, id="memory to go"),
+        pytest.param(RecycleLimits(max_rss=150 * MEGABYTE), "it uses 200 MB of memory, of at most 150 MB", id="memory"),
+    ],
+)
+def test_a_bound_is_overstepped_when_it_is_reached(bounds: RecycleLimits, reason: str | None) -> None:
+    assert bounds.overstepped(ended=100, lived=minutes(60), rss=200 * MEGABYTE) == reason
+
+
+def test_memory_that_cannot_be_measured_oversteps_nothing() -> None:
+    assert RecycleLimits(max_rss=1).overstepped(ended=0, lived=timedelta(0), rss=None) is None
+
+
+def test_the_memory_in_use_is_that_of_a_python_with_a_database_driver() -> None:
+    assert 10 * MEGABYTE < (memory_in_use() or 0) < 10_000 * MEGABYTE
+
+
+def test_a_worker_ends_in_order_after_so_many_jobs(ward: RecoveryFixture) -> None:
+    done = RunRecord()
+    ward.fill(300)
+    with ward.running({"work": done}, max_jobs=20, prefetch=ms(0)) as running:
+        result = running.end()
+
+    assert (result.exit_code, result.reason.endswith("jobs have run, of at most 20")) == (0, True)
+    assert result.completed == len(done.entries) >= 20
+    assert (len(ward.jobs()), ward.held()) == (300 - result.completed, [])
+
+
+def test_a_worker_ends_in_order_after_its_lifetime(ward: RecoveryFixture) -> None:
+    with ward.running({"work": RunRecord()}, max_lifetime=ms(50)) as running:
+        assert running.end().reason == "its lifetime of 50ms is over"
+
+
+def test_a_worker_ends_in_order_when_it_uses_too_much_memory(ward: RecoveryFixture) -> None:
+    with ward.running({"work": RunRecord()}, max_rss=MEGABYTE) as running:
+        assert "MB of memory, of at most 1 MB" in running.end().reason
+
+
+@pytest.mark.parametrize("options", [{"max_jobs": 0}, {"max_rss": -1}, {"max_lifetime": ms(-1)}])
+def test_a_bound_that_leaves_nothing_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSettingError):
+        WorkerSettings(**options)

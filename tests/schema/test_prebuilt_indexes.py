@@ -1,0 +1,49 @@
+"""A large queue is upgraded without a pause: its indexes are built before, as the guide says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import LiteralString, cast
+
+import pytest
+from support.schema_fixture import SchemaFixture
+
+from gw_core.postgres import migrations
+from gw_core.postgres.schema_state import INDEX_STEP, LOOKING_STEP
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "operating.md"
+OURS = "select oid::int, pg_get_indexdef(oid) as definition from pg_class where relname ~ '^jobs_gw_' order by relname"
+STEPS = [INDEX_STEP, LOOKING_STEP]
+
+
+def without_our_indexes(schema: SchemaFixture) -> None:
+    for row in schema.run("select relname from pg_class where relname ~ '^jobs_gw_' and relkind = 'i'"):
+        schema.run(f"drop index graphile_worker.{row['relname']}")
+    schema.run("delete from :S._private_gw_migrations where id = any(%s)", STEPS)
+
+
+def test_what_the_guide_builds_is_what_the_migration_wants(schema: SchemaFixture, database_url: str) -> None:
+    wanted = [row["definition"] for row in schema.run(OURS)]
+    without_our_indexes(schema)
+    statements = re.findall(r"create index concurrently.*?;", GUIDE.read_text("utf-8"), flags=re.DOTALL)
+    for statement in statements:
+        schema.connection.execute(cast(LiteralString, statement))
+    built = schema.run(OURS)
+
+    report = migrations.migrate(database_url)
+
+    assert [row["definition"] for row in built] == wanted
+    assert [step.number for step in report.applied] == STEPS
+    assert schema.run(OURS) == built
+
+
+@pytest.mark.parametrize("number", STEPS)
+def test_a_step_that_builds_an_index_does_not_keep_others_waiting_for_somebodys_transaction(
+    schema: SchemaFixture, number: int
+) -> None:
+    without_our_indexes(schema)
+
+    step = next(step for step in migrations.plan(schema.connection).steps if step.number == number)
+
+    assert "set local lock_timeout = '2s'" in step.sql

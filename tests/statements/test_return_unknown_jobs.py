@@ -1,0 +1,48 @@
+"""return_unknown_jobs.sql and row_locked_jobs.sql: what a pool holds without knowing, and what it cannot reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from gw_core.domain.claim import queue_locks
+from statements.statement_fixture import OURS, THEIRS, Queue
+
+
+def test_all_but_what_the_pool_knows_of_is_given_back_uncounted(queue: Queue) -> None:
+    forgotten, held = queue.claimed(queue_name="a"), queue.claimed(queue_name="b")
+    queue.add("theirs")
+    (theirs,) = queue.claim(["theirs"], pool=THEIRS)
+
+    answer = queue.store.give_back_forgotten(pool=OURS, jobs=[held], queues=queue_locks([held]))
+
+    assert answer == {forgotten.id}
+    assert (queue.holder(forgotten.id), queue.row(forgotten.id)["attempts"]) == (None, 0)
+    assert (queue.holder(held.id), queue.holder(theirs.id)) == (OURS, THEIRS)
+    assert (queue.queue_holder("a"), queue.queue_holder("b")) == (None, OURS)
+
+
+@pytest.mark.parametrize("max_attempts", [1, 25])
+def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attempts: int) -> None:
+    job = queue.claimed(job_key="k", max_attempts=max_attempts)
+    queue.store.remove("k")
+    queue.store.give_back_forgotten(pool=OURS, jobs=[], queues=[])
+
+    assert queue.row(job.id)["attempts"] == max_attempts
+    assert queue.claim() == []
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_forgotten_last_attempt_is_uncounted(queue: Queue, key: str | None) -> None:
+    job = queue.claimed(max_attempts=1, job_key=key)
+    queue.store.give_back_forgotten(pool=OURS, jobs=[], queues=[])
+
+    assert queue.claim_ids() == [job.id]
+
+
+def test_rows_somebody_keeps_locked_are_named_and_those_that_are_gone_are_not(queue: Queue) -> None:
+    locked, free, gone = queue.claimed(), queue.claimed(), queue.claimed()
+    queue.run("delete from _private_jobs where id = %s", gone.id)
+
+    with queue.locking("select from _private_jobs where id = %s for update", locked.id):
+        assert queue.store.blocked([locked.id, free.id, gone.id]) == {locked.id}
+    assert queue.store.blocked([locked.id, free.id, gone.id]) == set()

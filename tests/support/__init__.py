@@ -1,0 +1,1 @@
+"""What tests of several folders share: databases, fixtures, programs, proxies, clocks and waiting with deadlines."""

@@ -1,0 +1,268 @@
+"""The real Node.js worker from npm, in every version that matters, beside us on one schema.
+
+node = node_worker("0.18.0")
+node.install_schema(url)
+with node.running(url, tasks=folder, jobs=4) as worker:
+    ...
+worker.output
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from support.waiting import wait_until
+
+OLDEST_WITH_BATCHES: Final = "0.17.3"
+NEWEST: Final = "0.18.0"
+VERSIONS: Final = ("0.14.0-rc.0", "0.15.1", "0.16.6", OLDEST_WITH_BATCHES, NEWEST)
+
+# All versions run under one Node.js, so that what the machine has does not matter; 0.18 needs 22.
+NODE_MAJOR: Final = 22
+READY: Final = "Worker connected and looking for jobs"
+
+RUNNER: Final = """
+import { createRequire } from "node:module";
+const { entry, url, schema, input } = JSON.parse(process.env.GW_INTEROP);
+const require = createRequire(entry);
+const logger = console.log;
+console.log = console.info = console.error;
+const module = await import("file://" + entry);
+const lib = { ...module.default, ...module };
+const answer = await (async () => { %s })();
+logger("\\n=====" + JSON.stringify(answer ?? null));
+process.exit(0);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWorker:
+    """One version of graphile-worker, installed."""
+
+    version: str
+    node: Path
+    package: Path
+
+    def install_schema(self, url: str, schema: str = "graphile_worker", *, revision: int | None = None) -> str:
+        """Install or upgrade the schema, to an older revision if asked for (0.16.6 and before); return what it said."""
+        if revision is None:
+            return self._cli(url, schema, "--schema-only").stderr
+        forget_later = """
+            const { migrations } = require("./generated/sql.js");
+            for (const name of Object.keys(migrations)) if (parseInt(name, 10) > input) delete migrations[name];
+            await lib.runMigrations({ connectionString: url, schema });
+        """
+        self.script(url, forget_later, schema=schema, value=revision)
+        return ""
+
+    def run_once(self, url: str, tasks: Mapping[str, str], *arguments: str, schema: str = "graphile_worker") -> str:
+        """Run every job there is with `tasks` (name → body of `async (payload, helpers) => {}`); return the output."""
+        with _folder_with(tasks) as folder:
+            done = self._cli(url, schema, "--once", *arguments, folder=folder)
+        return done.stdout + done.stderr
+
+    def clean_up(self, url: str, tasks: Mapping[str, str], *what: str, schema: str = "graphile_worker") -> str:
+        """Run `--cleanup` as a worker that knows `tasks`; return the output."""
+        with _folder_with(tasks) as folder:
+            done = self._cli(url, schema, "--cleanup", ",".join(what), folder=folder)
+        return done.stdout + done.stderr
+
+    @contextmanager
+    def running(
+        self,
+        url: str,
+        tasks: Mapping[str, str],
+        *arguments: str,
+        schema: str = "graphile_worker",
+        preset: Mapping[str, Any] | None = None,
+    ) -> Iterator[RunningWorker]:
+        """A worker that runs until the block ends; it is connected when the block begins.
+
+        `preset` has the options that the command line lacks, such as `localQueue`.
+        """
+        with _folder_with(tasks) as folder:
+            if preset is not None:
+                (folder / "graphile.config.js").write_text(f"module.exports = {json.dumps({'worker': preset})};\n")
+            command = self._command(url, schema, *arguments)
+            worker = RunningWorker(command, folder)
+            try:
+                worker.wait_until_ready()
+                yield worker
+            finally:
+                worker.stop()
+
+    def script(self, url: str, body: str, *, value: Any = None, schema: str = "graphile_worker") -> Any:
+        """Run JavaScript that may use `lib` (the package), `url`, `schema` and `input`; return what it returns."""
+        given = {"entry": str(self.package / "dist" / "index.js"), "url": url, "schema": schema, "input": value}
+        done = subprocess.run(
+            [str(self.node), "--no-warnings", "--input-type=module", "-"],
+            input=RUNNER.replace("%s", body),
+            env={**environment(), "GW_INTEROP": json.dumps(given)},
+            text=True,
+            capture_output=True,
+            timeout=200,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.rsplit("=====", 1)[1])
+
+    def with_utils(self, url: str, body: str, *, value: Any = None, schema: str = "graphile_worker") -> Any:
+        """Run JavaScript that may use `utils`, the library's WorkerUtils."""
+        opened = "const utils = await lib.makeWorkerUtils({ connectionString: url, schema });"
+        return self.script(url, opened + body, value=value, schema=schema)
+
+    def _cli(
+        self, url: str, schema: str, *arguments: str, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self._command(url, schema, *arguments),
+            cwd=folder or tempfile.gettempdir(),
+            env=environment(),
+            text=True,
+            capture_output=True,
+            timeout=200,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def _command(self, url: str, schema: str, *arguments: str) -> list[str]:
+        cli = str(self.package / "dist" / "cli.js")
+        return [str(self.node), "--no-warnings", cli, "--connection", url, "--schema", schema, *arguments]
+
+
+class RunningWorker:
+    """A worker process, and what it has said so far."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, name="node-output")
+        self._reader.start()
+
+    @property
+    def output(self) -> str:
+        """Everything the worker has written."""
+        return "".join(self._lines)
+
+    def wait_until_ready(self, words: str = READY) -> None:
+        wait_until(lambda: words in self.output or self.process.poll() is not None, deadline_seconds=60, what=words)
+        assert self.process.poll() is None, self.output
+
+    def wait_until_ended(self, *, deadline_seconds: float = 60) -> int:
+        """Wait until the process ends by itself and return its exit code."""
+        code = self.process.wait(deadline_seconds)
+        self._reader.join()
+        return code
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Stop the worker and wait for it; may be called twice."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.append(line)
+
+
+# -- installing ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def node_worker(version: str = NEWEST) -> NodeWorker:
+    """Return this version of the worker, installed from npm on first use into a folder that outlives the run.
+
+    Without npm the test is skipped; in CI it fails.
+    """
+    if shutil.which("npm") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("npm is needed in CI for the tests beside the Node.js worker")
+        pytest.skip("npm is not installed")
+    node = _installed(f"node-{_system()}", str(NODE_MAJOR))
+    return NodeWorker(version, node / "bin" / "node", _installed("graphile-worker", version))
+
+
+def _system() -> str:
+    """Name the package with the binary for this machine; the package `node` would only choose it by a script."""
+    kind = {"linux": "linux", "darwin": "darwin"}[sys.platform]
+    return f"{kind}-{'arm64' if platform.machine() in ('arm64', 'aarch64') else 'x64'}"
+
+
+def _installed(package: str, version: str) -> Path:
+    folder = _cache_folder() / f"{package}@{version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ready = folder / "ready"
+        if not ready.exists():
+            (folder / "package.json").write_text('{"private": true}')
+            _npm_install(folder, f"{package}@{version}")
+            ready.touch()
+    return folder / "node_modules" / package
+
+
+def _npm_install(folder: Path, what: str) -> None:
+    done = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", what],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, f"npm could not install {what}: {done.stderr}"
+
+
+def _cache_folder() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(given) if given else Path.home() / ".cache") / "gw-tests-npm"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.gettempdir()) / f"gw-tests-npm-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def environment() -> dict[str, str]:
+    """The environment without what would lead the worker to another database."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PG", "GRAPHILE_", "GW_")) and name not in ("DATABASE_URL", "NODE_OPTIONS")
+    }
+
+
+@contextmanager
+def _folder_with(tasks: Mapping[str, str]) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="gw-node-") as name:
+        for task, body in tasks.items():
+            file = Path(name) / "tasks" / f"{task}.js"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"module.exports = async (payload, helpers) => {{ {body} }};\n")
+        yield Path(name)

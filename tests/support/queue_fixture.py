@@ -1,0 +1,314 @@
+"""Real pools on a real database: start them, hear what they tell, and wait for it with deadlines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+
+from gw_core import Client, Runner, TaskRegistry
+from gw_core.domain.events import Event, Events
+from gw_core.domain.settings import WorkerSettings
+from gw_core.log import Logger, LogSink, Meta
+from gw_core.runner import RunResult
+from support.stall_clock import StallClock
+
+DEADLINE = 60.0
+NEVER = timedelta(hours=1)
+"""A poll interval that shows that nothing waits for the poll."""
+
+GRACE = timedelta(minutes=10)
+"""What runs may end in its own time, on a machine that stands still now and then too."""
+
+E = TypeVar("E", bound=Event)
+Function = Callable[..., object]
+
+
+def ms(number: float) -> timedelta:
+    return timedelta(milliseconds=number)
+
+
+class EventRecorder:
+    """Every event of a runner in the order told; a test waits for the one it needs."""
+
+    def __init__(self, events: Events) -> None:
+        self.all: list[Event] = []
+        self._came = threading.Condition()
+        events.on("*", self._keep)
+
+    def _keep(self, event: Event) -> None:
+        with self._came:
+            self.all.append(event)
+            self._came.notify_all()
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in list(self.all) if type(event) is kind]
+
+    def names(self) -> list[str]:
+        return [event.name for event in list(self.all)]
+
+    def wait_for(
+        self,
+        kind: type[E],
+        where: Callable[[E], object] = lambda event: True,
+        *,
+        count: int = 1,
+        deadline: float = DEADLINE,
+    ) -> list[E]:
+        def found() -> list[E]:
+            return [event for event in self.of(kind) if where(event)]
+
+        with self._came:
+            came = self._came.wait_for(lambda: len(found()) >= count, deadline)
+        assert came, f"waited {deadline:g} s for {count} {kind.__name__}; heard {self.names()[-30:]}"
+        return found()
+
+
+class LogRecorder:
+    """Keeps what is logged as (level, message)."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str]] = []
+
+    def __call__(self, level: str, message: str, meta: Meta | None) -> None:
+        self.messages.append((level, message))
+
+    def of(self, level: str) -> list[str]:
+        return [message for each, message in list(self.messages) if each == level]
+
+
+class RunningWorker:
+    """A runner at work, what it tells, and its end."""
+
+    def __init__(self, runner: Runner, heard: EventRecorder, log: LogRecorder) -> None:
+        self.runner = runner
+        self.heard = heard
+        self.log = log
+        self.result: RunResult | None = None
+        self._waiting = threading.Thread(target=self._wait, daemon=True)
+
+    def _wait(self) -> None:
+        self.result = self.runner.wait()
+
+    def start(self) -> None:
+        self.runner.start()
+        self._waiting.start()
+
+    @property
+    def pool_id(self) -> str:
+        return cast(str, self.runner.pool_id)
+
+    def ask_to_stop(self) -> None:
+        self.runner.stop("the test asked")
+
+    def stop(self, *, within: float = DEADLINE) -> RunResult:
+        self.ask_to_stop()
+        return self.end(within=within)
+
+    def end(self, *, within: float = DEADLINE) -> RunResult:
+        """Wait for the end without asking for it; `within` leaves out the time for which the machine stood still."""
+        with StallClock() as watch:
+            self._waiting.join(DEADLINE)
+        assert self.result is not None, f"the runner did not end within {DEADLINE:g} s"
+        assert watch.seconds <= within, f"the runner took {watch.seconds:g} s to end"
+        return self.result
+
+
+class Gate:
+    """A task that stands still until the test opens the gate."""
+
+    def __init__(self) -> None:
+        self._open = threading.Event()
+        self._arrived = threading.Condition()
+        self.arrived = 0
+
+    def __call__(self, payload: object) -> None:
+        with self._arrived:
+            self.arrived += 1
+            self._arrived.notify_all()
+        assert self._open.wait(DEADLINE), "nobody opened the gate"
+
+    def open(self) -> None:
+        self._open.set()
+
+    def wait_for(self, count: int) -> None:
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: self.arrived >= count, DEADLINE), f"{self.arrived} of {count} arrived"
+
+
+class QueueFixture:
+    """A database with the newest schema: a client, runners, and hands on the rows."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = Client(url)
+        self.hands: psycopg.Connection[DictRow] = psycopg.connect(url, autocommit=True, row_factory=dict_row)
+        self.hands.execute("set search_path to graphile_worker")
+        self._gates: list[Gate] = []
+
+    def close(self) -> None:
+        self.client.close()
+        self.hands.close()
+
+    # -- rows
+
+    def run(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        cursor = self.hands.execute(cast(Any, statement), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def jobs(self) -> list[dict[str, Any]]:
+        return self.run("select * from _private_jobs order by id")
+
+    def job(self, job_id: int) -> dict[str, Any]:
+        (row,) = self.run("select * from _private_jobs where id = %s", job_id)
+        return row
+
+    def now(self) -> datetime:
+        """The moment by the server's clock."""
+        return cast(datetime, self.run("select clock_timestamp() as now")[0]["now"])
+
+    def add(self, task: str = "work", payload: object = None, **options: Any) -> int:
+        job = self.client.add(task, payload, **options)
+        assert job is not None
+        return job.id
+
+    def add_in(self, connection: psycopg.Connection[Any], task: str, **options: Any) -> int:
+        job = self.client.add(task, conn=connection, **options)
+        assert job is not None
+        return job.id
+
+    def fill(self, count: int, *, task: str = "work", queue: str = "null") -> None:
+        """Add many jobs at once; `queue` is an SQL expression of `n`, counted from 1."""
+        self.run(
+            "select count(*) from add_jobs(array(select ("
+            f"%s, json_build_object('n', n), {queue}, null, null, null, null, null)::job_spec"
+            " from generate_series(1, %s) as n order by n))",
+            task,
+            count,
+        )
+
+    def held(self) -> list[Any]:
+        """What is locked: ids of jobs, and names of queues."""
+        jobs = self.run("select id from _private_jobs where locked_by is not null or locked_at is not null order by id")
+        queues = self.run("select queue_name from _private_job_queues where not is_available or locked_by is not null")
+        return [row["id"] for row in jobs] + [row["queue_name"] for row in queues]
+
+    def let_retries_wait(self) -> None:
+        """As after nine attempts more: what fails now is due in six hours, however long the machine stands still."""
+        self.run("update _private_jobs set attempts = attempts + 9, max_attempts = max_attempts + 9")
+
+    def force_unlock(self, *pools: str) -> None:
+        self.run("select force_unlock_workers(%s)", list(pools))
+
+    def kill_connections(self, application_name: str) -> int:
+        """End the connections of that name, as an administrator or a failover does; returns how many."""
+        rows = self.run(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and application_name = %s",
+            application_name,
+        )
+        return len(rows)
+
+    def connections(self, names: str = "gw:%") -> list[str]:
+        rows = self.run(
+            "select application_name from pg_stat_activity"
+            " where datname = current_database() and application_name like %s order by 1",
+            names,
+        )
+        return [row["application_name"] for row in rows]
+
+    # -- runners
+
+    def gate(self) -> Gate:
+        gate = Gate()
+        self._gates.append(gate)
+        return gate
+
+    def runner(
+        self, tasks: TaskRegistry | dict[str, Function], *, url: str | None = None, **options: Any
+    ) -> tuple[Runner, EventRecorder, LogRecorder]:
+        registry = tasks if isinstance(tasks, TaskRegistry) else a_registry(tasks)
+        log = LogRecorder()
+        sink = cast(LogSink, log)
+        names = {name for name in WorkerSettings.__dataclass_fields__ if name in options}
+        settings = WorkerSettings(
+            **{"poll_interval": ms(200), "grace_period": GRACE, **{name: options.pop(name) for name in names}}
+        )
+        runner = Runner(
+            url or self.url,
+            tasks=registry,
+            settings=settings,
+            logger=Logger(lambda scope: sink),
+            handle_signals=False,
+            migrate=False,
+            **options,
+        )
+        return runner, EventRecorder(runner.events), log
+
+    @contextmanager
+    def running(self, tasks: TaskRegistry | dict[str, Function], **options: Any) -> Iterator[RunningWorker]:
+        """Run until the block ends; then open all gates, stop, and wait."""
+        running = RunningWorker(*self.runner(tasks, **options))
+        running.start()
+        try:
+            yield running
+        finally:
+            for gate in self._gates:
+                gate.open()
+            running.runner.stop("the test is over")
+            running._waiting.join(DEADLINE)
+        assert running.result is not None, "the runner did not end"
+
+    def run_once(self, tasks: TaskRegistry | dict[str, Function], **options: Any) -> RunResult:
+        """Run until nothing is left, in a thread, so that a run that never ends fails the test."""
+        runner, _, _ = self.runner(tasks, **options)
+        return in_time(runner.run_once)
+
+
+def a_registry(tasks: dict[str, Function]) -> TaskRegistry:
+    registry = TaskRegistry()
+    for name, function in tasks.items():
+        registry.register(name, function)
+    return registry
+
+
+Result = TypeVar("Result")
+
+
+def in_time(function: Callable[[], Result], deadline: float = DEADLINE) -> Result:
+    """Return what the function returns, or fail when it takes too long."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(deadline)
+    if errors:
+        raise errors[0]
+    assert results, f"not done within {deadline:g} s"
+    return results[0]
+
+
+class RunRecord:
+    """What ran, in order: each entry is a payload's `n`."""
+
+    def __init__(self) -> None:
+        self.entries: list[Any] = []
+
+    def __call__(self, payload: Any) -> None:
+        self.entries.append(payload["n"])
+
+
+def of_jobs(events: Sequence[Any]) -> list[int]:
+    return [event.job.id for event in events]

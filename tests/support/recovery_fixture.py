@@ -1,0 +1,187 @@
+"""Workers that went silent, made by hand, and worker processes that are killed for real."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import psycopg
+
+from gw_core import Client, Job, Plugin, RecoverySettings, SweepReport
+from support.queue_fixture import QueueFixture
+from support.waiting import wait_until
+
+DEADLINE = 60.0
+WORKER = Path(__file__).with_name("worker_program.py")
+
+# The Rust port's recovery objects, as far as others meet them.
+RUST_WORKERS = """
+create table _private_workers (
+  id text primary key,
+  last_heartbeat_at timestamptz not null,
+  started_at timestamptz not null default now(),
+  metadata jsonb
+);
+create function worker_heartbeat(worker_id text, metadata json default null) returns void language sql as $$
+  insert into graphile_worker._private_workers (id, last_heartbeat_at, metadata)
+  values (worker_id, now(), metadata::jsonb)
+  on conflict (id) do update set last_heartbeat_at = now(), metadata = excluded.metadata
+$$;
+create function worker_deregister(worker_id text) returns void language sql as $$
+  delete from graphile_worker._private_workers where id = worker_id
+$$;
+"""
+
+
+def minutes(number: float) -> timedelta:
+    return timedelta(minutes=number)
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+LONG = minutes(10)
+SILENT_NOT_AT_ALL = timedelta(0)
+
+
+class RecoveryFixture(QueueFixture):
+    """A site whose workers can be dead."""
+
+    def a_worker(
+        self, worker_id: str, *, silent_for: timedelta = timedelta(), table: str = "_private_gw_workers"
+    ) -> str:
+        """Note a heartbeat of that age."""
+        self.run(
+            f"insert into {table} (id, started_at, last_heartbeat_at)"
+            " values (%s, now() - interval '1 day', now() - %s::interval)",
+            worker_id,
+            silent_for,
+        )
+        return worker_id
+
+    def held_by(self, worker_id: str, *, locked_for: timedelta = LONG, **options: Any) -> int:
+        """Add a job that this worker claimed that long ago, with its queue if it has one."""
+        job_id = self.add(**options)
+        self.lock(job_id, worker_id, locked_for=locked_for)
+        return job_id
+
+    def lock(self, job_id: int, worker_id: str, *, locked_for: timedelta = LONG) -> None:
+        self.run(
+            "update _private_jobs set attempts = attempts + 1, locked_by = %s, locked_at = now() - %s::interval,"
+            " created_at = now() - interval '1 day', updated_at = now() - interval '1 day' where id = %s",
+            worker_id,
+            locked_for,
+            job_id,
+        )
+        self.run(
+            "update _private_job_queues set locked_by = %s, locked_at = now() - %s::interval"
+            " where id = (select job_queue_id from _private_jobs where id = %s)",
+            worker_id,
+            locked_for,
+            job_id,
+        )
+
+    def dead_worker(self, worker_id: str = "dead") -> str:
+        return self.a_worker(worker_id, silent_for=LONG)
+
+    def workers(self) -> list[str]:
+        return [row["id"] for row in self.run("select id from _private_gw_workers order by id")]
+
+    def held(self) -> list[str]:
+        """Whoever holds a lock, on a job or a queue."""
+        rows = self.run(
+            "select locked_by as who from _private_jobs where locked_by is not null union all"
+            " select locked_by from _private_job_queues where locked_by is not null order by 1"
+        )
+        return [row["who"] for row in rows]
+
+    @contextmanager
+    def locking(self, statement: str, *values: Any) -> Iterator[None]:
+        """Keep a transaction open in which somebody else has run the statement."""
+        with psycopg.connect(self.url) as other:
+            other.execute("set search_path to graphile_worker")
+            other.execute(cast(Any, statement), values)
+            yield
+            other.rollback()
+
+    def sweep(self, *plugins: Plugin, dry_run: bool = False, **settings: Any) -> SweepReport:
+        with Client(self.url, plugins=plugins, max_pool_size=1) as client:
+            return client.sweep(RecoverySettings(**settings), dry_run=dry_run)
+
+    # -- processes
+
+    @contextmanager
+    def process(self, *arguments: str, **environment: str) -> Iterator[WorkerProcess]:
+        """Run `worker_program.py` as a process of its own; it does not outlive the block."""
+        popen = subprocess.Popen(
+            [sys.executable, str(WORKER), *arguments],
+            env={**os.environ, "DATABASE_URL": self.url, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        process = WorkerProcess(popen)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+class WorkerProcess:
+    """A worker process; `said` is what it printed, all of it after `kill`."""
+
+    def __init__(self, popen: subprocess.Popen[str]) -> None:
+        self._popen = popen
+        self.said: list[str] = []
+
+    def wait_to_say(self, words: str) -> str:
+        """Return the line with these words, said already or still to come."""
+        for line in self.said:
+            if words in line:
+                return line
+        assert self._popen.stdout is not None
+        # The test's own time limit bounds the wait.
+        for line in self._popen.stdout:
+            self.said.append(line.rstrip())
+            if words in line:
+                return line.rstrip()
+        raise AssertionError(f"it ended without saying {words!r}, but: {self.said}")
+
+    def send(self, number: signal.Signals) -> None:
+        self._popen.send_signal(number)
+
+    def kill(self) -> None:
+        self._popen.kill()
+        self._popen.wait()
+        if self._popen.stdout is not None and not self._popen.stdout.closed:
+            self.said += [line.rstrip() for line in self._popen.stdout]
+            self._popen.stdout.close()
+
+    def stop_for_good(self) -> None:
+        """Stop it as a debugger or a frozen machine does, and wait until it has stopped."""
+        self.send(signal.SIGSTOP)
+        stat = Path(f"/proc/{self._popen.pid}/stat")
+        wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", what="the process to stop")
+
+
+class Deciding(Plugin):
+    """Answers every question about a job of a dead worker the same way, and remembers what was asked."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[tuple[int, str, str]] = []
+
+    def on_recovery(self, job: Job, dead_worker: str, reason: str) -> Any:
+        self.asked.append((job.id, dead_worker, reason))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer

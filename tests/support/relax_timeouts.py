@@ -1,0 +1,30 @@
+"""Readers that wait as long as it takes: on a machine that stands still for seconds, no bound of theirs is met.
+
+People who look at a queue wait half a second, and the bounds of their statements are as short.
+What the statements answer is another matter, and a test of it must not fail because the server was held up.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from gw_core import Client
+from gw_core.postgres import job_queries, name_lookup, snapshots
+
+LONG: timedelta = timedelta(minutes=2)
+
+
+def relax_read_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lift the bounds of readers until the test ends; a test that is about one of them sets it again."""
+    for module in (snapshots, job_queries):
+        monkeypatch.setattr(module, "STATEMENT_TIMEOUT", LONG)
+        monkeypatch.setattr(module, "LOCK_TIMEOUT", LONG)
+    monkeypatch.setattr(name_lookup, "LONGEST_SEARCH", f"{LONG.total_seconds():.0f}s")
+    for function, name in (
+        (job_queries.JobQueries._rows, "timeout"),
+        (job_queries.JobQueries.list_jobs, "patience"),
+        (Client.list_jobs, "patience"),
+    ):
+        monkeypatch.setitem(function.__kwdefaults__, name, LONG)

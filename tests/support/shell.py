@@ -1,0 +1,162 @@
+"""Run the installed program as a process, and look at what it left in the database."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from gw_cli.app import program
+
+PROGRAM = Path(sys.executable).with_name("gw")
+DEADLINE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class CliResult:
+    """How a process ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """A folder, an environment without anything of ours, and the program."""
+
+    def __init__(self, folder: Path, *, database: str | None = None) -> None:
+        self.folder = folder
+        foreign = {key: value for key, value in os.environ.items() if not key.startswith(("GW_", "PG", "GRAPHILE_"))}
+        foreign.pop("DATABASE_URL", None)
+        foreign.pop("NO_COLOR", None)
+        foreign["XDG_STATE_HOME"] = str(folder / ".state")
+        self.environment = foreign if database is None else {**foreign, "DATABASE_URL": database}
+
+    def gw(self, *arguments: str, stdin: bytes = b"", **environment: str) -> CliResult:
+        """Run the program to its end."""
+        done = subprocess.run(
+            [PROGRAM, *arguments],
+            input=stdin,
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            capture_output=True,
+            timeout=DEADLINE_SECONDS,
+            check=False,
+        )
+        return CliResult(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def write(self, name: str, text: str, *, mode: int = 0o644) -> Path:
+        """Write a file below the folder."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    @contextmanager
+    def started(self, *arguments: str, **environment: str) -> Iterator[Running]:
+        """Run the program beside the test; it does not outlive the block."""
+        process = subprocess.Popen(
+            [PROGRAM, *arguments],
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            yield Running(process)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+class InProcessShell(Shell):
+    """The same, but the program runs in the process of the test, which takes a tenth of the time.
+
+    For what ends before a task is loaded, and for what is not about processes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        database: str | None = None,
+    ) -> None:
+        super().__init__(folder, database=database)
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+
+    def gw(self, *arguments: str, stdin: bytes = b"", **environment: str) -> CliResult:
+        """Run the program to its end."""
+        with self._monkeypatch.context() as patch:
+            for name in os.environ.keys() - self.environment.keys():
+                patch.delenv(name)
+            for name, value in {**self.environment, **environment}.items():
+                patch.setenv(name, value)
+            patch.chdir(self.folder)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+            code = program(arguments)
+        said = self._capsys.readouterr()
+        return CliResult(int(code), said.out, said.err)
+
+
+class Running:
+    """A program under way."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._said: list[bytes] = []
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    @property
+    def last_line(self) -> str:
+        """The last line that was read."""
+        return self._said[-1].decode()
+
+    def says(self, words: str) -> None:
+        """Read what it says until a line has these words."""
+        assert self._process.stderr is not None
+        patience = threading.Timer(2 * DEADLINE_SECONDS, self._process.kill)
+        patience.start()
+        try:
+            for line in self._process.stderr:
+                self._said.append(line)
+                if words.encode() in line:
+                    return
+        finally:
+            patience.cancel()
+        raise AssertionError(f"it ended without saying {words!r}, but: {b''.join(self._said).decode()}")
+
+    def end(self) -> CliResult:
+        """Wait for the end."""
+        out, err = self._process.communicate(timeout=DEADLINE_SECONDS)
+        return CliResult(self._process.returncode, out.decode(), (b"".join(self._said) + err).decode())
+
+
+def rows(conninfo: str, statement: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+    """Run a statement of the test's own and return what it answers."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        cursor = connection.execute(statement, values)  # type: ignore[call-overload]
+        return [] if cursor.description is None else list(cursor.fetchall())
+
+
+def jobs(conninfo: str) -> list[tuple[Any, ...]]:
+    """Every job, whole."""
+    return rows(conninfo, "select * from graphile_worker._private_jobs order by id")

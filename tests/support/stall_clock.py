@@ -1,0 +1,93 @@
+"""Time as it would have passed on a machine that nobody holds up.
+
+A build server stands still for seconds now and then, and its processors are shared.
+What must end within a bound is measured with these watches: they leave out what was nobody's doing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+TICK = 0.02
+"""How often a watch looks, in seconds."""
+A_STALL = 0.2
+"""A look that comes later than this was held up: by the machine, not by what is measured."""
+
+
+class StallClock:
+    """Counts the seconds from `with` on, but not those in which the machine stood still or a process had no processor.
+
+    with StallClock(process.pid) as watch:
+        process.wait(DEADLINE)
+    assert watch.seconds < 5
+
+    Without a process it looks after the one it is in.  After the block `seconds` stays what it was at its end.
+    """
+
+    def __init__(self, *pids: int) -> None:
+        self._processes = [Path(f"/proc/{pid}/task") for pid in pids or (os.getpid(),)]
+        self._ended = threading.Event()
+        self._lock = threading.Lock()  # guards the two sums and the moment of the last look
+        self._counted = self._stolen = self._looked_at = 0.0
+        self._waits: dict[str, int] = {}
+        self._looking = threading.Thread(target=self._look_on, name="stopwatch", daemon=True)
+
+    def __enter__(self) -> StallClock:
+        self._waits = self._waits_for_a_processor()
+        self._looked_at = time.monotonic()
+        self._looking.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._look()
+        self._ended.set()
+        self._looking.join()
+
+    @property
+    def seconds(self) -> float:
+        """What counts of the time until now, or until the block ended."""
+        if not self._ended.is_set():
+            self._look()
+        with self._lock:
+            return self._counted
+
+    @property
+    def stolen(self) -> float:
+        """The seconds that were left out."""
+        with self._lock:
+            return self._stolen
+
+    def _look_on(self) -> None:
+        while not self._ended.wait(TICK):
+            self._look()
+
+    def _look(self) -> None:
+        with self._lock:
+            if self._ended.is_set():
+                return
+            now, waits = time.monotonic(), self._waits_for_a_processor()
+            passed = now - self._looked_at
+            late = passed - TICK if passed > A_STALL else 0.0
+            starved = sum(waits[thread] - self._waits.get(thread, 0) for thread in waits) / 1e9
+            stolen = min(passed, max(late, starved))
+            self._counted += passed - stolen
+            self._stolen += stolen
+            self._waits.update(waits)
+            self._looked_at = now
+
+    def _waits_for_a_processor(self) -> dict[str, int]:
+        """For each thread the nanoseconds it was ready and did not run; nothing where the system does not tell."""
+        found = {}
+        for process in self._processes:
+            with suppress(OSError):  # it ended
+                for thread in process.iterdir():
+                    with suppress(OSError, IndexError):
+                        found[thread.name] = int((thread / "schedstat").read_text().split()[1])
+        return found

@@ -1,0 +1,113 @@
+"""What the tests of tasks are made with: a job, a context, and a logger that keeps what it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from gw_core.domain.job import Job
+from gw_core.domain.outcome import Outcome
+from gw_core.execution.context import JobContext, TaskResources
+from gw_core.execution.executor import execute
+from gw_core.log import Logger, LogSink, Meta
+from gw_core.tasks.registry import TaskRegistry
+
+DEADLINE = 60.0
+
+
+def a_job(payload: object = None, *, text: str | None = None, **fields: Any) -> Job:
+    known: dict[str, Any] = {
+        "id": 1,
+        "task_identifier": "mail",
+        "payload": json.dumps({} if payload is None else payload) if text is None else text,
+        "attempts": 1,
+        "max_attempts": 25,
+        "priority": 0,
+        "run_at_epoch": 1_700_000_000.25,
+        "created_at_epoch": 1_700_000_000.0,
+        "updated_at_epoch": 1_700_000_000.0,
+        "revision": 0,
+    }
+    return Job(**{**known, **fields})
+
+
+class LogRecorder:
+    """Keeps messages as (level, message), and lets a test wait for one."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str]] = []
+        self._came = threading.Condition()
+
+    def __call__(self, level: str, message: str, meta: Meta | None) -> None:
+        with self._came:
+            self.messages.append((level, message))
+            self._came.notify_all()
+
+    def of(self, level: str) -> list[str]:
+        return [message for each, message in self.messages if each == level]
+
+    def wait_for(self, message: str) -> None:
+        with self._came:
+            assert self._came.wait_for(lambda: message in [text for _, text in self.messages], DEADLINE), self.messages
+
+
+def a_context(job: Job | None = None, log: LogRecorder | None = None) -> JobContext:
+    sink = cast(LogSink, log or LogRecorder())
+    resources = TaskResources(adder=cast(Any, None), connections=cast(Any, None), logger=Logger(lambda scope: sink))
+    return JobContext(job or a_job(), "worker-1", resources)
+
+
+def run(function: Callable[..., object], payload: object = None, *, text: str | None = None, **fields: Any) -> Outcome:
+    """Register the function, run it once for the payload, and return how that ended."""
+    registry = TaskRegistry()
+    registry.register("mail", function)
+    job = a_job(payload, text=text, **fields)
+    task = registry.get("mail")
+    assert task is not None
+    return execute(job, task, a_context(job))
+
+
+def in_thread(function: Callable[[], object]) -> Callable[[], Any]:
+    """Start the function in a thread; the returned function waits for its result."""
+    results: list[object] = []
+    thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
+    thread.start()
+
+    def result() -> Any:
+        thread.join(DEADLINE)
+        assert results, "the thread did not end in time"
+        return results[0]
+
+    return result
+
+
+def run_python(script: str) -> subprocess.CompletedProcess[str]:
+    """Run the script in a process of its own, which can import what the tests can."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parents[2])])
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def write_program(path: Path, text: str) -> Path:
+    write(path, text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    return path

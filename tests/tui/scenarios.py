@@ -1,0 +1,222 @@
+"""What the console is looked at in: every screen, the main dialogs, and how things can stand with the database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from console_fixture import Console
+from textual.command import CommandPalette
+from textual.widgets import Input
+
+from gw_core import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.dialogs.add import AddDialog
+from gw_tui.dialogs.choose import Choose
+from gw_tui.dialogs.confirm import Confirm
+from gw_tui.dialogs.reschedule import RescheduleDialog
+from gw_tui.dialogs.result import ResultDialog
+from gw_tui.rules.journal import Journal, Kind
+from gw_tui.screens.help import HelpScreen
+from gw_tui.screens.job import JobScreen
+
+GONE = DatabaseUnavailableError("the database is not available: terminating connection")
+LEAST = (60, 20)
+"""The smallest size is kept as text alone."""
+SMALL = ((80, 24), LEAST)
+LIVED = 30
+"""How many seconds the queue has lived."""
+STILL = 1_000.0
+"""Where the console's own clock stands."""
+
+CHARTED = 12
+"""How many seconds the charts show."""
+
+Prepare = Callable[[Console], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One thing to look at: where it is, and what to do until it is seen."""
+
+    name: str
+    screen: str
+    prepare: Prepare
+    options: dict[str, Any] = field(default_factory=dict)
+    sizes: tuple[tuple[int, int], ...] = ((80, 24), (120, 34), (160, 45), LEAST)
+
+
+def a_queue() -> DemoSource:
+    """Return a queue that is the same each time, and stands still."""
+    clock = FixedClock()
+    source = DemoSource(clock)
+    clock.advance(LIVED)
+    return source
+
+
+def stands_still() -> float:
+    """Be a clock by which no age and no countdown goes on."""
+    return STILL
+
+
+async def answered(console: Console) -> None:
+    """Wait until the screen's question, if it has one, is answered."""
+    app = console.app
+    await console.until(lambda: app.front is not None and (app._answer is not None or app.front.question() is None))
+    await console.pilot.pause()
+
+
+async def _press(console: Console, *keys: str, until: type | None = None) -> None:
+    for key in keys:
+        await console.press(key)
+    if until is not None:
+        await console.until(lambda: isinstance(console.app.screen, until))
+    await console.pilot.pause()
+
+
+def pressing(*keys: str, until: type | None = None, words: str = "") -> Prepare:
+    """Press keys, and wait for a dialog or for words."""
+
+    async def prepare(console: Console) -> None:
+        await _press(console, *keys, until=until)
+        if words:
+            await console.shows(words)
+
+    return prepare
+
+
+async def nothing(console: Console) -> None:
+    pass
+
+
+async def lived(console: Console) -> None:
+    """Let the charts have something to show."""
+    clock, app = console.source.clock, console.app
+    assert isinstance(clock, FixedClock)
+    for _ in range(CHARTED):
+        clock.advance(1)
+        app.look_now()
+        await console.until(lambda: app.glance is not None and app.glance.at == clock.now)
+
+
+async def events(console: Console) -> None:
+    app = console.app
+    app.journal = Journal()
+    app.note(Kind.CONSOLE, "console started on app@demo/shop")
+    app.note(Kind.CONNECTION, "connection live")
+    app.note(Kind.JOBS, "31 jobs announced")
+    app.note(Kind.CONNECTION, "the database is not available: terminating connection", is_bad=True)
+    app.note(Kind.ACT, "job 99189 retried")
+    app._beat()
+    await console.shows("31 jobs announced")
+    await console.press("g")  # what there was before may have had the cursor
+
+
+async def job(console: Console) -> None:
+    await _press(console, "down", "enter", until=JobScreen)
+    await console.shows("attempt")
+    await answered(console)
+
+
+async def filtering(console: Console) -> None:
+    await _press(console, "/")
+    await console.type("state:failed ta")
+    await console.shows("tab completes")
+
+
+async def misspelt(console: Console) -> None:
+    await _press(console, "/")
+    await console.type("state:failed attempts:many")
+    await console.shows("^")
+
+
+async def palette(console: Console) -> None:
+    await _press(console, "ctrl+p", until=CommandPalette)
+    await console.shows("Search")
+
+
+async def result(console: Console) -> None:
+    await _press(console, "m", "m", "m", "f", until=Confirm)
+    queue = console.source.queue
+    first = min(job for job, each in queue.jobs.items() if each.attempts >= each.max_attempts)
+    queue.change(queue.jobs[first], attempts=1)
+    await _press(console, "tab", "tab", "enter", until=ResultDialog)
+
+
+async def down(console: Console) -> None:
+    await _fail(console, GONE)
+    await console.shows("r tries now")
+
+
+async def refused(console: Console) -> None:
+    await _fail(console, AuthenticationError('the server refused the connection: password of user "app"'))
+    await console.shows("REFUSED")
+
+
+async def no_schema(console: Console) -> None:
+    await _fail(console, SchemaMissingError("schema 'q' is not installed; install it with: gw migrate --schema q"))
+    await console.shows("NO SCHEMA")
+
+
+async def stale(console: Console) -> None:
+    app = console.app
+    await _fail(console, StatementTimeoutError("canceling statement due to statement timeout"))
+    await console.until(lambda: app._late_because)
+    app.clock = lambda: STILL + 120
+    app._beat()
+    await console.shows("STALE: no answer for 120 s")
+
+
+async def asking_while_down(console: Console) -> None:
+    await _press(console, "m", "m", "x", until=Confirm)
+    await down(console)
+    await console.shows("this waits until it does")
+
+
+async def _fail(console: Console, error: Exception) -> None:
+    console.app._poller.listener.stop()
+    console.source.go_down(error)
+    console.app._poller.reader._chance = lambda: 1.0
+    console.app._poller.reader._clock = stands_still  # it never comes to the next try
+    console.app._poller.reader._failures = 9
+    console.app.look_now()
+
+
+async def added(console: Console) -> None:
+    await _press(console, "a", until=AddDialog)
+    entry = console.app.screen.query(Input).first()
+    entry.value = "send_email"
+    await console.pilot.pause()
+
+
+FAILED = {"filter": "state:failed"}
+
+SCENES = (
+    Scene("overview", "overview", lived),
+    Scene("jobs", "jobs", pressing("down", "m", "m", "down", words="2 marked"), FAILED),
+    Scene("filter", "jobs", filtering, sizes=SMALL),
+    Scene("misspelt", "jobs", misspelt, sizes=SMALL),
+    Scene("job", "jobs", job, FAILED),
+    Scene("queues", "queues", nothing),
+    Scene("workers", "workers", nothing),
+    Scene("cron", "cron", nothing),
+    Scene("locks", "locks", nothing),
+    Scene("events", "events", events),
+    Scene("help", "jobs", pressing("?", until=HelpScreen)),
+    Scene("palette", "jobs", palette),
+    Scene("question", "jobs", pressing("m", "m", "m", "x", until=Confirm), {**FAILED, "environment": "production"}),
+    Scene("reason", "jobs", pressing("f", until=Confirm), FAILED, sizes=SMALL),
+    Scene("typed", "workers", pressing("end", "u", until=Confirm)),
+    Scene("sweep", "workers", pressing("S", until=Confirm), sizes=SMALL),
+    Scene("time", "jobs", pressing("t", until=RescheduleDialog), FAILED),
+    Scene("add", "jobs", added),
+    Scene("result", "jobs", result, FAILED),
+    Scene("choice", "locks", pressing("C", until=Choose)),
+    Scene("paused", "overview", pressing("space", words="PAUSED 00:00"), sizes=SMALL),
+    Scene("down", "overview", down),
+    Scene("asking-while-down", "jobs", asking_while_down, FAILED, sizes=SMALL),
+    Scene("refused", "overview", refused, sizes=SMALL),
+    Scene("no-schema", "overview", no_schema, sizes=SMALL),
+    Scene("stale", "jobs", stale, FAILED),
+)

@@ -1,0 +1,182 @@
+"""What is copied does what the act does: the act, its command and its SQL leave three equal databases equal."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from gw_core import CleanupTarget, JobFilter, JobSpec, JobVersion, RecoverySettings, SessionLimits
+from gw_tui.actions import actions
+from gw_tui.actions.preview import as_typed
+from gw_tui.data import source
+from gw_tui.data.source import ClientSource, Place
+
+pytestmark = pytest.mark.once
+
+LONG = timedelta(hours=2)
+FIXED = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+
+FILL = """
+truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs, _private_gw_workers
+  restart identity;
+select add_job('mail', '{"n": 1}', queue_name => 'empty');
+select add_job('idle'); select add_job('known'); delete from _private_jobs;
+select add_job('mail', '{"n": 2}', job_key => 'failed'); select add_job('mail', '{"n": 3}', job_key => 'backoff');
+select add_job('mail', '{"n": 4}', job_key => 'waiting', run_at => '2032-01-01Z');
+select add_job('mail', '{"n": 5}', job_key => 'running', queue_name => 'held');
+select add_job('mail', '{"n": 6}', job_key => 'last', max_attempts => 1);
+update _private_jobs set attempts = 25, last_error = 'refused', run_at = '2032-01-01Z' where key = 'failed';
+update _private_jobs set attempts = 3, last_error = 'slow', run_at = '2032-01-01Z' where key = 'backoff';
+update _private_jobs set attempts = 1, locked_at = now() - interval '1 hour', locked_by = 'dead'
+ where key in ('running', 'last');
+update _private_job_queues set locked_at = now() - interval '1 hour', locked_by = 'dead' where queue_name = 'held';
+insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) values
+  ('dead', now() - interval '2 hours', now() - interval '1 hour', '{"tasks": ["idle"]}'),
+  ('alive', now() - interval '2 hours', now() + interval '1 hour', '{"tasks": ["known"]}');
+insert into _private_known_crontabs (identifier, known_since) values ('it''s old', '2026-01-01Z');
+"""
+# TimeRange that depend on when it ran are told as what they mean; the bound is hours away from all of them.
+STATE = (
+    "select identifier, payload::text, queue_name, key, priority, attempts, max_attempts, last_error, flags::text, "
+    "jobs.locked_by, revision, case when run_at <= now() then 'due' when run_at <= now() + interval '1 day' "
+    "then 'today' else run_at::text end from _private_jobs as jobs join _private_tasks as tasks on tasks.id = task_id "
+    "left join _private_job_queues as queues on queues.id = job_queue_id order by payload::text, jobs.id",
+    "select queue_name, locked_by from _private_job_queues order by queue_name",
+    "select identifier from _private_tasks order by identifier",
+    "select identifier from _private_known_crontabs order by identifier",
+    "select id from _private_gw_workers order by id",
+)
+
+State = list[list[tuple[Any, ...]]]
+
+
+class Ground:
+    """A database that is the same again whenever it is made anew."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.hands = psycopg.connect(url, autocommit=True)
+        self.hands.execute("set search_path to graphile_worker; set time zone 'UTC'")
+        recovery = RecoverySettings(delay=LONG)
+        self.source = ClientSource(Place(conninfo=url, schema="graphile_worker", recovery=recovery))
+
+    def make_anew(self) -> State:
+        self.hands.execute(FILL)
+        return self.state()
+
+    def state(self) -> State:
+        return [self.hands.execute(query.encode()).fetchall() for query in STATE]
+
+    def seen(self, key: str) -> list[JobVersion]:
+        return [JobVersion.of(each.job) for each in self.source.page(JobFilter(key=key)).jobs]
+
+    def close(self) -> None:
+        self.source.close()
+        self.hands.close()
+
+
+@pytest.fixture
+def ground(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    # The bounds are for people who look; a machine that stands still for seconds would meet them here.
+    for name in ("QUICK", "PATIENT"):
+        monkeypatch.setattr(source, name, SessionLimits(connect_timeout=timedelta(minutes=2)))
+    found = Ground(database_url)
+    yield found
+    found.close()
+
+
+SPEC = JobSpec(
+    task="it's new",
+    queue_name="q 1",
+    run_at=FIXED,
+    max_attempts=7,
+    job_key="-k'ey",
+    priority=-3,
+    flags=["a", "b'c"],
+)
+PAYLOAD = r'{"text": "it' "'" r's \\ and \"", "n": 90071992547409931}'
+
+ACTS: dict[str, Callable[[Ground], actions.Act]] = {
+    "retry of a job that failed for good": lambda at: actions.Retry(jobs=at.seen("failed")),
+    "retry of a job between attempts": lambda at: actions.Retry(jobs=at.seen("backoff")),
+    "retry of a job that has not failed": lambda at: actions.Retry(jobs=at.seen("waiting")),
+    "reschedule": lambda at: actions.Reschedule(jobs=at.seen("waiting"), run_at=FIXED, priority=-5, max_attempts=9),
+    "reschedule to another priority": lambda at: actions.Reschedule(jobs=at.seen("waiting"), priority=-5),
+    "fail with a reason": lambda at: actions.Fail(jobs=at.seen("waiting"), reason="it's \\ enough"),
+    "fail": lambda at: actions.Fail(jobs=at.seen("waiting")),
+    "remove": lambda at: actions.Remove(jobs=[*at.seen("waiting"), *at.seen("failed")]),
+    "remove by key": lambda at: actions.RemoveByKey(key="waiting", job=at.seen("waiting")[0]),
+    "remove by key of a running job": lambda at: actions.RemoveByKey(key="running", job=at.seen("running")[0]),
+    "add": lambda _: actions.Add(spec=SPEC, payload=PAYLOAD),
+    "add with nothing but a task": lambda _: actions.Add(spec=JobSpec(task="-odd")),
+    "unlock": lambda _: actions.Unlock(workers=("dead",)),
+    "sweep": lambda _: actions.Sweep(),
+    "clear away failed jobs": lambda _: actions.Clean(litter=CleanupTarget.FAILED_JOBS),
+    "clear away unused tasks": lambda _: actions.Clean(litter=CleanupTarget.UNUSED_TASKS),
+    "clear away unused queues": lambda _: actions.Clean(litter=CleanupTarget.UNUSED_QUEUES),
+    "forget": lambda _: actions.Forget(identifier="it's old"),
+}
+NOTHING_HAPPENS = {"retry of a job that has not failed"}
+ASKS = {"unlock", "cleanup"}
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> None:
+    before = ground.make_anew()
+    act = ACTS[name](ground)
+    typed = as_typed(act, ground.source.target, ground.source.glance())
+    assert typed is not None
+    ground.source.act(act)
+    done = ground.state()
+    assert (done != before) is (name not in NOTHING_HAPPENS)
+
+    assert ground.make_anew() == before
+    gw(ground.url, typed.command)
+    assert ground.state() == done, typed.command
+
+    assert ground.make_anew() == before
+    ground.hands.execute(typed.sql.encode())
+    assert ground.state() == done, typed.sql
+
+
+def gw(url: str, command: str) -> None:
+    """Type a command; where it asks, a person says yes."""
+    words = shlex.split(command)
+    assert words[0] == "gw"
+    sure = ["--yes"] if words[1] in ASKS else []
+    environment = {**os.environ, "DATABASE_URL": url, "NO_COLOR": "1", "GW_RECOVERY_DELAY": "2h"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gw_cli", words[1], *sure, *words[2:]],
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        actions.Sweep(dry_run=True),
+        actions.Clean(litter=CleanupTarget.FAILED_JOBS, dry_run=True),
+        actions.RunDoctor(),
+        actions.CountExactly(),
+        actions.FindByKey(key="k"),
+    ],
+    ids=lambda act: type(act).__name__,
+)
+def test_what_only_looks_is_not_offered_to_be_typed(ground: Ground, act: actions.Act) -> None:
+    assert as_typed(act, ground.source.target, ground.source.glance()) is None

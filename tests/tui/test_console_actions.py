@@ -1,0 +1,554 @@
+"""Every act of the console by its keys: what is asked before, what is hit, and what is said afterwards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TypeVar
+
+import pytest
+from console_fixture import Console, run
+from textual.screen import Screen
+from textual.widgets import Button, Input, TextArea
+
+from gw_core import DatabaseUnavailableError, JobState
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource
+from gw_tui.dialogs.add import AddDialog
+from gw_tui.dialogs.choose import Choose
+from gw_tui.dialogs.confirm import Confirm
+from gw_tui.dialogs.reschedule import RescheduleDialog
+from gw_tui.dialogs.result import ProgressDialog, ResultDialog
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.screens.jobs import JobsScreen
+
+S = TypeVar("S", bound=Screen)
+
+FAILED = "state:failed"
+
+
+async def reach(console: Console, kind: type[S]) -> S:
+    """Wait until a dialog of this kind is open."""
+    await console.until(lambda: isinstance(console.app.screen, kind))
+    await console.pilot.pause()
+    found = console.app.screen
+    assert isinstance(found, kind)
+    return found
+
+
+async def jobs(console: Console) -> JobsScreen:
+    """Wait until the list is in front and has rows."""
+    await console.until(lambda: isinstance(console.app.screen, JobsScreen) and console.table("#jobs").keys)
+    await console.pilot.pause()
+    return console.screen(JobsScreen)
+
+
+async def acted(console: Console, count: int = 1) -> list[actions.Act]:
+    """Wait until so many acts were done."""
+    await console.until(lambda: len(console.source.acts) >= count and not console.app.deeds.is_busy)
+    await console.pilot.pause()
+    return console.source.acts
+
+
+async def mark(console: Console, count: int) -> list[int]:
+    """Mark the first rows, and return their ids."""
+    screen = await jobs(console)
+    for _ in range(count):
+        await console.press("m")
+    return [each.job.id for each in screen.targets()]
+
+
+def ids(act: actions.Act) -> list[int]:
+    assert isinstance(act, actions.Retry | actions.Reschedule | actions.Fail | actions.Remove)
+    return [each.id for each in act.jobs]
+
+
+# -- retry -------------------------------------------------------------------------------------------------------------
+
+
+def test_one_job_is_retried_without_a_question() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await jobs(console)
+        (target,) = screen.targets()
+        await console.press("r")
+        (act,) = await acted(console)
+        assert isinstance(act, actions.Retry)
+        assert ids(act) == [target.job.id]
+        job = console.source.queue.jobs[target.job.id]
+        assert job.attempts == 0
+        await console.tells(f"job {job.id} retried")
+
+    run(scenario, filter=FAILED)
+
+
+def test_in_production_one_job_is_asked_about_too() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("r")
+        dialog = await reach(console, Confirm)
+        assert dialog.focused is dialog.query_one("#cancel")
+        await console.press("escape")
+        await jobs(console)
+        assert console.source.acts == []
+
+    run(scenario, filter=FAILED, environment="production")
+
+
+def test_several_jobs_are_named_cancel_has_the_focus_and_enter_does_nothing() -> None:
+    async def scenario(console: Console) -> None:
+        marked = await mark(console, 3)
+        await console.press("r")
+        dialog = await reach(console, Confirm)
+        for job_id in marked:
+            assert f" {job_id} " in console.text
+        assert dialog.focused is dialog.query_one("#cancel")
+        await console.press("enter")
+        await jobs(console)
+        assert console.source.acts == []
+        assert console.table("#jobs").marks == {str(each) for each in marked}
+
+    run(scenario, filter=FAILED)
+
+
+def test_marks_are_taken_from_jobs_that_were_changed_and_stay_on_those_left_alone() -> None:
+    async def scenario(console: Console) -> None:
+        marked = await mark(console, 3)
+        changed = console.source.queue.jobs[marked[1]]
+        await console.press("r")
+        await reach(console, Confirm)
+        console.source.queue.jobs[marked[1]] = _locked(changed)
+        await console.press("right", "enter")
+        await acted(console)
+        await reach(console, ResultDialog)
+        assert "2 jobs retried, 1 left alone" in console.text
+        assert f"{marked[1]}" in console.text
+        await console.press("escape")
+        await jobs(console)
+        assert console.table("#jobs").marks == {str(marked[1])}
+
+    run(scenario, filter=FAILED)
+
+
+def _locked(job: object) -> object:
+    fields = {name: getattr(job, name) for name in job.__struct_fields__}
+    return type(job)(**{**fields, "revision": fields["revision"] + 1})
+
+
+def test_a_job_that_has_not_failed_is_left_alone_and_the_key_that_runs_it_is_named() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("r")
+        await reach(console, ResultDialog)
+        assert "0 jobs retried, 1 left alone" in console.text
+        assert "it has not failed; t changes when it runs" in console.text
+
+    run(scenario, filter="state:scheduled")
+
+
+# -- what cannot be taken back -----------------------------------------------------------------------------------------
+
+
+def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await jobs(console)
+        (target,) = screen.targets()
+        before = console.source.queue.jobs[target.job.id]
+        await console.press("x")
+        await reach(console, Confirm)
+        await console.press("right", "enter")
+        await acted(console)
+        assert before.id not in console.source.queue.jobs
+        assert any("U brings it back" in each.message for each in console.app._notifications)
+        await console.press("U")
+        await acted(console, 2)
+        (restored,) = [
+            each
+            for each in console.source.queue.jobs.values()
+            if each.payload == before.payload and each.id > before.id
+        ]
+        assert (restored.task_identifier, restored.priority) == (before.task_identifier, before.priority)
+        await console.press("U")
+        await console.shows("Nothing was removed")
+
+    run(scenario, filter="state:scheduled")
+
+
+def test_failing_takes_a_reason() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("f")
+        dialog = await reach(console, Confirm)
+        dialog.query_one("#typed", Input).value = "customer left"
+        dialog.query_one("#ok", Button).press()
+        (act,) = await acted(console)
+        assert isinstance(act, actions.Fail)
+        assert act.reason == "customer left"
+
+    run(scenario, filter="state:scheduled")
+
+
+def test_many_jobs_are_destroyed_only_when_their_number_is_typed() -> None:
+    source = DemoSource(jobs=600)
+
+    async def scenario(console: Console) -> None:
+        screen = await jobs(console)
+        await console.press("ctrl+a")
+        await console.until(lambda: len(console.table("#jobs").marks) > 100)
+        number = len(screen.targets())
+        await console.press("x")
+        dialog = await reach(console, Confirm)
+        await console.type("7")
+        await console.press("enter")
+        await console.shows(f"That is not {number}.")
+        assert source.acts == []
+        dialog.query_one("#typed", Input).value = str(number)
+        await console.press("enter")
+        await acted(console)
+        assert sum(len(ids(each)) for each in source.acts) == number
+
+    run(scenario, source=source, filter="state:scheduled")
+
+
+def test_a_running_job_is_left_to_its_worker() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        for key in ("r", "t", "f", "x"):
+            await console.press(key)
+            await console.shows("A running job cannot be")
+        assert console.source.acts == []
+
+    run(scenario, filter="state:running")
+
+
+# -- long acts ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_tui.actions.batch.PART", 20)
+    source = DemoSource()
+
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("ctrl+a")
+        await console.until(lambda: len(console.table("#jobs").marks) > 60)
+        number = len(console.table("#jobs").marks)
+        await console.press("t")
+        await reach(console, RescheduleDialog)
+        await console.type("+1h")
+        source.delay = 0.5
+        await console.press("enter")
+        await reach(console, ProgressDialog)
+        await console.press("escape")
+        source.delay = 0.0
+        await reach(console, ResultDialog)
+        assert "stopped" in console.text
+        done = sum(len(ids(each)) for each in source.acts)
+        assert done < number
+        assert all(len(ids(each)) <= 20 for each in source.acts)
+        await console.press("escape")
+        await jobs(console)
+        assert len(console.table("#jobs").marks) == number - done
+
+    run(scenario, source=source, filter="state:scheduled")
+
+
+# -- reschedule --------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_given_another_moment_in_the_words_of_the_command_line() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("t")
+        dialog = await reach(console, RescheduleDialog)
+        await console.type("sometime")
+        await console.press("enter")
+        assert console.source.acts == []
+        assert isinstance(console.app.screen, RescheduleDialog)
+        dialog.query_one("#run_at", Input).value = "+2h"
+        dialog.query_one("#priority", Input).value = "-5"
+        await console.shows("in 2h")
+        await console.press("enter")
+        (act,) = await acted(console)
+        assert isinstance(act, actions.Reschedule)
+        job = console.source.queue.jobs[ids(act)[0]]
+        assert job.priority == -5
+        assert job.run_at.timestamp() == pytest.approx(console.source.clock().timestamp() + 7_200, abs=30)
+
+    run(scenario, filter=FAILED)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "complaint"),
+    [
+        ("priority", "high", "must be a whole number"),
+        ("priority", "99999", "must be from -32768 to 32767"),
+        ("max_attempts", "0", "must be from 1"),
+        ("run_at", "", "Nothing is to be changed"),
+    ],
+)
+def test_a_wrong_value_gets_a_sentence_and_the_dialog_stays(field: str, text: str, complaint: str) -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("t")
+        dialog = await reach(console, RescheduleDialog)
+        dialog.query_one(f"#{field}", Input).value = text
+        await console.press("enter")
+        await console.shows(complaint)
+        assert console.source.acts == []
+
+    run(scenario, filter=FAILED)
+
+
+# -- add and run now ---------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("a")
+        dialog = await reach(console, AddDialog)
+        given = {
+            "task": "mail",
+            "queue_name": "q",
+            "priority": "3",
+            "max_attempts": "5",
+            "job_key": "k",
+            "flags": "a,b",
+        }
+        for name, text in given.items():
+            dialog.query_one(f"#{name}", Input).value = text
+        area = dialog.query_one("#payload", TextArea)
+        area.load_text("{not json")
+        dialog.query_one("#ok", Button).press()
+        await console.shows("The payload is not JSON")
+        area.load_text('{"n": 90071992547409931}')
+        dialog.query_one("#ok", Button).press()
+        (act,) = await acted(console)
+        assert isinstance(act, actions.Add)
+        assert act.payload == '{"n": 90071992547409931}'
+        assert (act.spec.task, act.spec.queue_name, act.spec.priority) == ("mail", "q", 3)
+        assert (act.spec.max_attempts, act.spec.job_key, tuple(act.spec.flags or ())) == (5, "k", ("a", "b"))
+        await console.tells("added")
+
+    run(scenario)
+
+
+def test_a_run_of_a_recurring_task_can_be_had_now() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table().keys)
+        await console.press("t")
+        await reach(console, Confirm)
+        await console.press("right", "enter")
+        (act,) = await acted(console)
+        assert isinstance(act, actions.Add)
+
+    run(scenario, screen="cron")
+
+
+# -- workers -----------------------------------------------------------------------------------------------------------
+
+
+async def to_worker(console: Console, *, is_stale: bool) -> str:
+    """Put the cursor on a worker."""
+    await console.until(lambda: console.table("#workers").keys)
+    (worker_id, *_) = [each.id for each in console.source.workers() if each.is_stale is is_stale and each.has_heartbeat]
+    console.table("#workers").move_to(worker_id)
+    await console.pilot.pause()
+    return worker_id
+
+
+def test_a_worker_whose_heart_beats_is_unlocked_only_when_its_id_is_typed() -> None:
+    async def scenario(console: Console) -> None:
+        worker_id = await to_worker(console, is_stale=False)
+        await console.press("u")
+        await reach(console, Confirm)
+        assert "IT MAY LIVE: last beat 3.0s ago; it counts as dead after 5m00s" in console.text
+        assert "will run twice" in console.text
+        await console.press("enter")
+        await console.shows("That is not")
+        assert console.source.acts == []
+        await console.type(worker_id)
+        await console.press("enter")
+        (act,) = await acted(console)
+        assert act == actions.Unlock(workers=(worker_id,))
+
+    run(scenario, screen="workers")
+
+
+def test_a_dead_worker_is_unlocked_after_a_plain_question() -> None:
+    async def scenario(console: Console) -> None:
+        worker_id = await to_worker(console, is_stale=True)
+        await console.press("u")
+        await reach(console, Confirm)
+        assert "Last beat 9m04s ago: it counts as dead." in console.text
+        await console.press("right", "enter")
+        (act,) = await acted(console)
+        assert act == actions.Unlock(workers=(worker_id,))
+        assert not [each for each in console.source.queue.jobs.values() if each.locked_by == worker_id]
+
+    run(scenario, screen="workers")
+
+
+def test_a_sweep_shows_first_what_it_would_do() -> None:
+    async def scenario(console: Console) -> None:
+        dead = await to_worker(console, is_stale=True)
+        await console.press("S")
+        await reach(console, Confirm)
+        assert console.source.acts == [actions.Sweep(dry_run=True)]
+        assert dead[:20] in console.text
+        await console.press("right", "enter")
+        assert (await acted(console, 2))[1:] == [actions.Sweep()]
+
+    run(scenario, screen="workers")
+
+
+def test_litter_is_cleared_away_after_a_question() -> None:
+    async def scenario(console: Console) -> None:
+        assert any(each.state is JobState.FAILED for each in console.source.queue.states())
+        await console.press("C")
+        await reach(console, Choose)
+        await console.press("enter")
+        await reach(console, Confirm)
+        assert "cannot be undone" in console.text
+        await console.press("right", "enter")
+        await acted(console)
+        assert not any(each.state is JobState.FAILED for each in console.source.queue.states())
+
+    run(scenario, screen="locks")
+
+
+# -- when nothing can be done ------------------------------------------------------------------------------------------
+
+
+def test_an_open_question_waits_while_the_database_is_away() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("x")
+        dialog = await reach(console, Confirm)
+        console.source.go_down(DatabaseUnavailableError("the server went away"))
+        console.app.look_now()
+        await console.until(lambda: dialog.query_one("#ok", Button).disabled)
+        await console.shows("The database does not answer")
+        dialog.action_accept()
+        assert console.app.screen is dialog
+        console.source.come_back()
+        console.app.look_now()
+        await console.until(lambda: not dialog.query_one("#ok", Button).disabled)
+        await console.press("right", "enter")
+        await acted(console)
+
+    run(scenario, filter=FAILED)
+
+
+def test_acts_wait_while_the_database_is_away() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        console.source.go_down(DatabaseUnavailableError("the server went away"))
+        console.app.look_now()
+        await console.until(lambda: console.app.phase is ConnectionPhase.DOWN)
+        await console.press("x", "f", "t", "a")
+        await console.pilot.pause()
+        assert isinstance(console.app.screen, JobsScreen)
+
+    run(scenario, filter=FAILED)
+
+
+@pytest.mark.parametrize("screen", ["jobs", "workers", "cron", "locks"])
+def test_read_only_offers_no_act(screen: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.press("r", "t", "f", "x", "a", "u", "S", "C", "U")
+        await console.pilot.pause()
+        assert console.source.acts == []
+        assert type(console.app.screen).__module__.startswith("gw_tui.screens")
+
+    run(scenario, source=DemoSource(read_only=True), screen=screen)
+
+
+def test_an_act_the_database_refuses_says_why() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+
+        def refuse(_: actions.Act) -> actions.Result:
+            raise DatabaseUnavailableError("the server \x1b]52;c;evil\x07 went away")
+
+        console.source.act = refuse
+        await console.press("r")
+        await reach(console, ResultDialog)
+        assert "went away" in console.text
+        assert "\x1b" not in console.text
+        assert any(entry.is_bad and "went away" in entry.words for entry in console.app.journal)
+
+    run(scenario, filter=FAILED)
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        pytest.param([], "gw retry {} {}", id="command"),
+        pytest.param(["j"], 'cross join lateral "graphile_worker".reschedule_jobs(array[job.id]', id="SQL"),
+    ],
+)
+def test_what_would_do_the_act_is_copied_as_a_command_or_as_sql(keys: list[str], words: str) -> None:
+    async def scenario(console: Console) -> None:
+        marked = await mark(console, 2)
+        await console.press("Y")
+        await reach(console, Choose)
+        await console.press("enter")
+        await console.shows("gw retry")
+        await console.press(*keys, "enter")
+        await console.until(lambda: console.app.clipboard)
+        assert words.format(*marked) in console.app.clipboard
+        assert console.app.clipboard.isprintable()
+
+    run(scenario, filter=FAILED)
+
+
+def test_every_act_is_told_among_the_events() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("r")
+        await acted(console)
+        await console.press("7")
+        await console.shows("1 job retried")
+
+    run(scenario, filter=FAILED)
+
+
+def test_hostile_names_reach_no_dialog() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await jobs(console)
+        (target,) = screen.targets()
+        job = console.source.queue.jobs[target.job.id]
+        fields = {name: getattr(job, name) for name in job.__struct_fields__}
+        evil = type(job)(**{**fields, "task_identifier": "a\x1b]52;c;evil\x07[red]\u202eb"})
+        screen._seen = {key: replace(each, job=evil) for key, each in screen._seen.items()}
+        await console.press("x")
+        await reach(console, Confirm)
+        assert "[red]" in console.text
+        assert "\x1b" not in console.text
+        assert "\u202e" not in console.text
+
+    run(scenario, filter=FAILED)
+
+
+def test_records_of_events_are_json() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("r")
+        await acted(console)
+        assert json.loads(list(console.app.journal)[-1].as_json())["kind"] in ("act", "jobs")
+
+    run(scenario, filter=FAILED)
+
+
+def test_no_more_jobs_are_marked_at_once_than_was_said() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("ctrl+a")
+        await console.until(lambda: len(console.table("#jobs").marks) == 7)
+        assert any("more match" in each.message for each in console.app._notifications)
+
+    run(scenario, filter="state:scheduled", bulk_cap=7)

@@ -1,0 +1,386 @@
+"""Acts beyond a job under the cursor: by key, on recurring tasks, to keep the queue in order, and as they are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import pytest
+from console_fixture import Console, run
+from textual.screen import Screen
+from textual.widgets import Button, Input, TextArea
+
+from gw_core import CleanupTarget
+from gw_tui.actions import actions
+from gw_tui.app import ConsoleApp
+from gw_tui.data.demo import DemoSource
+from gw_tui.dialogs.add import AddDialog
+from gw_tui.dialogs.choose import Choose
+from gw_tui.dialogs.confirm import Confirm
+from gw_tui.dialogs.key import KeyDialog
+from gw_tui.dialogs.reschedule import RescheduleDialog
+from gw_tui.dialogs.result import ResultDialog
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.locks import LocksScreen
+
+S = TypeVar("S", bound=Screen)
+
+
+async def reach(console: Console, kind: type[S]) -> S:
+    """Wait until a dialog of this kind is open."""
+    await console.until(lambda: isinstance(console.app.screen, kind))
+    await console.pilot.pause()
+    found = console.app.screen
+    assert isinstance(found, kind)
+    return found
+
+
+async def acted(console: Console, count: int) -> list[actions.Act]:
+    """Wait until so many acts were done."""
+    await console.until(lambda: len(console.source.acts) >= count and not console.app.deeds.is_busy)
+    await console.pilot.pause()
+    return console.source.acts
+
+
+async def rows(console: Console) -> None:
+    """Wait until the list in front has rows."""
+    await console.until(lambda: console.table().keys)
+    await console.pilot.pause()
+
+
+def keyed(source: DemoSource, *, running: bool) -> tuple[int, str]:
+    """Return a job with a key, in the state wished for."""
+    job = next(each for each in source.queue.jobs.values() if each.key and each.locked_by is None)
+    if running:
+        locked = {"locked_by": source.queue.alive[0], "locked_at_epoch": source.queue.now.timestamp(), "attempts": 1}
+        job = source.queue.change(job, **locked)
+    assert job.key is not None
+    return job.id, job.key
+
+
+# -- by key ------------------------------------------------------------------------------------------------------------
+
+
+async def ask_for(console: Console, key: str) -> None:
+    await rows(console)
+    await console.press("K")
+    dialog = await reach(console, KeyDialog)
+    dialog.query_one("#key", Input).value = key
+    await console.press("enter")
+
+
+def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
+    source = DemoSource()
+    job_id, key = keyed(source, running=False)
+
+    async def scenario(console: Console) -> None:
+        await ask_for(console, key)
+        dialog = await reach(console, Confirm)
+        assert f"{job_id}" in console.text
+        assert "U brings it back" in console.text
+        assert dialog.focused is dialog.query_one("#cancel")
+        await console.press("right", "enter")
+        await console.tells(f"job {job_id} removed · U brings it back")
+        assert job_id not in source.queue.jobs
+        await reach(console, JobsScreen)
+        await console.press("U")
+        await console.until(lambda: any(each.key == key for each in source.queue.jobs.values()))
+
+    run(scenario, source=source)
+
+
+def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
+    source = DemoSource()
+    job_id, key = keyed(source, running=True)
+
+    async def scenario(console: Console) -> None:
+        await ask_for(console, key)
+        await reach(console, Confirm)
+        assert "will not be tried again" in console.text
+        assert "cannot be undone" in console.text
+        await console.press("right", "enter")
+        await console.tells(f"job {job_id} is running: it lost its key")
+        job = source.queue.jobs[job_id]
+        assert (job.key, job.attempts) == (None, job.max_attempts)
+        assert not any("U brings it back" in each for each in console.told)
+
+    run(scenario, source=source)
+
+
+def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() -> None:
+    source = DemoSource()
+    job_id, key = keyed(source, running=False)
+
+    async def scenario(console: Console) -> None:
+        await ask_for(console, key)
+        await reach(console, Confirm)
+        source.queue.change(source.queue.jobs[job_id], revision=9)
+        await console.press("right", "enter")
+        await reach(console, ResultDialog)
+        assert "1 left alone" in console.text
+        assert "revision 0→9" in console.text
+        assert source.queue.jobs[job_id].key == key
+
+    run(scenario, source=source)
+
+
+def test_a_key_that_no_job_has_is_said_to_be_unknown() -> None:
+    async def scenario(console: Console) -> None:
+        await ask_for(console, "nobody")
+        await console.tells("No job has the key 'nobody'")
+        assert console.source.acts == [actions.FindByKey(key="nobody")]
+
+    run(scenario)
+
+
+def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
+    source = DemoSource()
+    _, key = keyed(source, running=False)
+
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        await console.press("K")
+        dialog = await reach(console, KeyDialog)
+        assert dialog.query_one("#key", Input).value == key
+
+    run(scenario, source=source, filter=f"key:{key}")
+
+
+# -- recurring tasks ---------------------------------------------------------------------------------------------------
+
+
+def test_a_recurring_task_is_forgotten_after_a_question() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        console.table().move_to("retired_task")
+        await console.press("x")
+        dialog = await reach(console, Confirm)
+        assert "Forget retired_task?" in console.text
+        assert dialog.focused is dialog.query_one("#cancel")
+        await console.press("right", "enter")
+        assert await acted(console, 1) == [actions.Forget(identifier="retired_task")]
+        await console.tells("recurring task retired_task forgotten")
+        await console.until(
+            lambda: "retired_task" not in console.table().keys or console.table().is_gone("retired_task")
+        )
+
+    run(scenario, screen="cron")
+
+
+# -- keeping the queue in order ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("screen", ["overview", "jobs", "events"])
+def test_the_palette_offers_upkeep_on_every_screen(screen: str) -> None:
+    async def scenario(console: Console) -> None:
+        names = ("sweep_now", "clear_failed_jobs", "clear_unused_tasks", "clear_unused_queues", "doctor_now")
+        assert {each: console.app.check_action(each, ()) for each in names} == dict.fromkeys(names, True)
+        await console.press("colon")
+        await console.pilot.pause()
+        await console.press(*"unused")
+        await console.shows("Clear away unused queues")
+
+    run(scenario, screen=screen)
+
+
+def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
+    async def scenario(console: Console) -> None:
+        assert console.app.check_action("clear_failed_jobs", ()) is False
+        assert console.app.check_action("sweep_now", ()) is False
+        assert console.app.check_action("doctor_now", ()) is True
+
+    run(scenario, source=DemoSource(read_only=True), screen="overview")
+
+
+def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
+    async def scenario(console: Console) -> None:
+        await console.app.run_action("sweep_now")
+        await reach(console, Confirm)
+        assert "last beat 9m04s ago" in console.text
+        await console.press("right", "enter")
+        assert await acted(console, 2) == [actions.Sweep(dry_run=True), actions.Sweep()]
+
+    run(scenario, screen="overview")
+
+
+def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
+    async def scenario(console: Console) -> None:
+        count = sum(job.attempts >= job.max_attempts for job in console.source.queue.jobs.values())
+        await console.app.run_action("clear_failed_jobs")
+        await reach(console, Confirm)
+        assert f"{count} failed jobs." in console.text
+        await console.press("right", "enter")
+        await console.tells(f"{count} failed jobs cleared away")
+        dry, done = await acted(console, 2)
+        assert dry == actions.Clean(litter=CleanupTarget.FAILED_JOBS, dry_run=True)
+        assert done == actions.Clean(litter=CleanupTarget.FAILED_JOBS)
+
+    run(scenario, screen="overview")
+
+
+@pytest.mark.parametrize("name", ["clear_unused_tasks", "clear_unused_queues"])
+def test_where_nothing_lies_about_nobody_is_asked(name: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.app.run_action(name)
+        await console.tells("Nothing to clear away")
+        assert len(console.source.acts) == 1
+
+    run(scenario, screen="overview")
+
+
+def test_the_doctor_can_be_asked_now() -> None:
+    async def scenario(console: Console) -> None:
+        await console.app.run_action("doctor_now")
+        await console.until(lambda: isinstance(console.app.screen, LocksScreen))
+        await console.tells("The doctor has looked: 1 wrong, 1 note.")
+
+    run(scenario, screen="overview")
+
+
+def test_a_command_of_the_palette_can_have_a_key() -> None:
+    async def scenario(console: Console) -> None:
+        await console.press("D")
+        await console.until(lambda: isinstance(console.app.screen, LocksScreen))
+
+    run(scenario, screen="overview", keys={"doctor_now": "D"})
+
+
+# -- what could be typed -----------------------------------------------------------------------------------------------
+
+
+async def copied(console: Console, *keys: str) -> str:
+    await console.press(*keys)
+    await console.until(lambda: console.app.clipboard)
+    return console.app.clipboard
+
+
+async def typed(console: Console, *keys: str, way: str = "command") -> str:
+    await console.press(*keys)
+    await console.until(lambda: isinstance(screen := console.app.screen, Choose) and screen.title_words == "Copy")
+    console.screen(Choose).dismiss(way)
+    return await copied(console)
+
+
+@pytest.mark.parametrize(
+    ("screen", "choice", "command"),
+    [
+        ("workers", "sweep", "gw sweep"),
+        ("workers", "unlock", "gw unlock gw-app-3-977-760e1f"),
+        ("cron", "forget", "gw cron forget nightly_cleanup"),
+        ("cron", "run", "gw add"),
+        ("locks", "sweep", "gw sweep"),
+        ("locks", "unused-tasks", "gw cleanup unused-tasks"),
+    ],
+)
+def test_what_a_screen_does_is_offered_as_a_command(screen: str, choice: str, command: str) -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        await console.press("Y")
+        (await reach(console, Choose)).dismiss(choice)
+        assert (await typed(console)).startswith(command)
+
+    run(scenario, screen=screen)
+
+
+def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        console.table().move_to("imports")
+        assert await typed(console, "Y") == "gw unlock gw-app-3-977-760e1f"
+
+    run(scenario, screen="queues")
+
+
+def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        (target,) = console.screen(JobsScreen).targets()
+        await console.press("f")
+        dialog = await reach(console, Confirm)
+        dialog.query_one("#typed", Input).value = "it's over"
+        assert await typed(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
+        assert console.source.acts == []
+
+    run(scenario, filter="state:scheduled")
+
+
+def test_the_form_of_another_moment_copies_its_change() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        (target,) = console.screen(JobsScreen).targets()
+        await console.press("t")
+        dialog = await reach(console, RescheduleDialog)
+        dialog.query_one("#priority", Input).value = "-5"
+        assert await typed(console, "ctrl+y") == f"gw reschedule {target.job.id} --priority=-5"
+
+    run(scenario, filter="state:scheduled")
+
+
+def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        await console.press("a")
+        dialog = await reach(console, AddDialog)
+        dialog.query_one("#task", Input).value = "mail"
+        dialog.query_one("#payload", TextArea).load_text("{not json")
+        await console.press("ctrl+y")
+        await console.shows("The payload is not JSON")
+        dialog.query_one("#payload", TextArea).load_text('{"n": 1}')
+        assert await typed(console, "ctrl+y") == "gw add mail '--payload={\"n\": 1}'"
+        assert dialog.query_one("#ok", Button).disabled is False
+
+    run(scenario)
+
+
+# -- the table of commands ---------------------------------------------------------------------------------------------
+
+
+def every_screen() -> Mapping[str, type]:
+    from gw_tui.app import _screen_of
+    from gw_tui.rules.commands import JOB, PLACES
+    from gw_tui.screens.job import JobScreen
+
+    return {JOB: JobScreen, **{place.id: type(_screen_of(place)) for place in PLACES}}
+
+
+def test_every_command_of_every_screen_has_its_action() -> None:
+    from gw_tui.rules.commands import COMMANDS
+
+    screens = every_screen()
+    missing = [
+        (command.id, screen)
+        for command in COMMANDS
+        for screen in command.screens
+        if not callable(getattr(screens[screen], f"action_{command.id}", None))
+    ]
+    everywhere = [each.id for each in COMMANDS if each.is_everywhere and not each.id.startswith("go_")]
+
+    assert missing == []
+    assert [each for each in everywhere if not callable(getattr(ConsoleApp, f"action_{each}", None))] == []
+
+
+def test_what_an_entry_or_a_worry_says_is_copied() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        assert "gone silent" in await copied(console, "y")
+        console.app._clipboard = ""
+        await console.press("7")
+        await rows(console)
+        assert "connection" in await copied(console, "y")
+
+    run(scenario, screen="overview")
+
+
+def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
+    source = DemoSource()
+    _, key = keyed(source, running=False)
+
+    async def scenario(console: Console) -> None:
+        await ask_for(console, key)
+        await reach(console, Confirm)
+        await console.press("right", "enter")
+        await acted(console, 2)
+        await console.press("7", "U")
+        await console.until(lambda: any(each.key == key for each in source.queue.jobs.values()))
+
+    run(scenario, source=source)
