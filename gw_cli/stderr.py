@@ -225,10 +225,10 @@ def _where(scope: Meta) -> str:
     label = scope.get("label") or "core"
     if "process" in scope:
         label = f"{label}#{scope['process']}"
-    worker, task, job = scope.get("worker_id"), scope.get("task_identifier"), scope.get("job_id")
-    if worker is None and task is None:
+    thread, task, job = scope.get("thread"), scope.get("task_identifier"), scope.get("job_id")
+    if thread is None and task is None:
         return str(label)
-    inside = ": ".join(str(part) for part in (worker, f"{task}{{{job}}}" if task is not None else None) if part)
+    inside = ": ".join(str(part) for part in (thread, f"{task}{{{job}}}" if task is not None else None) if part)
     return f"{label}({inside})"
 
 

@@ -23,7 +23,7 @@ class LogSink(Protocol):
 
 
 LogFactory = Callable[[Meta], LogSink]
-"""Makes the sink for a scope: a mapping that may have `label`, `worker_id`, `task_identifier` and `job_id`."""
+"""Makes the sink for a scope, which may have `label`, `worker_id`, `thread`, `task_identifier` and `job_id`."""
 
 
 class Logger:
@@ -155,18 +155,18 @@ class JobLog:
 
     def _pool_started(self, event: e.PoolStarted) -> None:
         names = ", ".join(f"'{task}'" for task in event.tasks) or "none"
-        self._announce(f"Looking for jobs as {event.pool} with {event.concurrency} threads (task names: {names})")
+        self._announce(f"Looking for jobs as {event.worker_id} with {event.concurrency} threads (task names: {names})")
 
     def _pool_listening(self, event: e.PoolListening) -> None:
-        self._core.debug(f"Listening for new jobs as {event.pool}")
+        self._core.debug(f"Listening for new jobs as {event.worker_id}")
 
     def _connection_lost(self, event: e.PoolConnectionLost) -> None:
         seconds = event.delay.total_seconds()
-        self._core.warning(f"Cannot {event.what}: {event.error}; trying again, first in {seconds:.2f} s")
+        self._core.warning(f"Cannot {event.operation}: {event.error}; trying again, first in {seconds:.2f} s")
 
     def _connection_restored(self, event: e.PoolConnectionRestored) -> None:
         tries = "1 try" if event.attempts == 1 else f"{event.attempts} tries"
-        self._core.info(f"The database is back: can {event.what} again after {tries}")
+        self._core.info(f"The database is back: can {event.operation} again after {tries}")
 
     def _hearing_lost(self, event: e.PoolListenLost) -> None:
         self._core.warning(f"Cannot hear of new jobs, which are found by polling meanwhile: {event.error}")
@@ -199,7 +199,7 @@ class JobLog:
         if event.unsettled:
             self._core.error(
                 f"{_counted(event.unsettled, 'result')} could not be written before the end; "
-                f"free their jobs with: gw unlock {event.pool}"
+                f"free their jobs with: gw unlock {event.worker_id}"
             )
 
     def _locks_reset(self, event: e.LocksReset) -> None:
@@ -232,7 +232,7 @@ class JobLog:
         self._core.info(f"Heartbeats are written again; tries in vain: {event.attempts}")
 
     def _heartbeat_late(self, event: e.HeartbeatLate) -> None:
-        silence = f"This worker was silent for {event.silent_for.total_seconds():.1f} s"
+        silence = f"This worker was silent for {event.heartbeat_age.total_seconds():.1f} s"
         if event.presumed_dead:
             self._core.warning(f"{silence} and was taken for dead; its jobs were given back, their results are void")
         else:
@@ -257,8 +257,8 @@ class JobLog:
 
     def _tasks_reloaded(self, event: e.TasksReloaded) -> None:
         self._core.info(f"Read the tasks again (task names: {', '.join(event.tasks)})")
-        for fault in event.faults:
-            self._core.error(fault)
+        for error in event.errors:
+            self._core.error(error)
 
     # -- job -------------------------------------------------------------------------------------------------------
 
@@ -298,7 +298,7 @@ class JobLog:
         self._cron.info(f"Recurring tasks are scheduled again; tries in vain: {event.attempts}")
 
     def _cron_item_failed(self, event: c.CronItemFailed) -> None:
-        what = f"The run of '{event.item.identifier}' at {event.moment:%Y-%m-%d %H:%M} UTC"
+        what = f"The run of '{event.item.identifier}' at {event.timestamp:%Y-%m-%d %H:%M} UTC"
         self._cron.warning(f"{what} was not scheduled: {event.error}")
 
     def _cron_items_refused(self, event: c.CronItemsRejected) -> None:
@@ -316,7 +316,7 @@ class JobLog:
 
     def _cron_scheduled(self, event: c.CronScheduled) -> None:
         if event.jobs:
-            self._cron.debug(f"Scheduled {', '.join(event.jobs)} for {event.moment:%Y-%m-%d %H:%M} UTC")
+            self._cron.debug(f"Scheduled {', '.join(event.jobs)} for {event.timestamp:%Y-%m-%d %H:%M} UTC")
 
     # -- process ---------------------------------------------------------------------------------------------------
 
@@ -368,14 +368,14 @@ class SupervisorLog:
         self._log.info(f"Process {event.number} is ready (pid {event.pid})")
 
     def _ended(self, event: p.ProcessEnded) -> None:
-        what = f"Process {event.number} (pid {event.pid}) {event.how}"
-        if event.again_in is None:
-            tell = self._log.debug if event.in_order or event.ends_all else self._log.error
+        what = f"Process {event.number} (pid {event.pid}) {event.exit_reason}"
+        if event.restart_in is None:
+            tell = self._log.debug if event.graceful or event.stops_all else self._log.error
             tell(f"{what}; it is not started again")
-        elif event.in_order:
+        elif event.graceful:
             self._log.info(f"{what}; it is replaced")
         else:
-            self._log.warning(f"{what}; it is started again in {event.again_in.total_seconds():g} s")
+            self._log.warning(f"{what}; it is started again in {event.restart_in.total_seconds():g} s")
 
     def _given_up(self, event: p.SupervisorGaveUp) -> None:
         self._log.error(f"Process {event.number} is of no use, so all are stopped: {event.reason}")

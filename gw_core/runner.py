@@ -206,7 +206,7 @@ class Runner:
         self._is_forced = False
 
     @property
-    def pool_id(self) -> str | None:
+    def worker_id(self) -> str | None:
         """The id under which this runner locks jobs; None before the start."""
         return None if self._pool is None else self._pool.id
 
@@ -296,7 +296,7 @@ class Runner:
             # Before the first claim: whoever holds a lock is known.
             self._heartbeat.beat()
             recovery = self.settings.recovery if self.settings.recover else None
-            self.events.emit(RecoveryConfigured(pool=pool.id, recovery=recovery))
+            self.events.emit(RecoveryConfigured(worker_id=pool.id, recovery=recovery))
         self._is_up.set()
         self._heartbeat.start()
         pool.start()
@@ -424,7 +424,7 @@ class Runner:
 
     def _lock_renewal(self, pool: WorkerPool) -> LockRenewal:
         return LockRenewal(
-            pool=pool.id,
+            worker_id=pool.id,
             connection=self._maintenance,
             events=self.events,
             locked=pool.ledger.locked,
@@ -437,7 +437,10 @@ class Runner:
         settings = self.settings
         services: list[Service] = [
             ExpiredLocks(
-                pool=pool.id, connection=self._maintenance, events=self.events, between=settings.expired_lock_interval
+                worker_id=pool.id,
+                connection=self._maintenance,
+                events=self.events,
+                between=settings.expired_lock_interval,
             ),
         ]
         if settings.recover:
@@ -484,7 +487,7 @@ class Runner:
         # Notifications may have been missed while there was no connection.
         self.events.on(PoolConnectionRestored, lambda event: self._check_revision())
         return Heartbeat(
-            pool=pool.id,
+            worker_id=pool.id,
             connection=self._heartbeat_connection,
             events=self.events,
             every=settings.effective_heartbeat_interval,
@@ -518,7 +521,7 @@ class Runner:
         try:
             with self._maintenance.connection() as connection:
                 ours = JobStore(connection, self._database.schema).renew_locks(
-                    locked.jobs, pool=pool.id, queues=locked.queues
+                    locked.jobs, worker_id=pool.id, queues=locked.queues
                 )
         except GraphileWorkerError as error:
             self.events.emit(MaintenanceFailed(service="gw-heartbeat", error=error))
@@ -527,7 +530,9 @@ class Runner:
 
     def _sweeper(self, pool: WorkerPool) -> Sweeper:
         recovery = self.settings.recovery
-        sweep = Sweep(self._maintenance, recovery, events=self.events, interceptors=self._interceptors, pool=pool.id)
+        sweep = Sweep(
+            self._maintenance, recovery, events=self.events, interceptors=self._interceptors, worker_id=pool.id
+        )
         heartbeat = self._heartbeat
         assert heartbeat is not None  # noqa: S101 - made before the services
         return Sweeper(
@@ -553,12 +558,12 @@ class Runner:
         waiting: dict[str, threading.Timer] = {}
 
         def lost(event: PoolConnectionLost) -> None:
-            timer = waiting[event.what] = threading.Timer(LONGEST_OUTAGE.total_seconds(), self._give_up, (event,))
+            timer = waiting[event.operation] = threading.Timer(LONGEST_OUTAGE.total_seconds(), self._give_up, (event,))
             timer.daemon = True
             timer.start()
 
         def restored(event: PoolConnectionRestored) -> None:
-            waiting.pop(event.what).cancel()
+            waiting.pop(event.operation).cancel()
 
         def ended(event: RunnerStopped) -> None:
             for timer in list(waiting.values()):
@@ -569,7 +574,7 @@ class Runner:
         self.events.on(RunnerStopped, ended)
 
     def _give_up(self, event: PoolConnectionLost) -> None:
-        reason = f"cannot {event.what} for {LONGEST_OUTAGE.total_seconds():g} s: {event.error}"
+        reason = f"cannot {event.operation} for {LONGEST_OUTAGE.total_seconds():g} s: {event.error}"
         self.logger.scope(label="core").error(f"Giving up: {reason}")
         self._ask_to_end(_End(reason, exit_code=UNAVAILABLE_EXIT_CODE))
 
@@ -604,7 +609,7 @@ class Runner:
             service.join_until(lambda: time_left(END_OF_SERVICES))
         if self._heartbeat is not None:
             # What could not be written keeps the row, for a sweep to find.
-            self._heartbeat.end(in_order=pool.unsettled == 0, time_left=lambda: time_left(END_OF_HEARTBEAT))
+            self._heartbeat.end(is_graceful=pool.unsettled == 0, time_left=lambda: time_left(END_OF_HEARTBEAT))
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))
         return self._result(end)

@@ -57,8 +57,8 @@ def claim_and_complete(bench: Bench, *, has_index: bool) -> Measured:
             tasks = claiming.register_tasks(["noop"])
             pids = [one.info.backend_pid, two.info.backend_pid]
             before, began, done = _spent(pids), time.perf_counter(), 0
-            while jobs := claiming.claim(pool=POOL, tasks=tasks, limit=BATCH):
-                done += len(settling.complete([Completed(job, 0.0) for job in jobs], pool=POOL))
+            while jobs := claiming.claim(worker_id=POOL, tasks=tasks, limit=BATCH):
+                done += len(settling.complete([Completed(job, 0.0) for job in jobs], worker_id=POOL))
             seconds, after = time.perf_counter() - began, _spent(pids)
     if done != count:
         raise WrongResultError(f"{count:,} jobs were added, {done:,} were completed")

@@ -116,7 +116,7 @@ def _run(connection: psycopg.Connection, probe: JobStore, *, seconds: float, rat
             connection.execute(ADD, (added, due - 1))
             added = due
         claim_began = time.perf_counter()
-        probe.claim(pool="bench", tasks=tasks, limit=10)
+        probe.claim(worker_id="bench", tasks=tasks, limit=10)
         spans.append((time.perf_counter() - claim_began) * 1000)
         if time.monotonic() - began >= (len(periods) + 1) * seconds / PERIODS:
             periods.append(_look(connection, spans))

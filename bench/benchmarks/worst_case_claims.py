@@ -84,11 +84,11 @@ def claims(url: str, count: int) -> list[float]:
         spans = []
         for _ in range(WARM_UP + count):
             began = time.perf_counter()
-            jobs = store.claim(pool="bench", tasks=tasks, limit=IDLE_THREADS)
+            jobs = store.claim(worker_id="bench", tasks=tasks, limit=IDLE_THREADS)
             spans.append((time.perf_counter() - began) * 1000)
             if not jobs:
                 raise NotMeasuredError("a claim found nothing")
-            settler.complete([Completed(job, 0.0) for job in jobs], pool="bench", releases=queue_locks(jobs))
+            settler.complete([Completed(job, 0.0) for job in jobs], worker_id="bench", releases=queue_locks(jobs))
     return spans[WARM_UP:]
 
 

@@ -187,7 +187,7 @@ def _runner(configuration: c.Configuration, schema: str, act: Callable[[], None]
 
 def _end(runner: Runner) -> None:
     """End its threads, or they would hold the tables that are to be removed."""
-    if runner.pool_id is not None:
+    if runner.worker_id is not None:
         runner.stop("the measurement is over")
         runner.force()
         runner.wait()

@@ -1,4 +1,4 @@
-"""What happens in the life of a pool, a worker and a job, and who wants to hear of it."""
+"""The events of workers, threads and jobs, and their listeners."""
 
 from __future__ import annotations
 
@@ -15,68 +15,68 @@ from gw_core.domain.settings import PoolerMode
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened; `name` is the ancestor's word for it where it has one."""
+    """Base class of all events. `name` is Graphile Worker's name for the event, if it has one."""
 
     name: ClassVar[str] = "event"
 
 
-# -- pool ----------------------------------------------------------------------------------------------------------
+# -- worker (the process) --------------------------------------------------------------------------------------------
 
 
 class PoolStarted(Event, frozen=True):
-    """A pool begins to look for jobs of `tasks`."""
+    """A worker starts to claim jobs of `tasks`."""
 
     name: ClassVar[str] = "pool:create"
-    pool: str
+    worker_id: str
     tasks: Sequence[str]
     concurrency: int
 
 
 class PoolListening(Event, frozen=True):
-    """The pool hears of new jobs at once, for the first time or again after a lost connection."""
+    """The worker receives notifications of new jobs, for the first time or after a reconnect."""
 
     name: ClassVar[str] = "pool:listen:success"
-    pool: str
+    worker_id: str
 
 
 class PoolConnectionLost(Event, frozen=True):
-    """The database cannot be used for `what` (claim, settle, …); the pool goes on trying, first after `delay`."""
+    """A database `operation` (such as "claim jobs") failed; the worker retries it, first after `delay`."""
 
     name: ClassVar[str] = "pool:listen:error"
-    pool: str
-    what: str
+    worker_id: str
+    operation: str
     error: Exception
     delay: timedelta
 
 
 class PoolConnectionRestored(Event, frozen=True):
-    """The database can be used again for `what`, after `attempts` tries."""
+    """The `operation` succeeded again after `attempts` failed attempts."""
 
     name: ClassVar[str] = "pool:connection:restored"
-    pool: str
-    what: str
+    worker_id: str
+    operation: str
     attempts: int
 
 
 class PoolListenLost(Event, frozen=True):
-    """The pool does not hear of new jobs and finds them by polling, for `error`; told once until it hears again."""
+    """The worker receives no notifications because of `error`, and polls. Emitted once until it listens again."""
 
-    name: ClassVar[str] = "pool:hearing:lost"
-    pool: str
+    name: ClassVar[str] = "pool:listen:lost"
+    worker_id: str
     error: Exception
 
 
 class PoolListenRestored(Event, frozen=True):
-    """The pool hears of new jobs again."""
+    """The worker receives notifications of new jobs again."""
 
-    name: ClassVar[str] = "pool:hearing:restored"
-    pool: str
+    name: ClassVar[str] = "pool:listen:restored"
+    worker_id: str
 
 
 class PoolerDetected(Event, frozen=True):
-    """A pooler stands between this process and the database; with `listens` new jobs are heard of all the same."""
+    """The connection leads through a pooler; with `listens` notifications of new jobs still arrive."""
 
-    name: ClassVar[str] = "pooler:noticed"
+    name: ClassVar[str] = "pooler:detected"
     mode: PoolerMode
     listens: bool
     poll_interval: timedelta
@@ -86,54 +86,54 @@ class PoolNotified(Event, frozen=True):
     """A notification of `count` new jobs arrived."""
 
     name: ClassVar[str] = "pool:listen:notification"
-    pool: str
+    worker_id: str
     count: int
 
 
 class PoolClaimed(Event, frozen=True):
-    """A claim took `jobs`."""
+    """A claim locked `jobs`."""
 
     name: ClassVar[str] = "pool:getJobs:complete"
-    pool: str
+    worker_id: str
     jobs: Sequence[Job]
 
 
 class PoolStopping(Event, frozen=True):
-    """The pool claims no more and lets running jobs end."""
+    """The worker claims no more jobs and waits for `running` jobs to finish."""
 
     name: ClassVar[str] = "pool:gracefulShutdown"
-    pool: str
+    worker_id: str
     reason: str
     running: int
 
 
 class PoolInterrupting(Event, frozen=True):
-    """The grace period ended, or a second signal came: `jobs` that still run are given back."""
+    """The grace period ended, or a second signal arrived: the worker returns `jobs`, which are still running."""
 
     name: ClassVar[str] = "pool:forcefulShutdown"
-    pool: str
+    worker_id: str
     jobs: Sequence[Job]
 
 
 class PoolStopped(Event, frozen=True):
-    """The pool has ended; nothing of it is locked any more, unless `unsettled` outcomes could not be written."""
+    """The worker stopped. It holds no locks, except those of `unsettled` outcomes that it could not record."""
 
     name: ClassVar[str] = "pool:release"
-    pool: str
+    worker_id: str
     unsettled: int
 
 
 class LocksReset(Event, frozen=True):
-    """Locks older than four hours were freed: `jobs` jobs and `queues` queues."""
+    """Expired locks, older than four hours, were released: of `jobs` jobs and `queues` queues."""
 
     name: ClassVar[str] = "resetLocked:success"
-    pool: str
+    worker_id: str
     jobs: int
     queues: int
 
 
 class MaintenanceFailed(Event, frozen=True):
-    """A round of a maintenance service failed and will be repeated."""
+    """A maintenance service failed; it runs again at its next interval."""
 
     name: ClassVar[str] = "maintenance:error"
     service: str
@@ -141,50 +141,53 @@ class MaintenanceFailed(Event, frozen=True):
 
 
 class RecoveryConfigured(Event, frozen=True):
-    """A lasting worker has begun to give signs of life; with `recovery` it sweeps as well."""
+    """A worker started to send heartbeats; with `recovery` it also sweeps."""
 
-    name: ClassVar[str] = "worker:recovery:announced"
-    pool: str
+    name: ClassVar[str] = "worker:recovery:configured"
+    worker_id: str
     recovery: RecoverySettings | None
 
 
 class HeartbeatFailed(Event, frozen=True):
-    """No heartbeat can be written; it is tried again. Told once until one succeeds."""
+    """A heartbeat could not be written; the worker retries. Emitted once until a heartbeat succeeds."""
 
     name: ClassVar[str] = "worker:heartbeat:error"
-    pool: str
+    worker_id: str
     error: Exception
 
 
 class HeartbeatRestored(Event, frozen=True):
-    """Heartbeats are written again, after `attempts` tries in vain."""
+    """A heartbeat succeeded after `attempts` failed attempts."""
 
     name: ClassVar[str] = "worker:heartbeat:restored"
-    pool: str
+    worker_id: str
     attempts: int
 
 
 class HeartbeatLate(Event, frozen=True):
-    """The pool was silent for longer than a sweep tolerates; with `presumed_dead` one has taken its jobs."""
+    """A heartbeat came later than a sweep tolerates; with `presumed_dead` a sweep has recovered the worker's jobs."""
 
     name: ClassVar[str] = "worker:heartbeat:late"
-    pool: str
-    silent_for: timedelta
+    worker_id: str
+    heartbeat_age: timedelta
     presumed_dead: bool
 
 
 class WorkersRecovered(Event, frozen=True):
-    """A sweep gave back `jobs` jobs and freed `queues` queues of silent workers; `pool` is None for one by hand."""
+    """A sweep recovered `jobs` jobs and released `queues` queues of dead `workers`.
+
+    `worker_id` is the worker that swept, or None for a sweep by `gw sweep` or a client.
+    """
 
     name: ClassVar[str] = "worker:recovery"
-    pool: str | None
+    worker_id: str | None
     workers: Sequence[str]
     jobs: int
     queues: int
 
 
 class RecoveryHookFailed(Event, frozen=True):
-    """A plugin raised when asked about a job of a silent worker; the job goes the usual way."""
+    """A plugin raised an error for a job of a dead worker; the job is recovered as usual."""
 
     name: ClassVar[str] = "worker:recovery:hookError"
     job: Job
@@ -192,45 +195,45 @@ class RecoveryHookFailed(Event, frozen=True):
 
 
 class BreakingMigrationDetected(Event, frozen=True):
-    """Somebody installed a migration this version does not know; the pool stops with exit code 57."""
+    """Another process installed a migration that this version does not support; the worker exits with code 57."""
 
     name: ClassVar[str] = "worker:migrate"
-    pool: str
+    worker_id: str
     revision: int
 
 
-# -- worker --------------------------------------------------------------------------------------------------------
+# -- worker threads ------------------------------------------------------------------------------------------------
 
 
 class WorkerStarted(Event, frozen=True):
-    """A worker thread is ready."""
+    """A worker thread started."""
 
     name: ClassVar[str] = "worker:create"
-    pool: str
-    worker: str
+    worker_id: str
+    thread: str
 
 
 class WorkerStopped(Event, frozen=True):
-    """A worker thread has ended."""
+    """A worker thread ended."""
 
     name: ClassVar[str] = "worker:stop"
-    pool: str
-    worker: str
+    worker_id: str
+    thread: str
 
 
 class TasksReloaded(Event, frozen=True):
-    """Changed task files were read again; `faults` tells which could not be."""
+    """Changed task files were reloaded; `errors` lists the files that could not be loaded."""
 
     name: ClassVar[str] = "tasks:reload"
     tasks: Sequence[str]
-    faults: Sequence[str]
+    errors: Sequence[str]
 
 
 # -- job -----------------------------------------------------------------------------------------------------------
 
 
 class JobAdded(Event, frozen=True):
-    """A job was added through this library; `job` is None when the spec was sent in a bulk that returns ids only."""
+    """This library added a job. `job_id` is None if the job was added in bulk, or skipped by a plugin."""
 
     name: ClassVar[str] = "job:add"
     spec: JobSpec
@@ -238,102 +241,102 @@ class JobAdded(Event, frozen=True):
 
 
 class JobStarted(Event, frozen=True):
-    """A worker begins to run the job."""
+    """A worker thread starts to run the job."""
 
     name: ClassVar[str] = "job:start"
-    worker: str
+    thread: str
     job: Job
 
 
 class JobSucceeded(Event, frozen=True):
-    """The task returned; the job is not yet deleted (see `JobCompleted`)."""
+    """The task returned; the job is not deleted yet (see `JobCompleted`)."""
 
     name: ClassVar[str] = "job:success"
-    worker: str
+    thread: str
     job: Job
     seconds: float
 
 
 class JobErrored(Event, frozen=True):
-    """The task raised `error`; the failure is not yet written (see `JobCompleted`)."""
+    """The task raised `error`; the failure is not recorded yet (see `JobCompleted`)."""
 
     name: ClassVar[str] = "job:error"
-    worker: str
+    thread: str
     job: Job
     error: BaseException
     seconds: float
 
 
 class JobFailed(Event, frozen=True):
-    """The task raised `error` in the last attempt: the job has failed for good."""
+    """The task raised `error` in the last attempt: the job has failed permanently."""
 
     name: ClassVar[str] = "job:failed"
-    worker: str
+    thread: str
     job: Job
     error: BaseException
 
 
 class JobCompleted(Event, frozen=True):
-    """The result of the run, success (`error` None) or failure, has been written to the database."""
+    """The outcome of the run, success (`error` is None) or failure, is recorded in the database."""
 
     name: ClassVar[str] = "job:complete"
-    pool: str
+    worker_id: str
     job: Job
     error: BaseException | None
 
 
 class JobCancelling(Event, frozen=True):
-    """Somebody cancelled the job, and its task is told; `message` is what its last error will say."""
+    """An operator cancelled the running job; `message` becomes its last error."""
 
     name: ClassVar[str] = "job:cancelling"
-    pool: str
+    worker_id: str
     job: Job
     message: str
 
 
 class JobReturned(Event, frozen=True):
-    """The job was given back with its attempt uncounted, for `reason`."""
+    """The worker returned the job to the queue because of `reason`; the attempt is not counted."""
 
     name: ClassVar[str] = "job:returned"
-    pool: str
+    worker_id: str
     job: Job
     reason: str
 
 
 class JobRecovered(Event, frozen=True):
-    """A sweep took the job, here as it was held, from `worker`, which went silent."""
+    """A sweep recovered the job from the dead worker `worker_id`; `job` is its state before the sweep."""
 
-    name: ClassVar[str] = "job:interrupted"
+    name: ClassVar[str] = "job:recovered"
     job: Job
-    worker: str
+    worker_id: str
     reason: str
 
 
 class JobLockLost(Event, frozen=True):
-    """The run ended, but the job was no longer ours: swept, unlocked or ended by another; nothing was changed."""
+    """The run ended after the worker had lost the job's lock, to a sweep for example; the outcome was discarded."""
 
-    name: ClassVar[str] = "job:lost"
-    pool: str
+    name: ClassVar[str] = "job:lockLost"
+    worker_id: str
     job: Job
 
 
 class JobResultRejected(Event, frozen=True):
-    """A trigger, constraint or policy of yours refuses how a run ended; it is tried again, and the job stays locked."""
+    """A trigger, constraint or policy rejected the outcome; the worker retries, and the job stays locked."""
 
-    name: ClassVar[str] = "job:resultRefused"
-    pool: str
+    name: ClassVar[str] = "job:resultRejected"
+    worker_id: str
     job: Job
     error: Exception
 
 
 class JobsSettled(Event, frozen=True):
-    """One settling round: `outcomes` were written, `lost` were no longer ours.
+    """A batch of outcomes was settled: `outcomes` were recorded, `lost` were discarded because the lock was lost.
 
-    Made once a round and not once a job, so that a busy pool's log costs little.
+    Emitted once for each batch, so that the log of a busy worker costs little.
     """
 
     name: ClassVar[str] = "jobs:settled"
-    pool: str
+    worker_id: str
     outcomes: Sequence[Outcome]
     lost: Sequence[Outcome]
 
@@ -342,7 +345,7 @@ class JobsSettled(Event, frozen=True):
 
 
 class SignalReceived(Event, frozen=True):
-    """A termination signal arrived; the first asks to stop, the second to stop at once."""
+    """A termination signal arrived. The first requests a graceful stop, the second (`forced`) an immediate one."""
 
     name: ClassVar[str] = "gracefulShutdown"
     signal: str
@@ -350,7 +353,7 @@ class SignalReceived(Event, frozen=True):
 
 
 class ProbeStarted(Event, frozen=True):
-    """Probes are answered over HTTP on `host` and `port`, and with `metrics` scrapes as well."""
+    """The probe server listens on `host` and `port`; with `metrics` it also serves metrics."""
 
     name: ClassVar[str] = "probe:start"
     host: str
@@ -359,7 +362,7 @@ class ProbeStarted(Event, frozen=True):
 
 
 class RunnerStopped(Event, frozen=True):
-    """The runner has ended, for `reason`."""
+    """The runner stopped because of `reason`."""
 
     name: ClassVar[str] = "stop"
     reason: str
@@ -371,22 +374,22 @@ _AnyListener = Callable[[Any], object]
 
 
 class Events:
-    """Where listeners subscribe and services tell.
+    """Delivers events to their listeners.
 
-    A listener runs in the thread that tells, one after the other in order of subscription; one that raises is reported
-    to `on_error` and harms nobody. Subscribing is safe from any thread: the tuple is replaced, never changed.
+    Listeners run on the thread that emits the event, in the order of their subscription. If one raises an error,
+    `on_error` is called and the others still run. Subscribing is safe from any thread.
     """
 
     def __init__(self, on_error: Callable[[Event, Exception], None] | None = None) -> None:
-        self._listeners: dict[str, tuple[_AnyListener, ...]] = {}
-        self._everything: tuple[_AnyListener, ...] = ()
+        self._listeners: dict[str, tuple[_AnyListener, ...]] = {}  # tuples are replaced, never changed
+        self._listeners_to_all: tuple[_AnyListener, ...] = ()
         self.on_error = on_error
 
     def on(self, kind: type[E] | str, listener: Listener[E] | None = None) -> Any:
         """Call `listener` for every event of `kind`: a class, its name such as "job:failed", or "*" for all.
 
-        Without a listener, works as a decorator. Returns a function that ends the subscription (the decorator returns
-        the listener itself). Raises `ValueError` for a name that no event has.
+        Returns a function that ends the subscription. Without a listener, `on` is a decorator, which returns the
+        listener. Raises `ValueError` for an unknown event name.
         """
         if listener is None:
 
@@ -397,38 +400,38 @@ class Events:
             return decorate
         name = kind if isinstance(kind, str) else kind.name
         if name == "*":
-            self._everything = (*self._everything, listener)
-            return lambda: self._forget_everything(listener)
+            self._listeners_to_all = (*self._listeners_to_all, listener)
+            return lambda: self._unsubscribe_from_all(listener)
         if name not in EVENT_TYPES:
-            raise ValueError(f"there is no event {name!r}; known are {', '.join(sorted(EVENT_TYPES))}")
+            raise ValueError(f"unknown event {name!r}; use one of {', '.join(sorted(EVENT_TYPES))}")
         self._listeners[name] = (*self._listeners.get(name, ()), listener)
-        return lambda: self._forget(name, listener)
+        return lambda: self._unsubscribe(name, listener)
 
     def wants(self, kind: type[Event]) -> bool:
-        """True when somebody listens; a busy path asks before it builds the event."""
-        return bool(self._everything) or kind.name in self._listeners
+        """Return whether the event has listeners; busy code checks this before it builds the event."""
+        return bool(self._listeners_to_all) or kind.name in self._listeners
 
     def emit(self, event: Event) -> None:
-        """Tell everybody who listens."""
-        for listener in (*self._listeners.get(event.name, ()), *self._everything):
+        """Call the listeners of an event."""
+        for listener in (*self._listeners.get(event.name, ()), *self._listeners_to_all):
             try:
                 listener(event)
-            except Exception as error:  # noqa: BLE001 - user code; reported, and the job's road goes on
+            except Exception as error:  # noqa: BLE001 - user code: report it and continue
                 self._report(event, error)
 
     def _report(self, event: Event, error: Exception) -> None:
         if self.on_error is not None:
             self.on_error(event, error)
 
-    def _forget(self, name: str, listener: _AnyListener) -> None:
+    def _unsubscribe(self, name: str, listener: _AnyListener) -> None:
         left = tuple(each for each in self._listeners.get(name, ()) if each is not listener)
         if left:
             self._listeners[name] = left
         else:
             self._listeners.pop(name, None)
 
-    def _forget_everything(self, listener: _AnyListener) -> None:
-        self._everything = tuple(each for each in self._everything if each is not listener)
+    def _unsubscribe_from_all(self, listener: _AnyListener) -> None:
+        self._listeners_to_all = tuple(each for each in self._listeners_to_all if each is not listener)
 
 
 def _all_event_types(root: type[Event]) -> dict[str, type[Event]]:
@@ -440,7 +443,7 @@ def _all_event_types(root: type[Event]) -> dict[str, type[Event]]:
 
 
 class _EventTypes(dict[str, type[Event]]):
-    """The event classes by name; a name not yet known is looked for once more, for modules imported later."""
+    """Event classes by name; an unknown name is searched again, in modules imported since."""
 
     def __contains__(self, name: object) -> bool:
         if not super().__contains__(name):
@@ -449,4 +452,4 @@ class _EventTypes(dict[str, type[Event]]):
 
 
 EVENT_TYPES = _EventTypes(_all_event_types(Event))
-"""Every event by its name."""
+"""Every event class by its name."""

@@ -1,4 +1,4 @@
-"""What happens in the life of the worker processes that a supervisor looks after."""
+"""The events of a supervisor and its worker processes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gw_core.domain.events import Event
 
 
 class SupervisorStarted(Event, frozen=True):
-    """A supervisor begins to run `processes` worker processes; the first one shows whether they can run at all."""
+    """A supervisor starts `processes` worker processes, one first to check that they can run."""
 
     name: ClassVar[str] = "supervisor:start"
     processes: int
 
 
 class ProcessReady(Event, frozen=True):
-    """Process `number` begins to look for jobs; the system knows it as `pid`."""
+    """Process `number`, with the process id `pid`, starts to claim jobs."""
 
     name: ClassVar[str] = "process:ready"
     number: int
@@ -24,39 +24,39 @@ class ProcessReady(Event, frozen=True):
 
 
 class ProcessEnded(Event, frozen=True):
-    """Process `number` ended as `how` says; it is started again after `again_in`, or not at all.
+    """Process `number` exited, as `exit_reason` says. It restarts after `restart_in`, or not if that is None.
 
-    `in_order` tells an end that was asked for, or came after as many jobs or as long as the process was to run;
-    `ends_all` one after which the others are stopped too.
+    `graceful` means that the exit was requested, or that the process reached one of its recycling limits.
+    `stops_all` means that the supervisor stops the other processes too.
     """
 
     name: ClassVar[str] = "process:end"
     number: int
     pid: int
-    how: str
-    in_order: bool
-    again_in: timedelta | None
-    ends_all: bool = False
+    exit_reason: str
+    graceful: bool
+    restart_in: timedelta | None
+    stops_all: bool = False
 
 
 class SupervisorGaveUp(Event, frozen=True):
-    """Process `number` ended in a way that starting it again cannot mend, and so all are stopped."""
+    """Process `number` exited in a way that a restart cannot fix; the supervisor stops all processes."""
 
-    name: ClassVar[str] = "process:give-up"
+    name: ClassVar[str] = "supervisor:gaveUp"
     number: int
     reason: str
     exit_code: int
 
 
 class ProcessesKilled(Event, frozen=True):
-    """The grace period is long over: the processes `numbers` were killed, and their jobs are still locked."""
+    """The processes `numbers` ran on after the grace period and were killed; their jobs are still locked."""
 
     name: ClassVar[str] = "process:kill"
     numbers: tuple[int, ...]
 
 
 class SupervisorStopped(Event, frozen=True):
-    """All processes have ended."""
+    """All processes have exited."""
 
     name: ClassVar[str] = "supervisor:stop"
     reason: str

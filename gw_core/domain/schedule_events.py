@@ -1,4 +1,4 @@
-"""What happens in the life of the scheduler of recurring tasks."""
+"""The events of the cron scheduler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gw_core.domain.events import Event
 
 
 class CronStarting(Event, frozen=True):
-    """The scheduler begins: it registers its items and makes up for missed runs; `start` is its clock's time."""
+    """The scheduler starts: it registers its items and backfills missed runs. `start` is the time by its clock."""
 
     name: ClassVar[str] = "cron:starting"
     start: datetime
@@ -19,22 +19,22 @@ class CronStarting(Event, frozen=True):
 
 
 class CronStarted(Event, frozen=True):
-    """Registering and making up are done; from now on the scheduler follows the clock."""
+    """Registration and backfill are complete; the scheduler now follows the clock."""
 
     name: ClassVar[str] = "cron:started"
     start: datetime
 
 
 class CronBackfill(Event, frozen=True):
-    """The items' run of the minute `moment` was missed before the start and is about to be made up for."""
+    """Runs of `items` at `timestamp` were missed before the start and are about to be backfilled."""
 
     name: ClassVar[str] = "cron:backfill"
-    moment: datetime
+    timestamp: datetime
     items: Sequence[CronItem]
 
 
 class CronPrematureTimer(Event, frozen=True):
-    """The timer fired, but the clock has not reached `expected`: it was set back; the scheduler goes on waiting."""
+    """The timer fired before `expected`, because the clock was set back; the scheduler keeps waiting."""
 
     name: ClassVar[str] = "cron:prematureTimer"
     current: datetime
@@ -42,7 +42,7 @@ class CronPrematureTimer(Event, frozen=True):
 
 
 class CronOverdueTimer(Event, frozen=True):
-    """A minute or more has passed since `expected`: machine asleep, clock set forward, or database out of reach."""
+    """The timer fired a minute or more after `expected`: the machine slept, or the clock or database failed."""
 
     name: ClassVar[str] = "cron:overdueTimer"
     current: datetime
@@ -50,29 +50,29 @@ class CronOverdueTimer(Event, frozen=True):
 
 
 class CronSchedule(Event, frozen=True):
-    """The items are due at `moment` and their jobs are about to be added."""
+    """`items` are due at `timestamp`, and their jobs are about to be added."""
 
     name: ClassVar[str] = "cron:schedule"
-    moment: datetime
+    timestamp: datetime
     items: Sequence[CronItem]
     backfilled: bool
 
 
 class CronScheduled(Event, frozen=True):
-    """The minute is done; `jobs` tells which identifiers this process scheduled, with the job's id.
+    """The jobs due at `timestamp` are added; `jobs` maps the identifiers that this worker scheduled to job ids.
 
-    An identifier is missing when another worker was first; its id is None when a plugin skipped the job.
+    An identifier is missing if another worker scheduled it. Its id is None if a plugin skipped the job.
     """
 
     name: ClassVar[str] = "cron:scheduled"
-    moment: datetime
+    timestamp: datetime
     items: Sequence[CronItem]
     jobs: Mapping[str, int | None]
     backfilled: bool
 
 
 class CronRunsSkipped(Event, frozen=True):
-    """The minutes from `first` to `last` lie too far back; only items whose `fill` reaches them are made up for."""
+    """Runs from `first` to `last` were missed; only items with a long enough `fill` are backfilled."""
 
     name: ClassVar[str] = "cron:skipped"
     first: datetime
@@ -80,23 +80,23 @@ class CronRunsSkipped(Event, frozen=True):
 
 
 class CronItemFailed(Event, frozen=True):
-    """The run of one item at `moment` was refused, by a plugin or by the database; other items are not affected."""
+    """A plugin or the database rejected the run of `item` at `timestamp`; other items are not affected."""
 
     name: ClassVar[str] = "cron:item:error"
-    moment: datetime
+    timestamp: datetime
     item: CronItem
     error: Exception
 
 
 class CronItemsRejected(Event, frozen=True):
-    """The source of the items failed or gave items that cannot be used; the former items stay in force."""
+    """The source of cron items failed or returned invalid items; the previous items stay in use."""
 
     name: ClassVar[str] = "cron:items:error"
     error: Exception
 
 
 class CronFailed(Event, frozen=True):
-    """The scheduler cannot do its work now and goes on trying, first after `delay`; no minute is lost meanwhile."""
+    """Scheduling failed; the scheduler retries, first after `delay`. No run is lost."""
 
     name: ClassVar[str] = "cron:error"
     error: Exception
@@ -104,7 +104,7 @@ class CronFailed(Event, frozen=True):
 
 
 class CronRestored(Event, frozen=True):
-    """The scheduler can do its work again, after `attempts` tries."""
+    """Scheduling works again after `attempts` failed attempts."""
 
     name: ClassVar[str] = "cron:restored"
     attempts: int

@@ -71,11 +71,14 @@ class StopSignal:
 class JobContext:
     """The job a task runs for, and what it may use: logger, connections, adding jobs, knowing when to stop."""
 
-    __slots__ = ("_logger", "_resources", "job", "should_stop", "worker_id")
+    __slots__ = ("_logger", "_resources", "job", "should_stop", "thread_name", "worker_id")
 
-    def __init__(self, job: Job, worker_id: str, resources: TaskResources) -> None:
+    def __init__(self, job: Job, resources: TaskResources, *, worker_id: str, thread_name: str) -> None:
         self.job = job
         self.worker_id = worker_id
+        """The worker that runs the job, as in the job's `locked_by`."""
+        self.thread_name = thread_name
+        """The worker thread that runs the job."""
         self._resources = resources
         self._logger: Logger | None = None
         self.should_stop = StopSignal()
@@ -91,7 +94,11 @@ class JobContext:
         """A logger whose messages name this job."""
         if self._logger is None:
             self._logger = self._resources.logger.scope(
-                label="job", worker_id=self.worker_id, task_identifier=self.job.task_identifier, job_id=self.job.id
+                label="job",
+                worker_id=self.worker_id,
+                thread=self.thread_name,
+                task_identifier=self.job.task_identifier,
+                job_id=self.job.id,
             )
         return self._logger
 

@@ -85,7 +85,9 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext) -> object:
         process, is_fresh = PROCESSES.lend(home, context)
         talk = _ProcessSession(process, context)
         try:
-            ended = talk.until_the_end(RunJob(home, job, context.worker_id, _wanted_levels(context)))
+            ended = talk.until_the_end(
+                RunJob(home, job, context.worker_id, context.thread_name, _wanted_levels(context))
+            )
         except ChannelClosedError:
             how = PROCESSES.forget(process)
             if is_fresh or talk.has_begun or context.should_stop.forced:

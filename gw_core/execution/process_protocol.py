@@ -239,6 +239,7 @@ class RunJob(msgspec.Struct, frozen=True, tag=True):
     home: TaskLocation
     job: Job
     worker_id: str
+    thread_name: str
     levels: tuple[str, ...]
     """The levels of log messages that somebody wants."""
 

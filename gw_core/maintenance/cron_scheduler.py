@@ -209,7 +209,7 @@ class Scheduler(Service):
         for moment, items in by_minute(windows):
             if self.is_stopping:
                 break
-            self._events.emit(e.CronBackfill(moment=moment, items=items))
+            self._events.emit(e.CronBackfill(timestamp=moment, items=items))
             jobs = self._schedule(moment, items, backfilled=True)
             added += sum(job_id is not None for job_id in jobs.values())
         return added
@@ -225,10 +225,10 @@ class Scheduler(Service):
                 return
             # What came due during an outage was not scheduled on time, even if its minute has not quite passed.
             backfilled = moment < this_minute or self._has_complained
-            self._events.emit(e.CronSchedule(moment=moment, items=items, backfilled=backfilled))
+            self._events.emit(e.CronSchedule(timestamp=moment, items=items, backfilled=backfilled))
             jobs = self._schedule(moment, items, backfilled=backfilled)
             self._next = moment + MINUTE
-            self._events.emit(e.CronScheduled(moment=moment, items=items, jobs=jobs, backfilled=backfilled))
+            self._events.emit(e.CronScheduled(timestamp=moment, items=items, jobs=jobs, backfilled=backfilled))
         self._next = this_minute + MINUTE
         # Told only now: while an outage lasts every try would skip some more.
         if self._skipped_from is not None:
@@ -267,7 +267,7 @@ class Scheduler(Service):
             except _OUTAGES:
                 raise
             except GraphileWorkerError as refusal:
-                self._events.emit(e.CronItemFailed(moment=moment, item=item, error=refusal))
+                self._events.emit(e.CronItemFailed(timestamp=moment, item=item, error=refusal))
         return jobs
 
     def _spec(self, item: CronItem, moment: datetime, *, backfilled: bool) -> JobSpec | None:
@@ -277,7 +277,7 @@ class Scheduler(Service):
         try:
             return self._admit(spec)
         except Exception as error:  # noqa: BLE001 - user code; its refusal counts for this run only
-            self._events.emit(e.CronItemFailed(moment=moment, item=item, error=error))
+            self._events.emit(e.CronItemFailed(timestamp=moment, item=item, error=error))
             return None
 
     @contextmanager

@@ -57,7 +57,7 @@ class Heartbeat(Service):
     def __init__(
         self,
         *,
-        pool: str,
+        worker_id: str,
         connection: SharedConnection,
         events: Events,
         every: timedelta,
@@ -72,7 +72,7 @@ class Heartbeat(Service):
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-heartbeat", on_crash=on_crash)
-        self._pool = pool
+        self._worker_id = worker_id
         self._connection = connection
         self._events = events
         self._every = every
@@ -94,7 +94,7 @@ class Heartbeat(Service):
         self._has_seen_migration = False
         self._has_rust_workers = False
         self._failures = 0
-        self._is_orderly_end = False
+        self._is_graceful = False
 
     def turn(self) -> timedelta:
         """Write a heartbeat; rest until the next."""
@@ -132,20 +132,20 @@ class Heartbeat(Service):
             return min(self._every, TRY_AGAIN_AFTER)
         return self._every
 
-    def end(self, *, in_order: bool, time_left: Callable[[], timedelta]) -> None:
+    def end(self, *, is_graceful: bool, time_left: Callable[[], timedelta]) -> None:
         """Beat no more, and after an orderly end take the heartbeat away, as long as there is time left for it."""
-        self._is_orderly_end = in_order
+        self._is_graceful = is_graceful
         self.ask_to_stop()
         self.join_until(time_left, at_least=A_MOMENT)
 
     def leave(self) -> None:
         """Take the heartbeat away; a database that cannot be reached keeps it, and a sweep will find it."""
-        if not self._is_orderly_end or self.last_written_at is None:
+        if not self._is_graceful or self.last_written_at is None:
             return
         try:
             with_workers(
                 self._connection,
-                lambda store: store.forget_heartbeat(self._pool, has_rust_workers=self._has_rust_workers),
+                lambda store: store.forget_heartbeat(self._worker_id, has_rust_workers=self._has_rust_workers),
             )
         except GraphileWorkerError as error:
             self._tell_failure(error)
@@ -155,7 +155,7 @@ class Heartbeat(Service):
         beat = with_workers(
             self._connection,
             lambda store: store.heartbeat(
-                self._pool,
+                self._worker_id,
                 alive_for=self._lived(),
                 host=socket.gethostname(),
                 pid=os.getpid(),
@@ -170,7 +170,7 @@ class Heartbeat(Service):
             self._on_wish()
         if beat.breaking_revision is not None and not self._has_seen_migration:
             self._has_seen_migration = True
-            self._events.emit(BreakingMigrationDetected(pool=self._pool, revision=beat.breaking_revision))
+            self._events.emit(BreakingMigrationDetected(worker_id=self._worker_id, revision=beat.breaking_revision))
             self._on_breaking_migration(beat.breaking_revision)
         self._has_rust_workers = beat.has_rust_workers
         self._tell_lateness(beat.silent_for)
@@ -179,7 +179,7 @@ class Heartbeat(Service):
         self.last_written_at = sent_at
         self._on_written(timedelta(seconds=time.monotonic() - sent_at))
         if self._failures:
-            self._events.emit(HeartbeatRestored(pool=self._pool, attempts=self._failures))
+            self._events.emit(HeartbeatRestored(worker_id=self._worker_id, attempts=self._failures))
             self._failures = 0
 
     def _tell_lateness(self, silent_for: timedelta | None) -> None:
@@ -188,14 +188,16 @@ class Heartbeat(Service):
         if silent_for is None:
             # Somebody deleted the row: a sweep took us for dead, and our jobs with it.
             self._events.emit(
-                HeartbeatLate(pool=self._pool, silent_for=timedelta(seconds=self._age_seconds()), presumed_dead=True)
+                HeartbeatLate(
+                    worker_id=self._worker_id, heartbeat_age=timedelta(seconds=self._age_seconds()), presumed_dead=True
+                )
             )
         elif silent_for > self._tolerated:
-            self._events.emit(HeartbeatLate(pool=self._pool, silent_for=silent_for, presumed_dead=False))
+            self._events.emit(HeartbeatLate(worker_id=self._worker_id, heartbeat_age=silent_for, presumed_dead=False))
 
     def _tell_failure(self, error: GraphileWorkerError) -> None:
         if not self._failures:
-            self._events.emit(HeartbeatFailed(pool=self._pool, error=error))
+            self._events.emit(HeartbeatFailed(worker_id=self._worker_id, error=error))
         self._failures += 1
 
     def _lived(self) -> timedelta:

@@ -22,10 +22,10 @@ class ExpiredLocks(Service):
     """Frees jobs and queues whose lock is older than four hours, every eight to ten minutes, as the ancestor does."""
 
     def __init__(
-        self, *, pool: str, connection: SharedConnection, events: Events, between: tuple[timedelta, timedelta]
+        self, *, worker_id: str, connection: SharedConnection, events: Events, between: tuple[timedelta, timedelta]
     ) -> None:
         super().__init__("gw-stale-locks")
-        self._pool = pool
+        self._worker_id = worker_id
         self._connection = connection
         self._events = events
         self._between = between
@@ -41,7 +41,7 @@ class ExpiredLocks(Service):
             with self._connection.connection() as connection:
                 jobs, queues = JobStore(connection, self._connection.database.schema).reset_stale_locks()
             self._has_complained = False
-            self._events.emit(LocksReset(pool=self._pool, jobs=jobs, queues=queues))
+            self._events.emit(LocksReset(worker_id=self._worker_id, jobs=jobs, queues=queues))
         except GraphileWorkerError as error:
             if not self._has_complained:
                 self._events.emit(MaintenanceFailed(service=self.name, error=error))
@@ -59,14 +59,14 @@ class LockRenewal(Service):
     def __init__(
         self,
         *,
-        pool: str,
+        worker_id: str,
         connection: SharedConnection,
         events: Events,
         locked: Callable[[], Locked],
         every: timedelta,
     ) -> None:
         super().__init__("gw-renew-locks")
-        self._pool = pool
+        self._worker_id = worker_id
         self._connection = connection
         self._events = events
         self._locked = locked
@@ -88,7 +88,9 @@ class LockRenewal(Service):
     def _renew(self, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> None:
         try:
             with self._connection.connection() as connection:
-                JobStore(connection, self._connection.database.schema).renew_locks(jobs, pool=self._pool, queues=queues)
+                JobStore(connection, self._connection.database.schema).renew_locks(
+                    jobs, worker_id=self._worker_id, queues=queues
+                )
             self._has_complained = False
             self._has_renewed = bool(jobs)  # the first renewal without jobs deletes the recorded start times
         except GraphileWorkerError as error:

@@ -45,10 +45,10 @@ class Readiness:
         )
 
     def _lost(self, event: PoolConnectionLost) -> None:
-        self._troubles = {**self._troubles, event.what: trouble(event.what, event.error)}
+        self._troubles = {**self._troubles, event.operation: trouble(event.operation, event.error)}
 
     def _restored(self, event: PoolConnectionRestored) -> None:
-        self._troubles = {what: told for what, told in self._troubles.items() if what != event.what}
+        self._troubles = {operation: told for operation, told in self._troubles.items() if operation != event.operation}
 
     def _stopping(self, event: object) -> None:
         self.is_stopping = True

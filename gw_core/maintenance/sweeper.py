@@ -47,13 +47,13 @@ class Sweep:
         *,
         events: Events,
         interceptors: Interceptors,
-        pool: str | None = None,
+        worker_id: str | None = None,
     ) -> None:
         self._lender = lender
         self._settings = settings
         self._events = events
         self._hooks = interceptors.on_recovery
-        self._pool = pool
+        self._worker_id = worker_id
 
     def run(self, *, dry_run: bool = False, with_orphans: bool = True, since_server_start: bool = False) -> SweepReport:
         """Sweep; `since_server_start` counts no silence from before the server started, when nobody could be heard."""
@@ -94,7 +94,7 @@ class Sweep:
         return [replace(worker, is_stale=True) for worker in workers if self._is_dead(worker, possible_for)]
 
     def _is_dead(self, worker: WorkerInfo, possible_for: timedelta | None) -> bool:
-        return worker.id != self._pool and is_dead(worker, self._settings, possible_for=possible_for)
+        return worker.id != self._worker_id and is_dead(worker, self._settings, possible_for=possible_for)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -137,11 +137,11 @@ class Sweep:
 
     def _tell(self, report: SweepReport, recovered: RecoveredJobs) -> None:
         for job in recovered.jobs:
-            self._events.emit(JobRecovered(job=job, worker=job.locked_by or "", reason=WORKER_CRASHED))
+            self._events.emit(JobRecovered(job=job, worker_id=job.locked_by or "", reason=WORKER_CRASHED))
         if report.workers:
             workers = tuple(worker.id for worker in report.workers)
             self._events.emit(
-                WorkersRecovered(pool=self._pool, workers=workers, jobs=report.jobs, queues=report.queues)
+                WorkersRecovered(worker_id=self._worker_id, workers=workers, jobs=report.jobs, queues=report.queues)
             )
 
 

@@ -179,7 +179,7 @@ class JobStore:
     def claim(
         self,
         *,
-        pool: str,
+        worker_id: str,
         tasks: Mapping[int, str],
         limit: int,
         per_queue: int = 1,
@@ -196,7 +196,7 @@ class JobStore:
         `walked_to` then says how far that came, None when all have been looked at.
         """
         values = {
-            "pool": pool,
+            "worker_id": worker_id,
             "task_ids": list(tasks),
             "limit": limit,
             "per_queue": per_queue,
@@ -290,17 +290,19 @@ class JobStore:
         except MemoryError as error:
             raise DatabaseUnavailableError("the claimed jobs do not fit into memory; fewer are claimed next") from error
 
-    def complete(self, outcomes: Sequence[Completed], *, pool: str, releases: Sequence[QueueLock] = ()) -> set[int]:
+    def complete(
+        self, outcomes: Sequence[Completed], *, worker_id: str, releases: Sequence[QueueLock] = ()
+    ) -> set[int]:
         """Delete the jobs of these claims, release the queues, and return the ids deleted."""
-        return self._settle("complete_jobs", _by_id(outcomes), pool, releases)
+        return self._settle("complete_jobs", _by_id(outcomes), worker_id, releases)
 
-    def fail(self, outcomes: Sequence[Failed], *, pool: str, releases: Sequence[QueueLock] = ()) -> set[int]:
+    def fail(self, outcomes: Sequence[Failed], *, worker_id: str, releases: Sequence[QueueLock] = ()) -> set[int]:
         """Record the failures of these claims, release the queues, and return the ids recorded."""
         ordered = _by_id(outcomes)
         return self._settle(
             "fail_jobs",
             ordered,
-            pool,
+            worker_id,
             releases,
             messages=[each.message for each in ordered],
             delays=[None if each.delay is None else _delay_seconds(each.delay) for each in ordered],
@@ -308,13 +310,15 @@ class JobStore:
             payloads=[each.payload for each in ordered],
         )
 
-    def give_back(self, outcomes: Sequence[Returned], *, pool: str, releases: Sequence[QueueLock] = ()) -> set[int]:
+    def give_back(
+        self, outcomes: Sequence[Returned], *, worker_id: str, releases: Sequence[QueueLock] = ()
+    ) -> set[int]:
         """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids."""
         ordered = _by_id(outcomes)
         return self._settle(
             "return_jobs",
             ordered,
-            pool,
+            worker_id,
             releases,
             attempts=[each.job.attempts for each in ordered],
             keys=[each.job.key for each in ordered],
@@ -322,7 +326,7 @@ class JobStore:
         )
 
     def _settle(
-        self, name: str, ordered: Sequence[Outcome], pool: str, releases: Sequence[QueueLock], **values: Any
+        self, name: str, ordered: Sequence[Outcome], worker_id: str, releases: Sequence[QueueLock], **values: Any
     ) -> set[int]:
         return self._ids(
             name,
@@ -330,7 +334,7 @@ class JobStore:
             # A few numbers and not one for each job: the ledger sees to it that no job has two of them.
             claims=[claim_number(each) for each in {outcome.job.locked_at_epoch for outcome in ordered}],
             queue_ids=[queue_id for queue_id, _ in releases],
-            pool=pool,
+            worker_id=worker_id,
             **values,
         )
 
@@ -338,9 +342,9 @@ class JobStore:
         """Return which of these jobs have a row that somebody else keeps locked at this moment."""
         return self._ids("row_locked_jobs", ids=sorted(ids))
 
-    def give_back_forgotten(self, *, pool: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
+    def give_back_forgotten(self, *, worker_id: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
         """Return what the worker claimed without knowing: all jobs and queues it has locked but these."""
-        return self._ids("return_unknown_jobs", pool=pool, **_claims(jobs), **_queue_claims(queues))
+        return self._ids("return_unknown_jobs", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
 
     def is_anything_runnable(
         self, *, tasks: Mapping[int, str], forbidden_flags: Sequence[str] | None = None, now: datetime | None = None
@@ -354,14 +358,14 @@ class JobStore:
         )
         return bool(row[0])
 
-    def renew_locks(self, jobs: Sequence[Job], *, pool: str, queues: Sequence[QueueLock] = ()) -> set[int]:
+    def renew_locks(self, jobs: Sequence[Job], *, worker_id: str, queues: Sequence[QueueLock] = ()) -> set[int]:
         """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours."""
         starts = [job.locked_at_epoch for job in jobs]
-        return self._ids("renew_locks", pool=pool, starts=starts, **_claims(jobs), **_queue_claims(queues))
+        return self._ids("renew_locks", worker_id=worker_id, starts=starts, **_claims(jobs), **_queue_claims(queues))
 
-    def take_cancellations(self, *, pool: str) -> list[CancelRequest]:
+    def take_cancellations(self, *, worker_id: str) -> list[CancelRequest]:
         """Return which jobs of this pool somebody wants cancelled, once."""
-        return [CancelRequest(*row) for row in self._rows("cancel_take", pool=pool)]
+        return [CancelRequest(*row) for row in self._rows("cancel_take", worker_id=worker_id)]
 
     def reset_stale_locks(self, older_than: timedelta = LOCK_EXPIRY) -> tuple[int, int]:
         """Free every lock older than that, whoever holds it; return how many jobs and queues."""

@@ -26,9 +26,9 @@ ECHO: Final = "gw:echo"
 """Where heartbeats are heard, by all pools: whoever hears another's knows that it hears."""
 
 
-def own_channel(pool: str) -> str:
+def own_channel(worker_id: str) -> str:
     """Return the channel on which one pool is spoken to; the statements make the same name with SQL's `md5`."""
-    return f"gw:{hashlib.md5(pool.encode(), usedforsecurity=False).hexdigest()}"
+    return f"gw:{hashlib.md5(worker_id.encode(), usedforsecurity=False).hexdigest()}"
 
 
 class Subscription:
@@ -37,7 +37,7 @@ class Subscription:
     Has `fileno()`, so it can be given to a selector; when that is readable call `receive()`.
     """
 
-    def __init__(self, connection: Connection, hear: Callable[[Notification], None], *, pool: str) -> None:
+    def __init__(self, connection: Connection, hear: Callable[[Notification], None], *, worker_id: str) -> None:
         self._connection = connection
         self._hear = hear
         self._fileno = connection.fileno()
@@ -45,7 +45,9 @@ class Subscription:
         connection.pgconn.notify_handler = self._take
         try:
             # One round trip, and so one transaction: all of them or none.
-            connection.execute("; ".join(f'listen "{channel}"' for channel in (*CHANNELS, ECHO, own_channel(pool))))
+            connection.execute(
+                "; ".join(f'listen "{channel}"' for channel in (*CHANNELS, ECHO, own_channel(worker_id)))
+            )
         except psycopg.Error as error:
             raise translate(error) from error
 

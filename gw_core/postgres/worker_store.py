@@ -106,7 +106,7 @@ class WorkerStore:
 
     def heartbeat(
         self,
-        pool: str,
+        worker_id: str,
         *,
         alive_for: timedelta,
         host: str,
@@ -119,7 +119,7 @@ class WorkerStore:
         about = msgspec.json.encode(metadata).decode()
         silent_seconds, has_rust_workers, has_wishes, _, breaking_revision = self._rows(
             "heartbeat",
-            pool=pool,
+            worker_id=worker_id,
             alive_seconds=alive_for.total_seconds(),
             host=host,
             pid=pid,
@@ -130,7 +130,7 @@ class WorkerStore:
             revision=REVISION,
         )[0]
         if has_rust_workers:
-            self._rows("rust_heartbeat", pool=pool, metadata=about)
+            self._rows("rust_heartbeat", worker_id=worker_id, metadata=about)
         silent_for = None if silent_seconds is None else timedelta(seconds=silent_seconds)
         return HeartbeatResult(
             silent_for=silent_for,
@@ -139,11 +139,11 @@ class WorkerStore:
             breaking_revision=breaking_revision,
         )
 
-    def forget_heartbeat(self, pool: str, *, has_rust_workers: bool) -> None:
+    def forget_heartbeat(self, worker_id: str, *, has_rust_workers: bool) -> None:
         """Forget a pool that ended in order."""
-        self._rows("delete_heartbeat", pool=pool)
+        self._rows("delete_heartbeat", worker_id=worker_id)
         if has_rust_workers:
-            self._rows("delete_rust_heartbeat", pool=pool)
+            self._rows("delete_rust_heartbeat", worker_id=worker_id)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 

@@ -233,21 +233,21 @@ class Supervisor:
         place.process = None
         if self._stop is not None:
             # One that was starting may see that the database is away before it hears that all shall end.
-            in_order = code in IN_ORDER or (code in self._passing and not process.is_ready)
-            if not in_order:
+            graceful = code in IN_ORDER or (code in self._passing and not process.is_ready)
+            if not graceful:
                 self._codes.append(code)
-            self._tell_end(process, in_order=in_order, again_in=None)
+            self._tell_end(process, graceful=graceful, restart_in=None)
             return
         self._vain_starts += not process.is_ready
         next_step = what_next(self._end_of(place, process), self._fleet())
         if isinstance(next_step, Restart):
             place.quick_ends = 0 if process.lived > SETTLED_AFTER else place.quick_ends + (code != 0)
             place.start_at = time.monotonic() + next_step.after.total_seconds()
-            self._tell_end(process, in_order=code == 0, again_in=next_step.after)
+            self._tell_end(process, graceful=code == 0, restart_in=next_step.after)
             return
         if self._once or isinstance(next_step, StopAll):
             self._codes.append(code)
-        self._tell_end(process, in_order=code == 0, again_in=None, ends_all=isinstance(next_step, StopAll))
+        self._tell_end(process, graceful=code == 0, restart_in=None, stops_all=isinstance(next_step, StopAll))
         if isinstance(next_step, StopAll):
             # What keeps the first of all from running it has said itself.
             if self._is_proven or code not in self._hopeless:
@@ -276,16 +276,16 @@ class Supervisor:
         )
 
     def _tell_end(
-        self, process: WorkerProcess, *, in_order: bool, again_in: timedelta | None, ends_all: bool = False
+        self, process: WorkerProcess, *, graceful: bool, restart_in: timedelta | None, stops_all: bool = False
     ) -> None:
         self.events.emit(
             ProcessEnded(
                 number=process.number,
                 pid=process.pid,
-                how=told(process.code or 0),
-                in_order=in_order,
-                again_in=again_in,
-                ends_all=ends_all,
+                exit_reason=told(process.code or 0),
+                graceful=graceful,
+                restart_in=restart_in,
+                stops_all=stops_all,
             )
         )
 

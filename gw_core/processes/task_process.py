@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS: Final = 4
 """Connections a task may have open from its own process at the same time."""
 
-_SCOPE: Final = ("label", "worker_id", "task_identifier", "job_id")
+_SCOPE: Final = ("label", "worker_id", "thread", "task_identifier", "job_id")
 _LOADED: Final[dict[TaskLocation, Task]] = {}
 
 
@@ -224,7 +224,12 @@ class _Context(JobContext):
 
     def __init__(self, order: RunJob, server: _Server) -> None:
         logger = Logger(lambda scope: _Sink(server, order.levels, scope))
-        super().__init__(order.job, order.worker_id, _Resources(server, logger))  # type: ignore[arg-type] # lazy
+        super().__init__(
+            order.job,
+            _Resources(server, logger),  # type: ignore[arg-type] # its connections are lazy
+            worker_id=order.worker_id,
+            thread_name=order.thread_name,
+        )
         self._server = server
 
     def add_job(

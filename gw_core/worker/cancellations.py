@@ -22,10 +22,10 @@ class Cancellations:
     looks here, and a wish is noted here before the runs are looked at: one of the two sees the other.
     """
 
-    def __init__(self, pool: str, ledger: Ledger, timeouts: Timeouts, events: Events) -> None:
+    def __init__(self, worker_id: str, ledger: Ledger, timeouts: Timeouts, events: Events) -> None:
         self.pending: dict[int, CancelRequest] = {}
         """Wishes not yet fulfilled; a worker asks whether there are any before and after each run."""
-        self._pool = pool
+        self._worker_id = worker_id
         self._ledger = ledger
         self._timeouts = timeouts
         self._events = events
@@ -40,7 +40,7 @@ class Cancellations:
             job = held.get(wish.job_id)
             if job is not None and is_same_claim(job.locked_at_epoch, wish.locked_at_epoch):
                 self.pending[wish.job_id] = wish
-                self._events.emit(JobCancelling(pool=self._pool, job=job, message=wish.message))
+                self._events.emit(JobCancelling(worker_id=self._worker_id, job=job, message=wish.message))
         for worker in workers:
             context = worker.context
             if context is not None and context.job.id in self.pending:

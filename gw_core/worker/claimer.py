@@ -74,7 +74,7 @@ class Claimer(Service):
     def __init__(
         self,
         *,
-        pool: str,
+        worker_id: str,
         database: Database,
         settings: WorkerSettings,
         task_names: Callable[[], Sequence[str]],
@@ -94,7 +94,7 @@ class Claimer(Service):
         super().__init__("gw-claim", on_crash=on_crash)
         self._on_refused = on_refused
         self._refusals = 0
-        self._pool = pool
+        self._worker_id = worker_id
         self._database = database
         self._settings = settings
         self._task_names = task_names
@@ -171,7 +171,7 @@ class Claimer(Service):
                 return AT_ONCE
             if self._wished:
                 self._wished = False
-                self._on_wishes(store.take_cancellations(pool=self._pool))
+                self._on_wishes(store.take_cancellations(worker_id=self._worker_id))
             rest = self._look(store)
             if self._tries:  # told when it works again, not when it is tried again
                 self._tell_restored()
@@ -239,7 +239,7 @@ class Claimer(Service):
         flags = self._flags_now()
         self._claim_in_doubt = True
         jobs = store.claim(
-            pool=self._pool,
+            worker_id=self._worker_id,
             tasks=self._tasks,
             limit=limit,
             most_bytes=self._settings.claim_bytes,
@@ -254,7 +254,7 @@ class Claimer(Service):
         self._most_jobs = min(self._settings.claim_limit, 2 * (len(jobs) if self._is_cut else self._most_jobs))
         self.looked_at = time.monotonic()
         if jobs and self._events.wants(PoolClaimed):
-            self._events.emit(PoolClaimed(pool=self._pool, jobs=jobs))
+            self._events.emit(PoolClaimed(worker_id=self._worker_id, jobs=jobs))
         for job in conflicting:
             reason = "an earlier attempt of the job, or a job of its queue, still runs in this worker"
             self._settler.report(Returned(job, reason, delay=CONFLICT_DELAY, started=False))
@@ -386,7 +386,7 @@ class Claimer(Service):
     def _return_unknown(self, store: JobStore) -> None:
         """Return what a claim locked whose answer was lost."""
         known = self._ledger.locked()
-        store.give_back_forgotten(pool=self._pool, jobs=known.jobs, queues=known.queues)
+        store.give_back_forgotten(worker_id=self._worker_id, jobs=known.jobs, queues=known.queues)
         self._claim_in_doubt = False
 
     def _connect(self) -> JobStore:
@@ -400,7 +400,7 @@ class Claimer(Service):
 
     def _listen(self, connection: QueueConnection, hearing: NotificationHealth) -> None:
         try:
-            self._listener = Subscription(connection, hearing.hear, pool=self._pool)
+            self._listener = Subscription(connection, hearing.hear, worker_id=self._worker_id)
         except GraphileWorkerError:
             connection.close()
             raise
@@ -489,8 +489,10 @@ class Claimer(Service):
             return self._settings.poll_interval
         delay = patience(self._tries)
         if self._tries == 0:
-            what = "look for jobs"
-            self._events.emit(PoolConnectionLost(pool=self._pool, what=what, error=error, delay=delay))
+            operation = "claim jobs"
+            self._events.emit(
+                PoolConnectionLost(worker_id=self._worker_id, operation=operation, error=error, delay=delay)
+            )
         self._tries += 1
         if self._claim_in_doubt:
             self._most_jobs = max(1, self._most_jobs // 2)
@@ -503,7 +505,7 @@ class Claimer(Service):
 
     def _tell_restored(self) -> None:
         tries, self._tries = self._tries, 0
-        self._events.emit(PoolConnectionRestored(pool=self._pool, what="look for jobs", attempts=tries))
+        self._events.emit(PoolConnectionRestored(worker_id=self._worker_id, operation="claim jobs", attempts=tries))
 
     def _hang_up(self) -> None:
         if self._listener is not None:

@@ -45,18 +45,18 @@ class NotificationHealth:
     def __init__(
         self,
         *,
-        pool: str,
+        worker_id: str,
         events: Events,
         on_jobs: Callable[[], None],
         on_migration: Callable[[], None],
         on_wish: Callable[[], None],
     ) -> None:
-        self.pool = pool
+        self.worker_id = worker_id
         self._events = events
         self._on_jobs = on_jobs
         self._on_migration = on_migration
         self._on_wish = on_wish
-        self._channel = own_channel(pool)
+        self._channel = own_channel(worker_id)
         self._sent_at = float("-inf")
         self._heard_at = float("-inf")
         self._asked_at = float("-inf")
@@ -68,7 +68,7 @@ class NotificationHealth:
     def begin(self) -> None:
         """Note that somebody listens from now on."""
         self._since = time.monotonic()
-        self._events.emit(PoolListening(pool=self.pool))
+        self._events.emit(PoolListening(worker_id=self.worker_id))
         if self._has_listened:
             self._on_migration()  # one may have been announced while nobody listened
         self._has_listened = True
@@ -115,13 +115,13 @@ class NotificationHealth:
         """Tell why nothing is heard, once until something is."""
         if not self._is_lost:
             self._is_lost = True
-            self._events.emit(PoolListenLost(pool=self.pool, error=error))
+            self._events.emit(PoolListenLost(worker_id=self.worker_id, error=error))
 
     def tell_restored(self) -> None:
         """Tell that something is heard again, if it was not."""
         if self._is_lost:
             self._is_lost = False
-            self._events.emit(PoolListenRestored(pool=self.pool))
+            self._events.emit(PoolListenRestored(worker_id=self.worker_id))
 
     def hear(self, notification: Notification) -> None:
         """Do what a notification is about."""
@@ -141,7 +141,7 @@ class NotificationHealth:
         if count > 0:
             self._on_jobs()
             if self._events.wants(PoolNotified):
-                self._events.emit(PoolNotified(pool=self.pool, count=count))
+                self._events.emit(PoolNotified(worker_id=self.worker_id, count=count))
 
 
 class ListenThread(Service):
@@ -202,7 +202,7 @@ class ListenThread(Service):
 
     def _begin(self) -> Subscription:
         self._connection = self._database.connect("listen", patience=ANSWER_WITHIN)
-        self._listener = Subscription(self._connection, self._hearing.hear, pool=self._hearing.pool)
+        self._listener = Subscription(self._connection, self._hearing.hear, worker_id=self._hearing.worker_id)
         self._hearing.begin()
         self._hearing.catch_up()
         return self._listener

@@ -90,7 +90,7 @@ class WorkerPool:
         self.use(registry)
         self._handoff = Handoff(on_low=self._wake_claimer)
         self._settler = Settler(
-            pool=self.id,
+            worker_id=self.id,
             database=database,
             ledger=self.ledger,
             events=events,
@@ -104,7 +104,7 @@ class WorkerPool:
         self._workers = [
             WorkerThread(
                 f"gw-worker-{number}",
-                pool=self.id,
+                worker_id=self.id,
                 handoff=self._handoff,
                 find_task=self._find_task,
                 report=self._settler.report,
@@ -118,14 +118,14 @@ class WorkerPool:
             for number in range(1, settings.concurrency + 1)
         ]
         self._hearing = NotificationHealth(
-            pool=self.id,
+            worker_id=self.id,
             events=events,
             on_jobs=self._nudge_claimer,
             on_migration=on_migration,
             on_wish=self.hear_wish,
         )
         self._claimer = Claimer(
-            pool=self.id,
+            worker_id=self.id,
             database=database,
             settings=settings,
             task_names=lambda: self._names,
@@ -184,7 +184,7 @@ class WorkerPool:
         self._names = registry.identifiers
 
     def use_and_look(self, registry: TaskRegistry) -> None:
-        """Run the tasks of this registry from the next job on, and look for jobs of those that are new."""
+        """Run the tasks of this registry from the next job on, and claim jobs of those that are new."""
         self.use(registry)
         self.nudge()
 
@@ -199,7 +199,7 @@ class WorkerPool:
 
     def start(self) -> None:
         """Start all threads; returns at once."""
-        self._events.emit(PoolStarted(pool=self.id, tasks=self._names, concurrency=self._settings.concurrency))
+        self._events.emit(PoolStarted(worker_id=self.id, tasks=self._names, concurrency=self._settings.concurrency))
         for worker in self._workers:
             worker.start()
         self._settler.start()
@@ -254,7 +254,7 @@ class WorkerPool:
         if self._is_stopped:
             return
         self._is_stopped = True
-        self._events.emit(PoolStopping(pool=self.id, reason=reason, running=len(self._running())))
+        self._events.emit(PoolStopping(worker_id=self.id, reason=reason, running=len(self._running())))
         self._asked_at = time.monotonic()
         # The threads first, the claimer after: it may be in the middle of a statement that takes its time.
         self._claimer.ask_to_stop()
@@ -271,7 +271,7 @@ class WorkerPool:
         self._settler.join_until(lambda: self.time_left(LAST_WORDS), at_least=LAST_TRY)
         self._timeouts.ask_to_stop()
         end_idle_processes()
-        self._events.emit(PoolStopped(pool=self.id, unsettled=self.unsettled))
+        self._events.emit(PoolStopped(worker_id=self.id, unsettled=self.unsettled))
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class WorkerPool:
             context.should_stop.forced = True
             context.should_stop.set()
         interrupt_given_back()
-        self._events.emit(PoolInterrupting(pool=self.id, jobs=[job for job, _ in interrupted]))
+        self._events.emit(PoolInterrupting(worker_id=self.id, jobs=[job for job, _ in interrupted]))
         for job, seconds in interrupted:
             self._settler.report(
                 Returned(job, "interrupted: the worker stopped", self._settings.interrupted_delay, seconds)

@@ -72,7 +72,7 @@ class Settler(Service):
     def __init__(
         self,
         *,
-        pool: str,
+        worker_id: str,
         database: Database,
         ledger: Ledger,
         events: Events,
@@ -85,7 +85,7 @@ class Settler(Service):
         """How long a job takes, smoothed; None before the first has ended. Read by the claimer."""
         self.completed = 0
         self.failed = 0
-        self._pool = pool
+        self._worker_id = worker_id
         self._database = database
         self._ledger = ledger
         self._events = events
@@ -216,7 +216,7 @@ class Settler(Service):
         if not batch.is_reported:
             batch.is_reported = True
             for each in batch.outcomes:
-                self._events.emit(JobResultRejected(pool=self._pool, job=each.job, error=error))
+                self._events.emit(JobResultRejected(worker_id=self._worker_id, job=each.job, error=error))
         # When everything is refused, it is not about rows: no hurry, then.
         return AT_ONCE if self._refusals < MOST_REFUSALS else patience(self._refusals)
 
@@ -273,7 +273,7 @@ class Settler(Service):
     def _write(self, batch: _Batch) -> None:
         outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch.outcomes)
         try:
-            ours = _send(self._store(), outcomes, self._pool, releases)
+            ours = _send(self._store(), outcomes, self._worker_id, releases)
         except DatabaseUnavailableError:
             batch.is_in_doubt = True
             raise
@@ -288,19 +288,19 @@ class Settler(Service):
         self._report(written, lost)
 
     def _report(self, written: Sequence[Outcome], lost: Sequence[Outcome]) -> None:
-        events, pool = self._events, self._pool
+        events, worker_id = self._events, self._worker_id
         if events.wants(JobsSettled):
-            events.emit(JobsSettled(pool=pool, outcomes=written, lost=lost))
+            events.emit(JobsSettled(worker_id=worker_id, outcomes=written, lost=lost))
         if events.wants(JobCompleted):
             for each in written:
                 if type(each) is not Returned:
                     error = each.error if type(each) is Failed else None
-                    events.emit(JobCompleted(pool=pool, job=each.job, error=error))
+                    events.emit(JobCompleted(worker_id=worker_id, job=each.job, error=error))
         for each in written:
             if type(each) is Returned:
-                events.emit(JobReturned(pool=pool, job=each.job, reason=each.reason))
+                events.emit(JobReturned(worker_id=worker_id, job=each.job, reason=each.reason))
         for each in lost:
-            events.emit(JobLockLost(pool=pool, job=each.job))
+            events.emit(JobLockLost(worker_id=worker_id, job=each.job))
 
     def _store(self) -> JobStore:
         if self._connection is None or self._connection.closed:
@@ -311,15 +311,17 @@ class Settler(Service):
         """Keep the batch and say so once; a deadlock or timeout is no reason to hang up."""
         delay = patience(self._tries)
         if self._tries == 0:
-            what = "write down results"
-            self._events.emit(PoolConnectionLost(pool=self._pool, what=what, error=error, delay=delay))
+            operation = "record outcomes"
+            self._events.emit(
+                PoolConnectionLost(worker_id=self._worker_id, operation=operation, error=error, delay=delay)
+            )
         self._tries += 1
         if needs_connection(error):
             self._hang_up()
         return delay
 
     def _tell_restored(self) -> None:
-        restored = PoolConnectionRestored(pool=self._pool, what="write down results", attempts=self._tries)
+        restored = PoolConnectionRestored(worker_id=self._worker_id, operation="record outcomes", attempts=self._tries)
         self._tries = 0
         self._events.emit(restored)
 
@@ -350,10 +352,10 @@ class _Batch:
         return other
 
 
-def _send(store: JobStore, outcomes: list[Any], pool: str, releases: Sequence[QueueLock]) -> set[int]:
+def _send(store: JobStore, outcomes: list[Any], worker_id: str, releases: Sequence[QueueLock]) -> set[int]:
     kind = type(outcomes[0])
     if kind is Completed:
-        return store.complete(outcomes, pool=pool, releases=releases)
+        return store.complete(outcomes, worker_id=worker_id, releases=releases)
     if kind is Failed:
-        return store.fail(outcomes, pool=pool, releases=releases)
-    return store.give_back(outcomes, pool=pool, releases=releases)
+        return store.fail(outcomes, worker_id=worker_id, releases=releases)
+    return store.give_back(outcomes, worker_id=worker_id, releases=releases)

@@ -49,7 +49,7 @@ class WorkerThread:
         self,
         name: str,
         *,
-        pool: str,
+        worker_id: str,
         handoff: Handoff,
         find_task: FindTask,
         report: Report,
@@ -71,7 +71,7 @@ class WorkerThread:
         self.strand: Strand | None = None
         self._underway: list[JobContext] = []
         self._ended: list[Outcome] = []
-        self._pool = pool
+        self._worker_id = worker_id
         self._handoff = handoff
         self._find_task = find_task
         self._report = report
@@ -121,14 +121,14 @@ class WorkerThread:
 
     def _run(self) -> None:
         if self._events.wants(WorkerStarted):
-            self._events.emit(WorkerStarted(pool=self._pool, worker=self.name))
+            self._events.emit(WorkerStarted(worker_id=self._worker_id, thread=self.name))
         while (item := self._handoff.take(self._bell)) is not None:
             if type(item) is Job:
                 self.run(item)
             else:
                 self._run_strand(item)  # type: ignore[arg-type] # the other member of the union
         if self._events.wants(WorkerStopped):
-            self._events.emit(WorkerStopped(pool=self._pool, worker=self.name))
+            self._events.emit(WorkerStopped(worker_id=self._worker_id, thread=self.name))
         self._on_end()
 
     def _run_strand(self, strand: Strand) -> None:
@@ -154,14 +154,14 @@ class WorkerThread:
         if steady_time() > self._lease.until:
             self._report(Returned(job, LEASE_IS_OVER, started=False))
             return
-        context = JobContext(job, self.name, self._resources)
+        context = JobContext(job, self._resources, worker_id=self._worker_id, thread_name=self.name)
         events = self._events
         self.busy_since = time.perf_counter()
         self._underway.append(context)
         if self._pending and self._end_unbegun(job):
             return
         if events.wants(JobStarted):
-            events.emit(JobStarted(worker=self.name, job=job))
+            events.emit(JobStarted(thread=self.name, job=job))
         timed = None if task.timeout is None else self._timeouts.begin(self, context, task.timeout)
         try:
             outcome: Outcome = execute(job, task, context)
@@ -185,7 +185,7 @@ class WorkerThread:
         self._ended.append(outcome)
         if type(outcome) is Completed:
             if events.wants(JobSucceeded):
-                events.emit(JobSucceeded(worker=self.name, job=job, seconds=outcome.seconds))
+                events.emit(JobSucceeded(thread=self.name, job=job, seconds=outcome.seconds))
         elif type(outcome) is Failed:
             self._tell_failure(outcome)
         self._report_ended()
@@ -216,6 +216,6 @@ class WorkerThread:
 
     def _tell_failure(self, outcome: Failed) -> None:
         job, error = outcome.job, outcome.error
-        self._events.emit(JobErrored(worker=self.name, job=job, error=error, seconds=outcome.seconds))
+        self._events.emit(JobErrored(thread=self.name, job=job, error=error, seconds=outcome.seconds))
         if outcome.is_final:
-            self._events.emit(JobFailed(worker=self.name, job=job, error=error))
+            self._events.emit(JobFailed(thread=self.name, job=job, error=error))

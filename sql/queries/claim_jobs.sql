@@ -208,14 +208,14 @@ locked as materialized (
 locked_queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = now(),
-         locked_by = (select case when set_config('synchronous_commit', 'on', true) is not null then %(pool)s end)
+         locked_by = (select case when set_config('synchronous_commit', 'on', true) is not null then %(worker_id)s end)
    where queues.id = any(array(select distinct job_queue_id from chosen where job_queue_id is not null))
 ),
 claimed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = jobs.attempts + 1,
          locked_at = now(),
-         locked_by = %(pool)s
+         locked_by = %(worker_id)s
    where jobs.id = any(array(select id from chosen))
   returning
     \ir parts/claimed_columns.sql

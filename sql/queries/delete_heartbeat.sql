@@ -1,4 +1,4 @@
 -- Forget a pool that ended in order.
 delete from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
- where id = %(pool)s
+ where id = %(worker_id)s
 returning id

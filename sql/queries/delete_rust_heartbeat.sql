@@ -1,2 +1,2 @@
 -- Forget a pool that ended in order in the Rust port's table.
-select :GRAPHILE_WORKER_SCHEMA.worker_deregister(%(pool)s::text)
+select :GRAPHILE_WORKER_SCHEMA.worker_deregister(%(worker_id)s::text)

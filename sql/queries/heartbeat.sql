@@ -10,13 +10,13 @@
 with former as (
   select date_part('epoch', now() - last_heartbeat_at) as silent_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
-   where id = %(pool)s
+   where id = %(worker_id)s
 ),
 beat as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_workers
     (id, started_at, last_heartbeat_at, host, pid, version, metadata)
   values (
-    %(pool)s,
+    %(worker_id)s,
     now() - make_interval(secs => %(alive_seconds)s::double precision),
     now(),
     %(host)s,
@@ -31,7 +31,7 @@ beat as (
 )
 select case when is_new then null else (select silent_seconds from former) end,
        to_regprocedure(pg_catalog.format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
-       exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(pool)s),
+       exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(worker_id)s),
        case when %(echo)s::boolean then pg_notify('gw:echo', '')::text end,
        (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s)
   from beat

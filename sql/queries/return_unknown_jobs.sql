@@ -12,7 +12,7 @@ with forgotten as (
          locked_at = null,
          locked_by = null
    where jobs.locked_at is not null
-     and jobs.locked_by = %(pool)s
+     and jobs.locked_by = %(worker_id)s
      and (jobs.id, mod(round(date_part('epoch', jobs.locked_at) * 1000000::float8)::bigint, 600000000::bigint)) not in (
            select * from unnest(%(ids)s::bigint[], %(claims)s::bigint[])
          )
@@ -22,7 +22,7 @@ released as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = null,
          locked_by = null
-   where queues.locked_by = %(pool)s
+   where queues.locked_by = %(worker_id)s
      and (queues.id, mod(round(date_part('epoch', queues.locked_at) * 1000000::float8)::bigint, 600000000::bigint)) not in (
            select * from unnest(%(queue_ids)s::int[], %(queue_claims)s::bigint[])
          )

@@ -45,10 +45,8 @@ CALL: Final = 20.0
 """Seconds within which every worker must run something after the last fault."""
 
 
-LOST_TOUCH: Final = re.compile(r"(\[core[^]]*\]) WARNING: Cannot (look for jobs|write down results): ")
-FOUND_TOUCH: Final = re.compile(
-    r"(\[core[^]]*\]) INFO: The database is back: can (look for jobs|write down results) again"
-)
+LOST_TOUCH: Final = re.compile(r"(\[core[^]]*\]) WARNING: Cannot (claim jobs|record outcomes): ")
+FOUND_TOUCH: Final = re.compile(r"(\[core[^]]*\]) INFO: The database is back: can (claim jobs|record outcomes) again")
 
 EDGE: Final = timedelta(seconds=10)
 """How long after the workers' start and before their end a minute may be missed."""

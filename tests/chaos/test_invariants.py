@@ -235,15 +235,15 @@ def test_a_broken_promise_is_named(broken: Evidence, words: str) -> None:
     assert any(words in each for each in judge(broken).broken)
 
 
-LOST = "[core] WARNING: Cannot look for jobs: the server is away; trying again, first in 0.05 s"
-FOUND = "[core] INFO: The database is back: can look for jobs again after 2 tries"
+LOST = "[core] WARNING: Cannot claim jobs: the server is away; trying again, first in 0.05 s"
+FOUND = "[core] INFO: The database is back: can claim jobs again after 2 tries"
 
 
 @pytest.mark.parametrize(
     ("lines", "count"),
     [
         pytest.param([LOST, FOUND, LOST, FOUND], 0, id="told once each time"),
-        pytest.param([LOST, LOST.replace("look for jobs", "write down results")], 0, id="two troubles"),
+        pytest.param([LOST, LOST.replace("claim jobs", "record outcomes")], 0, id="two troubles"),
         pytest.param([LOST, LOST, FOUND], 1, id="told twice"),
     ],
 )

@@ -14,7 +14,7 @@ from gw_cli import stderr
 from gw_cli.stderr import log_factory
 from gw_core import UNSAFE_TEXT as UNSAFE
 
-JOB_SCOPE = {"label": "job", "worker_id": "worker-1", "task_identifier": "hello", "job_id": 7}
+JOB_SCOPE = {"label": "job", "worker_id": "gw-1", "thread": "worker-1", "task_identifier": "hello", "job_id": 7}
 
 
 class CountingStream(BytesIO):
@@ -231,7 +231,8 @@ def test_a_json_line_carries_the_scope() -> None:
         "level": "info",
         "message": "a\nb\x7f",
         "label": "job",
-        "worker_id": "worker-1",
+        "worker_id": "gw-1",
+        "thread": "worker-1",
         "task_identifier": "hello",
         "job_id": 7,
     }

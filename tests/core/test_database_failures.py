@@ -47,7 +47,7 @@ def test_a_killed_claim_connection_is_replaced_and_listens_again(site: QueueFixt
 
     assert len(running.heard.of(PoolConnectionLost)) == len(running.heard.of(PoolConnectionRestored)) == 1
     assert len(running.log.of("warning")) == 1
-    assert "look for jobs" in running.log.of("warning")[0]
+    assert "claim jobs" in running.log.of("warning")[0]
 
 
 def test_a_job_added_while_the_claim_connection_was_away_is_found_without_a_poll(site: QueueFixture) -> None:
@@ -142,7 +142,7 @@ def test_a_claim_carried_out_after_its_pool_had_connected_again_is_given_back(
         with site.hands.transaction():
             site.fill(1)
             # What a claim would do that had waited in the server since before the connection broke.
-            site.run("update _private_jobs set locked_by = %s, locked_at = now(), attempts = 1", running.pool_id)
+            site.run("update _private_jobs set locked_by = %s, locked_at = now(), attempts = 1", running.worker_id)
         gate.wait_for(1)
         assert site.jobs()[0]["attempts"] == 1
         gate.open()
@@ -196,7 +196,7 @@ def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_jo
         running.heard.wait_for(JobCompleted)
         running.runner.events.on(JobSucceeded, deafen)
         site.add("quick", {"n": 1}, queue_name="q")
-        running.heard.wait_for(PoolConnectionRestored, lambda event: "results" in event.what)
+        running.heard.wait_for(PoolConnectionRestored, lambda event: "outcomes" in event.operation)
         assert "q" in site.held()
         gate.open()
         running.heard.wait_for(JobCompleted, count=3)
@@ -223,9 +223,9 @@ def test_an_outage_is_survived_with_all_results_and_told_once(site: QueueFixture
 
     assert result.completed == 8
     assert site.jobs() == []
-    assert sorted(event.what for event in running.heard.of(PoolConnectionLost)) == [
-        "look for jobs",
-        "write down results",
+    assert sorted(event.operation for event in running.heard.of(PoolConnectionLost)) == [
+        "claim jobs",
+        "record outcomes",
     ]
     # A restored connection asks for a heartbeat, which may find that its own connection was cut as well.
     assert len([each for each in running.log.of("warning") if "heartbeat" not in each.lower()]) == 2
@@ -240,7 +240,7 @@ def test_results_wait_for_the_database_as_long_as_the_grace_period_lasts(
         gate.wait_for(1)
         proxy.cut()
         gate.open()
-        running.heard.wait_for(PoolConnectionLost, lambda event: "results" in event.what)
+        running.heard.wait_for(PoolConnectionLost, lambda event: "outcomes" in event.operation)
         running.ask_to_stop()
         running._waiting.join(1.5)
         proxy.restore()

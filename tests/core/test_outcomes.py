@@ -172,14 +172,14 @@ def test_a_job_claimed_again_by_its_worker_waits_for_the_older_run_which_counts_
     job_id = site.add(queue_name=queue_name)
     with site.running({"work": work}, poll_interval=ms(20)) as running:
         gates[0].wait_for(1)
-        site.force_unlock(running.pool_id)
+        site.force_unlock(running.worker_id)
         running.heard.wait_for(JobReturned)
         assert len(entered) == 1, "the next attempt does not start beside the one that still runs here"
         gates[0].open()
         running.heard.wait_for(JobLockLost)
         site.run("update _private_jobs set run_at = now()")
         gates[1].wait_for(1)
-        assert site.job(job_id)["locked_by"] == running.pool_id
+        assert site.job(job_id)["locked_by"] == running.worker_id
         assert site.held() == [job_id] + ([queue_name] if queue_name else [])
         gates[1].open()
         (completed,) = running.heard.wait_for(JobCompleted)
@@ -202,7 +202,7 @@ def test_a_job_that_moved_to_another_queue_while_it_was_not_ours_keeps_neither_q
     with site.running({"work": work, "quick": RunRecord()}, poll_interval=ms(20)) as running:
         gates[0].wait_for(1)
         with site.hands.transaction():
-            site.force_unlock(running.pool_id)
+            site.force_unlock(running.worker_id)
             site.add_in(site.hands, "work", job_key="k", queue_name="second")
         running.heard.wait_for(JobReturned)
         for gate in gates:

@@ -141,7 +141,7 @@ def test_the_database_being_away_is_told_in_one_line_that_names_nothing(
         wait_until(lambda: is_ready(running))
         proxy.cut()
         running.heard.wait_for(PoolConnectionLost)
-        wait_until(lambda: ask(running, "/ready") == (503, "cannot look for jobs: the database is away\n"))
+        wait_until(lambda: ask(running, "/ready") == (503, "cannot claim jobs: the database is away\n"))
         assert ask(running, "/live") == (200, "alive\n")
 
         proxy.restore()

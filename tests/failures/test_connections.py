@@ -160,12 +160,12 @@ def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
     own_channel, echo = notifications.own_channel, notifications.ECHO
     listened: list[str] = []
 
-    def channel(pool: str) -> str:
+    def channel(worker_id: str) -> str:
         if listened:  # this one hears well, however late its echo is on a machine that stands still
             monkeypatch.setattr(listener, "ECHO_PATIENCE", 600.0)
         monkeypatch.setattr(notifications, "ECHO", echo)
-        listened.append(pool)
-        return own_channel(pool)
+        listened.append(worker_id)
+        return own_channel(worker_id)
 
     monkeypatch.setattr(notifications, "ECHO", "gw:somewhere else")
     monkeypatch.setattr(notifications, "own_channel", channel)
@@ -183,7 +183,7 @@ def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
 
 def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
     heard = listener.NotificationHealth(
-        pool="gw-1",
+        worker_id="gw-1",
         events=Events(),
         on_jobs=lambda: None,
         on_migration=lambda: None,

@@ -121,7 +121,7 @@ def test_while_the_server_is_away(site: QueueFixture, tmp_path: Path) -> None:
     site.fill(1, task="stubborn")
     wait_until(lambda: site.held())
     proxy.cut()
-    worker.wait_for("Cannot look for jobs")
+    worker.wait_for("Cannot claim jobs")
 
     assert worker.seconds_to_end() < GRACE + 1 + SLACK
     proxy.close()

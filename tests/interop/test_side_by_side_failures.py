@@ -181,7 +181,7 @@ def running_here(site: Site, tasks: TaskRegistry) -> Iterator[str]:
     runner = Runner(site.url, tasks=tasks, settings=settings, handle_signals=False)
     runner.start()
     try:
-        yield str(runner.pool_id)
+        yield str(runner.worker_id)
     finally:
         runner.stop()
         runner.wait()

@@ -137,7 +137,7 @@ class Claim:
     """One claim of a job, as the database wrote it down, and what became of it."""
 
     seq: int
-    pool: str
+    worker_id: str
     job_id: int
     attempts: int
     job: Job | None = None
@@ -149,7 +149,7 @@ class Claim:
     reports: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"claim {self.seq} of job {self.job_id} by {self.pool}, attempt {self.attempts}"
+        return f"claim {self.seq} of job {self.job_id} by {self.worker_id}, attempt {self.attempts}"
 
 
 @dataclass(eq=False)
@@ -186,7 +186,7 @@ class WorkerPool:
             self.events.on(kind, world.note_told)
         self.handoff = Handoff(on_low=lambda: None)
         self.settler = _Settler(
-            pool=name,
+            worker_id=name,
             database=database,
             ledger=self.ledger,
             events=self.events,
@@ -196,7 +196,7 @@ class WorkerPool:
         )
         self.settler.on_report = world.note_reported
         self.claimer = Claimer(
-            pool=name,
+            worker_id=name,
             database=database,
             settings=WorkerSettings(concurrency=THREADS, listen=False, prefetch=PREFETCH),
             task_names=lambda: (TASK,),
@@ -214,7 +214,7 @@ class WorkerPool:
         )
         self.maintenance = SharedConnection(database, role="maintenance")
         self.renewal = LockRenewal(
-            pool=name,
+            worker_id=name,
             connection=self.maintenance,
             events=self.events,
             locked=self.ledger.locked,
@@ -298,11 +298,11 @@ class World:
         self._beat(pool.id)
         return pool
 
-    def _beat(self, pool: str) -> None:
+    def _beat(self, worker_id: str) -> None:
         self.run(
             "insert into _private_gw_workers (id, started_at, last_heartbeat_at) values (%s, now(), now())"
             " on conflict (id) do update set last_heartbeat_at = now()",
-            pool,
+            worker_id,
         )
 
     @contextmanager
@@ -478,8 +478,8 @@ class World:
         self._read_audit()
         for job in event.jobs:
             claim = self.open.get(job.id)
-            if claim is None or claim.pool != event.pool or claim.job is not None:
-                self.complain(f"{event.pool} was given job {job.id}, which it has not just claimed")
+            if claim is None or claim.worker_id != event.worker_id or claim.job is not None:
+                self.complain(f"{event.worker_id} was given job {job.id}, which it has not just claimed")
                 continue
             claim.job = job
             self._of_job[id(job)] = claim
@@ -534,7 +534,7 @@ class World:
 
     def _judge_end(self, claim: Claim, row: dict[str, Any]) -> None:
         claim.has_ended = True
-        if claim.pool in self._taken_from:
+        if claim.worker_id in self._taken_from:
             claim.is_void = True
             return
         match claim.outcome:
@@ -576,7 +576,7 @@ class World:
         """Whatever a pool has locked and was given, it knows."""
         known = {pool.id: {id(job) for job in pool.ledger.locked().jobs} for pool in self.pools}
         for claim in self.open.values():
-            if claim.job is not None and claim.pool in known and id(claim.job) not in known[claim.pool]:
+            if claim.job is not None and claim.worker_id in known and id(claim.job) not in known[claim.worker_id]:
                 self.complain(f"{claim} is still locked, and its pool has forgotten it")
 
     def _check_told(self) -> None:

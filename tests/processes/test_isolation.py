@@ -83,7 +83,7 @@ def run(registry: TaskRegistry, text: str = "{}", log: LogRecorder | None = None
 def a_context(job: Any, log: LogRecorder) -> JobContext:
     sink = cast(LogSink, log)
     resources = TaskResources(cast(Any, None), ConnectionPool(NOWHERE), Logger(lambda scope: sink))
-    return JobContext(job, "gw-worker-1", resources)
+    return JobContext(job, resources, worker_id="gw-host-1", thread_name="gw-worker-1")
 
 
 def in_thread(function: Callable[..., object], text: str) -> tuple[Outcome, LogRecorder]:

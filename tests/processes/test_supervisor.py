@@ -64,7 +64,7 @@ def test_a_process_that_is_killed_is_started_again_in_its_place() -> None:
         running.heard.wait_for(ProcessReady, count=3)
 
         (ended,) = running.heard.of(ProcessEnded)
-        assert (ended.number, ended.in_order, "SIGKILL" in ended.how) == (2, False, True)
+        assert (ended.number, ended.graceful, "SIGKILL" in ended.exit_reason) == (2, False, True)
         assert [number for number, _ in running.commands] == [1, 2, 2]
         assert stop(running) == 0
 
@@ -74,7 +74,7 @@ def test_a_process_that_ends_in_order_is_replaced_at_once() -> None:
         running.heard.wait_for(ProcessReady, count=2)
 
         (ended,) = running.heard.of(ProcessEnded)
-        assert (ended.in_order, ended.again_in) == (True, timedelta(0))
+        assert (ended.graceful, ended.restart_in) == (True, timedelta(0))
 
 
 def test_an_end_that_cannot_be_mended_ends_the_others_too() -> None:
@@ -117,7 +117,7 @@ def test_one_that_starts_without_a_database_while_all_are_told_to_stop_spoils_no
 
         assert running.end() == 0
     (ended,) = running.heard.of(ProcessEnded)
-    assert ended.in_order
+    assert ended.graceful
 
 
 def test_one_that_worked_and_lost_its_database_at_the_end_is_told_of(tmp_path: Path) -> None:

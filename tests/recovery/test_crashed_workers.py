@@ -85,7 +85,7 @@ def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(
             zombie.wait_to_say(f"lost {job_id}")
 
             assert rows(ward) == before
-            assert ward.held() == [running.pool_id] * 2
+            assert ward.held() == [running.worker_id] * 2
             here.open()
             running.heard.wait_for(JobCompleted)
         assert here.arrived == 1
@@ -138,7 +138,7 @@ def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
         ward.run(statement, job_id)
     else:
         connection = Database(ward.url).connect("zombie")
-        assert JobStore(connection, "graphile_worker").complete([Completed(held, 0.1)], pool="zombie") == set()
+        assert JobStore(connection, "graphile_worker").complete([Completed(held, 0.1)], worker_id="zombie") == set()
         connection.close()
 
     assert bool(ward.jobs()) is survives

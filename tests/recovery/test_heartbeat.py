@@ -57,7 +57,7 @@ def test_a_worker_is_known_before_it_claims(ward: RecoveryFixture) -> None:
     runner.stop()
     runner.wait()
 
-    assert known == [[runner.pool_id]]
+    assert known == [[runner.worker_id]]
 
 
 def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
@@ -65,10 +65,10 @@ def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
         (row,) = ward.run("select *, started_at <= last_heartbeat_at as is_older from _private_gw_workers")
         (info,) = ward.client.workers()
 
-    assert (row["id"], row["host"], row["pid"]) == (running.pool_id, socket.gethostname(), os.getpid())
+    assert (row["id"], row["host"], row["pid"]) == (running.worker_id, socket.gethostname(), os.getpid())
     assert (row["version"], row["is_older"]) == (gw_core.__version__, True)
     assert row["metadata"] == {"tasks": ["more", "work"], "concurrency": 3, "recovery": False}
-    assert (info.id, info.is_stale, info.metadata) == (running.pool_id, False, row["metadata"])
+    assert (info.id, info.is_stale, info.metadata) == (running.worker_id, False, row["metadata"])
 
 
 def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: RecoveryFixture) -> None:
@@ -88,7 +88,7 @@ def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: RecoveryFixture)
 
 def test_an_orderly_end_takes_the_heartbeat_away(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord()}, **QUICK) as running:
-        assert ward.workers() == [running.pool_id]
+        assert ward.workers() == [running.worker_id]
         running.stop()
 
     assert ward.workers() == []
@@ -109,7 +109,7 @@ def test_the_rust_ports_table_is_told_too(own_ward: RecoveryFixture) -> None:
         rows = wait_until(
             lambda: own_ward.run("select id, metadata from _private_workers"), what="a heartbeat in the new table"
         )
-        assert (rows[0]["id"], rows[0]["metadata"]["tasks"]) == (running.pool_id, ["work"])
+        assert (rows[0]["id"], rows[0]["metadata"]["tasks"]) == (running.worker_id, ["work"])
         assert len(own_ward.client.workers()) == 1
 
     assert own_ward.run("select id from _private_workers") == []
@@ -152,7 +152,7 @@ def test_a_worker_notices_that_it_was_silent_for_longer_than_others_tolerate(war
         late = running.heard.of(HeartbeatLate)[0]
 
     assert not late.presumed_dead
-    assert 0 <= late.silent_for.total_seconds() - 3_600 <= time.monotonic() - began
+    assert 0 <= late.heartbeat_age.total_seconds() - 3_600 <= time.monotonic() - began
     assert [each for each in running.log.of("warning") if "longer than a sweep tolerates" in each]
 
 
@@ -160,7 +160,7 @@ def test_a_worker_notices_that_it_was_taken_for_dead_and_is_known_again(ward: Re
     with ward.running({"work": RunRecord()}, **QUICK) as running:
         ward.run("delete from _private_gw_workers")
         (late,) = running.heard.wait_for(HeartbeatLate)
-        wait_until(lambda: ward.workers() == [running.pool_id], what="the worker to be known again")
+        wait_until(lambda: ward.workers() == [running.worker_id], what="the worker to be known again")
 
     assert late.presumed_dead
     assert [each for each in running.log.of("warning") if "was taken for dead" in each]
@@ -207,7 +207,7 @@ def test_a_single_run_that_lasts_is_known_until_it_ends(ward: RecoveryFixture) -
     runner, _, _ = ward.runner({"work": long}, **QUICK)
 
     assert in_time(runner.run_once).completed == 1
-    assert (known, ward.workers()) == ([[runner.pool_id]], [])
+    assert (known, ward.workers()) == ([[runner.worker_id]], [])
 
 
 def test_a_short_single_run_writes_no_heartbeat(ward: RecoveryFixture) -> None:

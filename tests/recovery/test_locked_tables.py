@@ -96,7 +96,7 @@ def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: Reco
 def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: RecoveryFixture) -> None:
     connection = SharedConnection(Database(ward.url), role="heartbeat", settings=SESSION)
     heartbeat = Heartbeat(
-        pool="gw-1", connection=connection, events=Events(), every=ms(20), tolerated=ms(80), metadata=dict
+        worker_id="gw-1", connection=connection, events=Events(), every=ms(20), tolerated=ms(80), metadata=dict
     )
     assert heartbeat.held_up_at() is None
     heartbeat.beat()

@@ -399,9 +399,9 @@ def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: RecoveryFixture) -> N
         client.sweep()
 
     (interrupted,) = [event for event in told if isinstance(event, JobRecovered)]
-    assert (interrupted.job.id, interrupted.worker, interrupted.reason) == (job_id, "dead", "WorkerCrashed")
+    assert (interrupted.job.id, interrupted.worker_id, interrupted.reason) == (job_id, "dead", "WorkerCrashed")
     assert interrupted.job.attempts == 1
-    assert told[-1] == WorkersRecovered(pool=None, workers=("dead",), jobs=1, queues=1)
+    assert told[-1] == WorkersRecovered(worker_id=None, workers=("dead",), jobs=1, queues=1)
 
 
 # -- looking -------------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_a_queue_does_not_go_on_while_a_task_out_of_time_still_runs(ward: Recove
         runs = running.runner._pool._timeouts._runs  # type: ignore[union-attr]
         (run,) = runs
         assert run.context.should_stop.wait(DEADLINE)
-        assert ward.held() == [running.pool_id] * 2
+        assert ward.held() == [running.worker_id] * 2
         stubborn.let_go()
         running.heard.wait_for(JobCompleted)
 

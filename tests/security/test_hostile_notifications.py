@@ -102,7 +102,7 @@ def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
         listening(site.client) as heard,
     ):
         running.heard.wait_for(PoolListening)
-        channels = (*notifications.CHANNELS, notifications.ECHO, own_channel(running.pool_id))
+        channels = (*notifications.CHANNELS, notifications.ECHO, own_channel(running.worker_id))
         for number in range(COUNT):
             payload = dice.choice(HOSTILE)(dice).encode()[:LONGEST].decode("utf-8", "ignore")
             nobody.execute("select pg_notify(%s, %s)", (channels[number % len(channels)], payload.replace("\x00", "")))

@@ -71,9 +71,9 @@ class Queue:
     # -- the statements, with what most tests do not care about filled in
 
     def claim(
-        self, tasks: Sequence[str] = ("mail",), *, pool: str = OURS, limit: int = 100, **options: Any
+        self, tasks: Sequence[str] = ("mail",), *, worker_id: str = OURS, limit: int = 100, **options: Any
     ) -> list[Job]:
-        return self.store.claim(pool=pool, tasks=self.store.register_tasks(tasks), limit=limit, **options)
+        return self.store.claim(worker_id=worker_id, tasks=self.store.register_tasks(tasks), limit=limit, **options)
 
     def claim_ids(self, tasks: Sequence[str] = ("mail",), **options: Any) -> list[int]:
         return [job.id for job in self.claim(tasks, **options)]
@@ -84,17 +84,19 @@ class Queue:
         (job,) = [job for job in self.claim() if job.id == job_id]
         return job
 
-    def complete(self, *jobs: Job, pool: str = OURS, release: Sequence[Job] = ()) -> set[int]:
-        return self.store.complete([Completed(job, 0.1) for job in jobs], pool=pool, releases=queue_locks(release))
+    def complete(self, *jobs: Job, worker_id: str = OURS, release: Sequence[Job] = ()) -> set[int]:
+        return self.store.complete(
+            [Completed(job, 0.1) for job in jobs], worker_id=worker_id, releases=queue_locks(release)
+        )
 
-    def fail(self, *failures: Failed, pool: str = OURS, release: Sequence[Job] = ()) -> set[int]:
-        return self.store.fail(failures, pool=pool, releases=queue_locks(release))
+    def fail(self, *failures: Failed, worker_id: str = OURS, release: Sequence[Job] = ()) -> set[int]:
+        return self.store.fail(failures, worker_id=worker_id, releases=queue_locks(release))
 
     def give_back(
-        self, *jobs: Job, pool: str = OURS, release: Sequence[Job] = (), delay: timedelta = timedelta(0)
+        self, *jobs: Job, worker_id: str = OURS, release: Sequence[Job] = (), delay: timedelta = timedelta(0)
     ) -> set[int]:
         returns = [Returned(job, "asked to", delay) for job in jobs]
-        return self.store.give_back(returns, pool=pool, releases=queue_locks(release))
+        return self.store.give_back(returns, worker_id=worker_id, releases=queue_locks(release))
 
     # -- looking
 

@@ -24,7 +24,7 @@ def renewed(queue: Queue, job: Job, *, age: str) -> None:
     """Make the locks of a claim this old, and renew them."""
     queue.run(f"update _private_jobs set locked_at = locked_at - interval '{age}' where locked_at is not null")
     queue.run(f"update _private_job_queues set locked_at = locked_at - interval '{age}' where locked_at is not null")
-    assert queue.store.renew_locks([job], pool=OURS, queues=queue_locks([job])) == {job.id}
+    assert queue.store.renew_locks([job], worker_id=OURS, queues=queue_locks([job])) == {job.id}
 
 
 @pytest.mark.parametrize("settle", SETTLE)
@@ -54,7 +54,7 @@ def test_a_renewal_of_an_earlier_claim_leaves_a_later_one_alone(queue: Queue) ->
     queue.give_back(first)
     queue.claim()
 
-    assert queue.store.renew_locks([first], pool=OURS) == set()
+    assert queue.store.renew_locks([first], worker_id=OURS) == set()
 
 
 def test_a_renewal_sent_twice_changes_nothing_the_second_time(queue: Queue) -> None:
@@ -62,7 +62,7 @@ def test_a_renewal_sent_twice_changes_nothing_the_second_time(queue: Queue) -> N
     renewed(queue, job, age="30 minutes")
     once = queue.row(job.id)
 
-    assert queue.store.renew_locks([job], pool=OURS) == {job.id}
+    assert queue.store.renew_locks([job], worker_id=OURS) == {job.id}
     assert queue.row(job.id) == once
 
 
@@ -74,7 +74,7 @@ def test_a_renewed_lock_is_less_than_ten_minutes_old_and_the_start_of_the_attemp
         **{name: getattr(job, name) for name in job.__struct_fields__} | {"locked_at_epoch": started.timestamp()}
     )
 
-    queue.store.renew_locks([moved], pool=OURS)
+    queue.store.renew_locks([moved], worker_id=OURS)
 
     found = queue.get(job.id)
     assert found is not None
@@ -92,7 +92,7 @@ def test_the_start_of_an_attempt_that_was_renewed_is_not_taken_for_that_of_the_n
     found = queue.get(job.id)
     assert found is not None
     assert found.started_epoch == following.locked_at_epoch
-    queue.store.renew_locks([], pool=OURS)
+    queue.store.renew_locks([], worker_id=OURS)
     assert queue.run("select from _private_gw_renewed_locks") == []
 
 
@@ -101,7 +101,7 @@ def test_what_was_claimed_without_knowing_goes_back_although_an_earlier_claim_of
     queue.give_back(known, release=[known])
     queue.claim()  # its answer is lost
 
-    assert queue.store.give_back_forgotten(pool=OURS, jobs=[known], queues=queue_locks([known])) == {known.id}
+    assert queue.store.give_back_forgotten(worker_id=OURS, jobs=[known], queues=queue_locks([known])) == {known.id}
     assert (queue.holder(known.id), queue.queue_holder("q")) == (None, None)
 
 

@@ -66,7 +66,7 @@ def test_a_claimed_job_is_locked_by_its_pool_and_its_attempt_is_counted(queue: Q
 
 def test_a_job_locked_by_another_pool_is_left_alone(queue: Queue) -> None:
     queue.add()
-    queue.claim(pool=THEIRS)
+    queue.claim(worker_id=THEIRS)
 
     assert queue.claim() == []
 
@@ -250,11 +250,11 @@ def test_two_claims_at_once_never_both_get_a_job_or_a_queue(queue: Queue) -> Non
     def drain(pool: int) -> list[int]:
         mine: list[int] = []
         rng = random.Random(pool)
-        while jobs := others[pool].claim(pool=f"pool-{pool}", limit=rng.randint(1, 9), per_queue=3):
+        while jobs := others[pool].claim(worker_id=f"pool-{pool}", limit=rng.randint(1, 9), per_queue=3):
             mine.extend(job.id for job in jobs)
             holders = {others[pool].queue_holder(job.queue_name) for job in jobs if job.queue_name is not None}
             assert holders <= {f"pool-{pool}"}
-            others[pool].complete(*jobs, pool=f"pool-{pool}", release=jobs)
+            others[pool].complete(*jobs, worker_id=f"pool-{pool}", release=jobs)
         return mine
 
     with ThreadPoolExecutor(4) as threads:

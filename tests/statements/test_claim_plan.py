@@ -39,7 +39,7 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
     """EXPLAIN of the claim as its session runs it: prepared, with the generic plan."""
     text, names = numbered_query(name, queue.store.schema)
     known: dict[str, str] = {
-        "pool": "'ours'::text",
+        "worker_id": "'ours'::text",
         "task_ids": f"array[{next(iter(queue.store.register_tasks(['mail'])))}]",
         "limit": str(limit),
         "per_queue": str(limit),
@@ -87,7 +87,7 @@ def test_a_small_claim_reads_little_of_a_big_backlog(backlog: Queue, statistics:
     connection = backlog.store.connection
     with connection.transaction(force_rollback=True):
         before = _rows_read(connection)
-        assert len(backlog.store.claim(pool="ours", tasks=tasks, limit=10, per_queue=1)) == 10
+        assert len(backlog.store.claim(worker_id="ours", tasks=tasks, limit=10, per_queue=1)) == 10
         assert _rows_read(connection) - before < 5_000
 
 

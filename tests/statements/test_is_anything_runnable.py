@@ -38,7 +38,7 @@ def test_a_job_whose_row_is_locked_for_a_moment_is(queue: Queue) -> None:
         pytest.param(lambda queue: queue.add("unknown here"), id="another task"),
         pytest.param(lambda queue: queue.add(flags=["no"]), id="a forbidden flag"),
         pytest.param(
-            lambda queue: (queue.add(queue_name="q"), queue.claim(pool=THEIRS), queue.add(queue_name="q")),
+            lambda queue: (queue.add(queue_name="q"), queue.claim(worker_id=THEIRS), queue.add(queue_name="q")),
             id="of a held queue",
         ),
     ],

@@ -25,7 +25,7 @@ def test_locks_of_jobs_and_queues_are_renewed_where_they_are_still_ours(queue: Q
     queue.change_queue("b", locked_by=THEIRS)
 
     both = [ours, theirs]
-    assert queue.store.renew_locks(both, pool=OURS, queues=queue_locks(both)) == {ours.id}
+    assert queue.store.renew_locks(both, worker_id=OURS, queues=queue_locks(both)) == {ours.id}
 
     age = "select now() - locked_at > '1 hour' as is_old from {} order by id"
     assert [row["is_old"] for row in queue.run(age.format("_private_jobs"))] == [False, True]
@@ -35,7 +35,7 @@ def test_locks_of_jobs_and_queues_are_renewed_where_they_are_still_ours(queue: Q
 def test_renewing_changes_nothing_else(queue: Queue) -> None:
     job = queue.claimed()
     before = queue.row(job.id)
-    queue.store.renew_locks([job], pool=OURS)
+    queue.store.renew_locks([job], worker_id=OURS)
 
     after = queue.row(job.id)
     assert {**after, "locked_at": None} == {**before, "locked_at": None}
@@ -88,9 +88,9 @@ def force_unlock(queue: Queue, *pools: str) -> None:
 
 def test_only_the_named_pools_lose_their_locks(queue: Queue) -> None:
     queue.add(queue_name="a")
-    queue.claim(pool="dead")
+    queue.claim(worker_id="dead")
     queue.add(queue_name="b")
-    queue.claim(pool="alive")
+    queue.claim(worker_id="alive")
 
     force_unlock(queue, "dead", "never heard of")
 

@@ -108,7 +108,7 @@ def test_a_job_in_a_named_queue_is_found_at_once(queue: Queue, trail: Lasting) -
 def test_two_pools_that_go_on_side_by_side_take_every_job_once(queue: Queue, trail: Lasting) -> None:
     add_many(queue, 6 * MANY)
 
-    taken = [job.id for pool in [OURS, THEIRS] * 4 for job in queue.claim(pool=pool, limit=MANY)]
+    taken = [job.id for pool in [OURS, THEIRS] * 4 for job in queue.claim(worker_id=pool, limit=MANY)]
 
     assert sorted(taken) == queue.ids()
 
@@ -152,7 +152,12 @@ def test_going_on_reads_none_of_the_rows_already_done(queue: Queue, trail: Lasti
 def _rows_fetched(queue: Queue, name: str, **values: Any) -> int:
     """How many rows of the table were looked at to learn from which index entry to begin."""
     text, names = numbered_query(name, queue.store.schema)
-    values |= {"pool": OURS, "task_ids": list(queue.store.register_tasks(["mail"])), "limit": MANY, "most_bytes": 2**26}
+    values |= {
+        "worker_id": OURS,
+        "task_ids": list(queue.store.register_tasks(["mail"])),
+        "limit": MANY,
+        "most_bytes": 2**26,
+    }
     connection: psycopg.Connection[Any] = queue.store.connection
     with connection.transaction(force_rollback=True):
         cursor = psycopg.RawCursor(connection)

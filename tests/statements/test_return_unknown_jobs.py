@@ -11,9 +11,9 @@ from statements.statement_fixture import OURS, THEIRS, Queue
 def test_all_but_what_the_pool_knows_of_is_given_back_uncounted(queue: Queue) -> None:
     forgotten, held = queue.claimed(queue_name="a"), queue.claimed(queue_name="b")
     queue.add("theirs")
-    (theirs,) = queue.claim(["theirs"], pool=THEIRS)
+    (theirs,) = queue.claim(["theirs"], worker_id=THEIRS)
 
-    answer = queue.store.give_back_forgotten(pool=OURS, jobs=[held], queues=queue_locks([held]))
+    answer = queue.store.give_back_forgotten(worker_id=OURS, jobs=[held], queues=queue_locks([held]))
 
     assert answer == {forgotten.id}
     assert (queue.holder(forgotten.id), queue.row(forgotten.id)["attempts"]) == (None, 0)
@@ -25,7 +25,7 @@ def test_all_but_what_the_pool_knows_of_is_given_back_uncounted(queue: Queue) ->
 def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attempts: int) -> None:
     job = queue.claimed(job_key="k", max_attempts=max_attempts)
     queue.store.remove("k")
-    queue.store.give_back_forgotten(pool=OURS, jobs=[], queues=[])
+    queue.store.give_back_forgotten(worker_id=OURS, jobs=[], queues=[])
 
     assert queue.row(job.id)["attempts"] == max_attempts
     assert queue.claim() == []
@@ -34,7 +34,7 @@ def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attemp
 @pytest.mark.parametrize("key", [None, "k"])
 def test_a_forgotten_last_attempt_is_uncounted(queue: Queue, key: str | None) -> None:
     job = queue.claimed(max_attempts=1, job_key=key)
-    queue.store.give_back_forgotten(pool=OURS, jobs=[], queues=[])
+    queue.store.give_back_forgotten(worker_id=OURS, jobs=[], queues=[])
 
     assert queue.claim_ids() == [job.id]
 

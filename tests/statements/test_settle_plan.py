@@ -29,7 +29,7 @@ def comparisons(queue: Queue, name: str, jobs: list[Job]) -> int:
     text, names = numbered_query(name, queue.store.schema)
     columns = {column: [value] * len(jobs) for column, value in COLUMNS[name].items()}
     claims = {"ids": [job.id for job in jobs], "claims": [claim_number(job.locked_at_epoch) for job in jobs]}
-    values = {"pool": OURS, "queue_ids": [], **claims, **columns}
+    values = {"worker_id": OURS, "queue_ids": [], **claims, **columns}
     with Database(queue.url).connect("settle", SETTLE_PLAN) as connection:
         cursor = psycopg.RawCursor(connection)
         cursor.execute(b"explain (analyze, costs off) " + text, [values[each] for each in names])

@@ -100,8 +100,8 @@ class RunningWorker:
         self._waiting.start()
 
     @property
-    def pool_id(self) -> str:
-        return cast(str, self.runner.pool_id)
+    def worker_id(self) -> str:
+        return cast(str, self.runner.worker_id)
 
     def ask_to_stop(self) -> None:
         self.runner.stop("the test asked")

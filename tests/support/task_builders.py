@@ -61,7 +61,7 @@ class LogRecorder:
 def a_context(job: Job | None = None, log: LogRecorder | None = None) -> JobContext:
     sink = cast(LogSink, log or LogRecorder())
     resources = TaskResources(adder=cast(Any, None), connections=cast(Any, None), logger=Logger(lambda scope: sink))
-    return JobContext(job or a_job(), "worker-1", resources)
+    return JobContext(job or a_job(), resources, worker_id="gw-host-1", thread_name="worker-1")
 
 
 def run(function: Callable[..., object], payload: object = None, *, text: str | None = None, **fields: Any) -> Outcome:

@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--threshold", type=float, default=0.5, help="Seconds.")
     given = parser.parse_args()
     runner = Runner(
-        tasks=tasks(given.gate, lambda: runner.pool_id),
+        tasks=tasks(given.gate, lambda: runner.worker_id),
         settings=WorkerSettings(
             concurrency=2,
             poll_interval=timedelta(milliseconds=50),

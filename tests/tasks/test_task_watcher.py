@@ -53,7 +53,7 @@ def test_a_reload_hands_over_a_new_registry_and_tells(watched: Watched) -> None:
     assert watched.watcher.reload()
 
     assert [each.identifiers for each in watched.registries] == [("mail", "more")]
-    assert [(each.tasks, each.faults) for each in watched.told] == [(("mail", "more"), ())]
+    assert [(each.tasks, each.errors) for each in watched.told] == [(("mail", "more"), ())]
 
 
 def test_without_a_change_nothing_is_handed_over(watched: Watched) -> None:
@@ -69,7 +69,7 @@ def test_a_file_that_breaks_is_told_and_keeps_its_task(watched: Watched) -> None
     watched.watcher.reload()
 
     assert watched.registries[-1].get("mail") is before
-    (fault,) = watched.told[-1].faults
+    (fault,) = watched.told[-1].errors
     assert "ZeroDivisionError" in fault
 
 

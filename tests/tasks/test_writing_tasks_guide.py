@@ -119,6 +119,7 @@ def test_the_isolated_task_of_the_guide_runs_in_a_process(tasks: LoadedTasks) ->
     assert task is not None
     resources = TaskResources(cast(Any, None), ConnectionPool(Database("postgres://")), a_context(job, log).logger)
 
-    assert isinstance(execute(job, task, JobContext(job, "worker-1", resources)), Completed)
+    context = JobContext(job, resources, worker_id="gw-host-1", thread_name="worker-1")
+    assert isinstance(execute(job, task, context), Completed)
     assert (log.of("info"), task.isolation, task.timeout) == (["rendering /"], "process", timedelta(seconds=60))
     end_idle_processes()

@@ -22,7 +22,7 @@ claimed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = jobs.attempts + 1,
          locked_at = now(),
-         locked_by = %(pool)s
+         locked_by = %(worker_id)s
    where jobs.id = any(array(select id from chosen))
   returning
     \ir parts/claimed_columns.sql
