@@ -1,0 +1,309 @@
+"""Find private words in pages, programs, SQL and file names: `python tests/docs/vocabulary.py [--hits PATH]`.
+
+`--write` renews `vocabulary_todo.txt`, the list of files that still contain such words, also after a file was renamed.
+The list only shrinks and must become empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TODO = Path(__file__).with_name("vocabulary_todo.txt")
+
+PHRASES = {
+    "mend": (r"mend(?:s|ed|ing)?", "fix"),
+    "look": (r"look(?:s|ed|ing)? (?:at|for|on)|(?:a|one|each|every|the|next|last) looks?", "query, check, refresh"),
+    "tell": (r"tells?(?! \w+ apart)|told(?! apart)|telling(?! \w+ apart)", "report, notify"),
+    "says": (r"says|said|saying", "report, print, show"),
+    "hear": (r"hears?|heard|hearing", "receive, listen"),
+    "deaf": (r"deaf", "not receiving notifications"),
+    "echo": (r"(?:an|the|its|no|each) echo", "ping"),
+    "heart": (r"hearts?|beats?|signs? of life", "heartbeat"),
+    "silent": (r"silent|silence", "unresponsive, stale"),
+    "taken for dead": (r"taken? for dead", "presumed dead"),
+    "wish": (r"wish(?:es|ed)?", "request"),
+    "in order": (
+        r"(?:stop|end|exit|leave|finish|quit|shut down)\w* (?:\w+ )?in order(?! of| to| by)|orderly",
+        "gracefully",
+    ),
+    "ancestor": (r"ancestors?", "Graphile Worker (Node.js)"),
+    "Rust port": (r"Rust port", "graphile_worker_rs"),
+    "own line": (r"(?:our|gw's) own line", "gw's schema additions"),
+    "patience": (r"patience|patient(?:ly)?", "timeout"),
+    "upkeep": (r"upkeep|tend(?:s|ed|ing)?(?! to)", "maintenance"),
+    "moment": (r"moments?", "time, timestamp"),
+    "span": (r"(?:time )?spans?(?: of time)?", "duration"),
+    "make up for": (r"ma[kd](?:e|es|ing) up for|made[- ]up", "backfill, demo"),
+    "give back": (r"(?:give|gives|gave|given|giving)[ _-]back", "return"),
+    "free": (r"free(?:s|d)? (?:the |its |their |all |every |each )?(?:locks?|queues?)", "release"),
+    "for good": (r"for good", "permanently"),
+    "uncounted": (r"uncounted", "not counted"),
+    "strand": (r"strands?", "queue batch"),
+    "look-ahead": (r"look-?ahead", "prefetch"),
+    "glance": (r"glanc(?:e|es|ed|ing)", "snapshot"),
+    "heads": (r"heads", "next jobs"),
+    "as seen": (r"as seen", "expected version"),
+    "narrowing": (r"narrowing", "conditions"),
+    "manners": (r"manners", "session limits"),
+    "care": (r"cares?|caring", "manage"),
+    "litter": (r"litter|clear(?:s|ed|ing)? away", "cleanup target, clean up"),
+    "lend": (r"lend(?:s|er|ers|ing)?|lent", "connection source, pass"),
+    "surroundings": (r"surroundings", "context"),
+    "standing": (r"(?<!-)standing", "status"),
+    "overstep": (r"overstep(?:s|ped)?", "reached"),
+    "trial": (r"trials?", "scratch"),
+    "act": (r"(?:an|the|each|every|this|one|no) acts?|deeds?", "action"),
+    "as typed": (r"as typed|could be typed", "equivalent command"),
+    "worry": (r"worr(?:y|ies)|attention", "alert"),
+    "trouble": (r"troubles?|faults?", "error, failure"),
+    "written down": (r"(?:write|writes|wrote|written|writing) (?:it |them |this )?down", "recorded, saved"),
+    "in vain": (r"in vain", "failed"),
+    "by hand": (r"by hand", "manually"),
+    "by itself": (r"(?:by|of) (?:itself|themselves)", "automatically"),
+    "at once": (r"at once", "immediately, at the same time"),
+    "anew": (r"anew|once more", "again"),
+    "meanwhile": (r"meanwhile", "in the meantime"),
+    "at hand": (r"at hand", "available"),
+    "somebody": (r"(?:some|no|every|any)body|whoever", "the role"),
+    "held": (
+        r"held (?:queues?|jobs?|rows?|locks?)|(?:queues?|jobs?|rows?) (?:is|are|was|were|that is) held|--held",
+        "locked",
+    ),
+    "sentence": (r"(?:one|a|the|its|whole|clear) sentence", "message"),
+    "stretch": (r"stretch(?:es)?", "chunk"),
+    "turn": (r"(?:a|each|one|every|next|last) (?:turn|round)(?! trip| of)", "iteration"),
+    "refuse": (r"(?<!connection )(?<!connections )refus(?:e|es|ed|al|als|ing)", "reject, deny"),
+}
+PROSE = re.compile("|".join(rf"(?<![\w-])(?:{pattern})(?![\w])" for pattern, _ in PHRASES.values()), re.IGNORECASE)
+
+NAME_WORDS = frozenset(
+    [
+        "mend",
+        "mends",
+        "mended",
+        "tell",
+        "tells",
+        "told",
+        "hear",
+        "hears",
+        "heard",
+        "hearing",
+        "deaf",
+        "heart",
+        "hearts",
+        "beat",
+        "beats",
+        "silent",
+        "silence",
+        "wish",
+        "wishes",
+        "ancestor",
+        "ancestors",
+        "patience",
+        "patient",
+        "upkeep",
+        "tending",
+        "moment",
+        "moments",
+        "span",
+        "spans",
+        "strand",
+        "strands",
+        "glance",
+        "glances",
+        "heads",
+        "narrowing",
+        "manners",
+        "litter",
+        "lender",
+        "lenders",
+        "surroundings",
+        "standing",
+        "overstepped",
+        "trial",
+        "deed",
+        "deeds",
+        "worry",
+        "worries",
+        "grade",
+        "attention",
+        "trouble",
+        "troubles",
+        "fault",
+        "faults",
+        "anew",
+        "somebody",
+        "nobody",
+        "everybody",
+        "whoever",
+        "stretch",
+        "refuse",
+        "refused",
+        "refuses",
+        "look",
+        "looks",
+        "looked",
+        "looking",
+        "meanwhile",
+        "uncounted",
+    ]
+)
+NAME_PHRASES = (
+    "give_back",
+    "given_back",
+    "gave_back",
+    "for_good",
+    "in_vain",
+    "by_hand",
+    "at_once",
+    "as_typed",
+    "in_order",
+)
+
+ALLOWED = {
+    r"queue_heads": "an index in the database keeps its name",
+    r"lock_?span|<span|</span|OTEL|opentelemetry|trace_?id|rich\.style": "a span of a trace, of HTML or of styled text",
+    r"ECONNREFUSED|ConnectionRefused\w*|connection refused": "the name of an error in POSIX and Python",
+    r"troubleshooting": "the name of a page",
+    r"fault[- ]injection|inject(?:s|ed)? (?:a |one |its )?faults?|faulthandler|segmentation fault|page fault": "terms of the field",
+    r"worker:gracefulShutdown|\bpg_\w+": "names of Graphile Worker and PostgreSQL",
+    r"in order of|in order to|in order by": "an order of rows",
+}
+KEPT = re.compile("|".join(ALLOWED), re.IGNORECASE)
+
+SKIPPED = (
+    "tests/docs/vocabulary", "tests/docs/test_vocabulary.py", ".ci/locks/", "completions/", "docs/benchmarks.csv",
+    "tests/tui/snapshots/", "docs/pictures/", "LICENSE",
+)  # fmt: skip
+SUFFIXES = {".py", ".md", ".sql", ".toml", ".mjs", ".js", ".ts", ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One private word in one line."""
+
+    path: str
+    line: int
+    text: str
+    word: str
+
+
+def files() -> list[Path]:
+    """Return the files of the project that people read."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    found = sorted(ROOT / each for each in listed if not each.startswith(SKIPPED))
+    return [path for path in found if path.suffix in SUFFIXES and path.is_file()]
+
+
+def hits_in(path: Path) -> list[Hit]:
+    """Return each private word in a file, and in its name."""
+    name = str(path.relative_to(ROOT))
+    text = path.read_text("utf-8")
+    found = [Hit(name, 0, name, word) for word in private_names(path.stem.lower().replace("-", "_"))]
+    if path.suffix == ".py":
+        pieces = _of_python(text, with_strings=not name.startswith("tests/"))
+        found += [Hit(name, line, word, word) for line, word in _defined(text)]
+    elif path.suffix == ".sql":
+        pieces = ((n, line.partition("--")[2]) for n, line in enumerate(text.splitlines(), 1))
+    else:
+        pieces = enumerate(text.splitlines(), 1)
+    return found + [Hit(name, line, piece.strip(), word) for line, piece in pieces for word in private_phrases(piece)]
+
+
+def private_phrases(text: str) -> list[str]:
+    """Return the private words of a text."""
+    return PROSE.findall(KEPT.sub(" ", text))
+
+
+def private_names(name: str) -> list[str]:
+    """Return the private words that an identifier is made of."""
+    name = KEPT.sub("", name)
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    words = [word for word in snake.split("_") if word in NAME_WORDS]
+    return words + [phrase for phrase in NAME_PHRASES if re.search(rf"(?:^|_){phrase}(?:_|$)", snake)]
+
+
+def _of_python(text: str, *, with_strings: bool) -> Iterator[tuple[int, str]]:
+    """Yield comments and docstrings, and other strings too if asked, line by line."""
+    docstrings = set() if with_strings else _docstring_lines(text)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        is_string = token.type == tokenize.STRING or tokenize.tok_name[token.type] == "FSTRING_MIDDLE"
+        if token.type == tokenize.COMMENT or (is_string and (with_strings or token.start[0] in docstrings)):
+            for offset, line in enumerate(token.string.splitlines()):
+                yield token.start[0] + offset, line
+
+
+def _docstring_lines(text: str) -> set[int]:
+    """Return the lines at which strings stand alone, as docstrings do."""
+    return {
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+
+
+def _defined(text: str) -> Iterator[tuple[int, str]]:
+    """Yield private words in the names that a module defines."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                name = node.name
+            case ast.arg():
+                name = node.arg
+            case ast.Name(ctx=ast.Store()):
+                name = node.id
+            case ast.Attribute(ctx=ast.Store()):
+                name = node.attr
+            case _:
+                continue
+        for word in private_names(name):
+            yield node.lineno, word
+
+
+def counts() -> dict[str, int]:
+    """Return how many private words each file has, for those that have any."""
+    return {str(path.relative_to(ROOT)): number for path in files() if (number := len(hits_in(path)))}
+
+
+def todo() -> dict[str, int]:
+    """Return the files that may still contain private words, and how many."""
+    lines = (line.rsplit(" ", 1) for line in TODO.read_text("utf-8").splitlines() if line)
+    return {path: int(number) for path, number in lines}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="renew the list of files that are not clean yet")
+    parser.add_argument("--hits", nargs="*", help="print the lines of these files, or of all")
+    given = parser.parse_args()
+    if given.hits is not None:
+        for path in files():
+            name = str(path.relative_to(ROOT))
+            if not given.hits or name.startswith(tuple(given.hits)):
+                for hit in hits_in(path):
+                    print(f"{hit.path}:{hit.line}: [{hit.word}] {hit.text[:140]}")
+        return
+    found = counts()
+    if given.write:
+        if TODO.exists() and sum(found.values()) > sum(todo().values()):
+            parser.error("the list only shrinks; use the words of the field first")
+        TODO.write_text("".join(f"{path} {number}\n" for path, number in sorted(found.items())))
+    for path, number in sorted(found.items(), key=lambda item: -item[1]):
+        print(f"{number:5} {path}")
+    print(f"{sum(found.values()):5} in {len(found)} files")
+
+
+if __name__ == "__main__":
+    main()
