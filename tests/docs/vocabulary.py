@@ -85,77 +85,11 @@ PHRASES = {
 }
 PROSE = re.compile("|".join(rf"(?<![\w-])(?:{pattern})(?![\w])" for pattern, _ in PHRASES.values()), re.IGNORECASE)
 
-NAME_WORDS = frozenset(
-    [
-        "mend",
-        "mends",
-        "mended",
-        "tell",
-        "tells",
-        "told",
-        "hear",
-        "hears",
-        "heard",
-        "hearing",
-        "deaf",
-        "heart",
-        "hearts",
-        "beat",
-        "beats",
-        "silent",
-        "silence",
-        "wish",
-        "wishes",
-        "ancestor",
-        "ancestors",
-        "patience",
-        "patient",
-        "upkeep",
-        "tending",
-        "moment",
-        "moments",
-        "span",
-        "spans",
-        "strand",
-        "strands",
-        "glance",
-        "glances",
-        "heads",
-        "narrowing",
-        "manners",
-        "litter",
-        "lender",
-        "lenders",
-        "surroundings",
-        "standing",
-        "overstepped",
-        "trial",
-        "deed",
-        "deeds",
-        "worry",
-        "worries",
-        "grade",
-        "attention",
-        "trouble",
-        "troubles",
-        "fault",
-        "faults",
-        "anew",
-        "somebody",
-        "nobody",
-        "everybody",
-        "whoever",
-        "stretch",
-        "refuse",
-        "refused",
-        "refuses",
-        "look",
-        "looks",
-        "looked",
-        "looking",
-        "meanwhile",
-        "uncounted",
-    ]
+NAME_WORD = re.compile(
+    r"mend(?:s|ed)?|tells?|told|hears?|heard|hearing|deaf|hearts?|beats?|silent|silence|wish(?:es)?|ancestors?"
+    r"|patience|patient|upkeep|tending|moments?|spans?|strands?|glances?|heads|narrowing|manners|litter|lenders?"
+    r"|surroundings|standing|overstepped|trial|deeds?|worry|worries|grade|attention|troubles?|faults?|anew"
+    r"|somebody|nobody|everybody|whoever|stretch|refuse[ds]?|look(?:s|ed|ing)?|meanwhile|uncounted"
 )
 NAME_PHRASES = (
     "give_back",
@@ -174,7 +108,8 @@ ALLOWED = {
     r"lock_?span|<span|</span|OTEL|opentelemetry|trace_?id|rich\.style": "a span of a trace, of HTML or of styled text",
     r"ECONNREFUSED|ConnectionRefused\w*|connection refused": "the name of an error in POSIX and Python",
     r"troubleshooting": "the name of a page",
-    r"fault[- ]injection|inject(?:s|ed)? (?:a |one |its )?faults?|faulthandler|segmentation fault|page fault": "terms of the field",
+    r"fault[- ]injection|inject(?:s|ed)? (?:a |one |its )?faults?": "a term of the field",
+    r"faulthandler|segmentation fault|page fault": "terms of Python and the system",
     r"worker:gracefulShutdown|\bpg_\w+": "names of Graphile Worker and PostgreSQL",
     r"in order of|in order to|in order by": "an order of rows",
 }
@@ -231,8 +166,7 @@ def private_names(name: str) -> list[str]:
     """Return the private words that an identifier is made of."""
     name = KEPT.sub("", name)
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    words = [word for word in snake.split("_") if word in NAME_WORDS]
-    return words + [phrase for phrase in NAME_PHRASES if re.search(rf"(?:^|_){phrase}(?:_|$)", snake)]
+    return [word for word in snake.split("_") if NAME_WORD.fullmatch(word)] + NAME_PHRASE.findall(snake)
 
 
 def _of_python(text: str, *, with_strings: bool) -> Iterator[tuple[int, str]]:
