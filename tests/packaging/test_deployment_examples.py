@@ -1,0 +1,125 @@
+"""The files of examples/deploy: that the tools they are written for accept them, and that they fit the program."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gw_core import WorkerSettings
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "examples" / "deploy"
+
+
+def gw(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gw_cli", *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    return list(yaml.safe_load_all((DEPLOY / name).read_text()))
+
+
+def container(kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    document = next(each for each in documents("kubernetes.yaml") if each["kind"] == kind)
+    pod = document["spec"]["template"]["spec"]
+    return pod, pod["containers"][0]
+
+
+def instructions() -> list[tuple[str, str]]:
+    text = re.sub(r"\\\n", " ", (DEPLOY / "Dockerfile").read_text())
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def options_of_run() -> str:
+    return gw("run", "--help").stdout
+
+
+@pytest.fixture(scope="module")
+def help_of_run() -> str:
+    return options_of_run()
+
+
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = tmp_path / "shop-worker.service"
+    text = (DEPLOY / "shop-worker.service").read_text()
+    unit.write_text(text.replace("/srv/shop/.venv/bin/gw", sys.executable).replace("User=shop", "User=root"))
+
+    verified = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+
+    assert (verified.returncode, verified.stderr) == (0, "")
+
+
+def test_the_guide_prints_the_unit_as_it_is() -> None:
+    unit = (DEPLOY / "shop-worker.service").read_text()
+
+    assert f"```ini\n{unit}```" in (ROOT / "docs" / "guide" / "deploying.md").read_text()
+
+
+def test_the_unit_does_not_restart_after_errors_that_a_restart_cannot_fix() -> None:
+    from gw_cli.exit_codes import ExitCode
+
+    [codes] = re.findall(r"RestartPreventExitStatus=(.*)", (DEPLOY / "shop-worker.service").read_text())
+
+    fatal = {ExitCode.USAGE, 4, ExitCode.SCHEMA, ExitCode.TASKS, ExitCode.BREAKING_MIGRATION}
+    assert {int(code) for code in codes.split()} == fatal
+
+
+def test_everything_stops_later_than_the_default_grace_period() -> None:
+    grace_period = WorkerSettings().grace_period.total_seconds()
+    [of_systemd] = re.findall(r"TimeoutStopSec=(\d+)", (DEPLOY / "shop-worker.service").read_text())
+    [compose] = documents("compose.yaml")
+    of_compose = compose["services"]["worker"]["stop_grace_period"]
+
+    assert int(of_systemd) > grace_period + 1
+    assert int(of_compose.removesuffix("s")) > grace_period + 1
+
+
+def test_a_pod_is_killed_later_than_its_own_grace_period() -> None:
+    pod, worker = container("Deployment")
+    given = worker["args"][worker["args"].index("--grace-period") + 1]
+
+    assert pod["terminationGracePeriodSeconds"] > int(given.removesuffix("s")) + 1
+
+
+def test_manifests_and_image_use_options_that_exist(help_of_run: str) -> None:
+    _, worker = container("Deployment")
+    [command] = [value for name, value in instructions() if name == "CMD"]
+    used = [word for word in [*worker["args"], *shlex.split(re.sub(r"[\[\],]", " ", command))] if word[:2] == "--"]
+
+    assert [option for option in used if option not in help_of_run] == []
+
+
+def test_the_manifests_run_as_an_ordinary_user_without_privileges() -> None:
+    for kind in ("Job", "Deployment"):
+        pod, each = container(kind)
+
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert each["securityContext"]["allowPrivilegeEscalation"] is False
+        assert each["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_the_image_runs_as_an_ordinary_user_and_copies_what_exists() -> None:
+    last = [value for name, value in instructions() if name == "USER"][-1]
+    copied = [value.split()[:-1] for name, value in instructions() if name == "COPY" and not value.startswith("--from")]
+
+    assert int(last) > 0
+    assert [source for sources in copied for source in sources if not (ROOT / source).exists()] == []
+
+
+def test_the_image_has_all_that_the_package_is_built_from() -> None:
+    copied = {source for name, value in instructions() if name == "COPY" for source in value.split()[:-1]}
+
+    assert {"gw_core", "gw_cli", "gw_tui", "sql", "pyproject.toml", "README.md", "LICENSE"} <= copied
