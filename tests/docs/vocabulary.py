@@ -91,16 +91,8 @@ NAME_WORD = re.compile(
     r"|surroundings|standing|overstepped|trial|deeds?|worry|worries|grade|attention|troubles?|faults?|anew"
     r"|somebody|nobody|everybody|whoever|stretch|refuse[ds]?|look(?:s|ed|ing)?|meanwhile|uncounted"
 )
-NAME_PHRASES = (
-    "give_back",
-    "given_back",
-    "gave_back",
-    "for_good",
-    "in_vain",
-    "by_hand",
-    "at_once",
-    "as_typed",
-    "in_order",
+NAME_PHRASE = re.compile(
+    r"(?:^|_)(give_back|given_back|gave_back|for_good|in_vain|by_hand|at_once|as_typed|in_order)(?:_|$)"
 )
 
 ALLOWED = {
