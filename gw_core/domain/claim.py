@@ -23,9 +23,14 @@ class Locked:
     queues: Sequence[QueueLock]
 
 
+def queue_lock(job: Job) -> QueueLock | None:
+    """Return the lock on its queue that the claim of this job holds; None for a job without a named queue."""
+    return None if job.queue_id is None else (job.queue_id, job.locked_at_epoch or 0.0)
+
+
 def queue_locks(jobs: Iterable[Job]) -> list[QueueLock]:
     """Return the queue locks of the claims of these jobs, each once, in order."""
-    return sorted({(job.queue_id, job.locked_at_epoch or 0.0) for job in jobs if job.queue_id is not None})
+    return sorted({lock for job in jobs if (lock := queue_lock(job)) is not None})
 
 
 def claim_number(locked_at: float | None) -> int:

@@ -40,9 +40,11 @@ class BatchError(GraphileWorkerError):
         self.errors = errors
 
 
-def execute(job: Job, task: Task, context: JobContext, clock: Callable[[], float] = time.perf_counter) -> Outcome:
-    """Run the task and return how it ended; never raises."""
-    started = clock()
+def execute(
+    job: Job, task: Task, context: JobContext, clock: Callable[[], float] = time.perf_counter, started: float = 0.0
+) -> Outcome:
+    """Run the task and return how it ended; never raises. `started` is the time by `clock`, now unless given."""
+    started = started or clock()
     try:
         result = task.invoke(job, context)
         if result is None:

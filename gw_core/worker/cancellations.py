@@ -1,4 +1,4 @@
-"""Cancel jobs of this pool that an operator wants to end, running or about to."""
+"""Cancel jobs of this worker on an operator's request, running or about to start."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from gw_core.domain.events import Events, JobCancelling
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Failed
 from gw_core.worker.ledger import Ledger
-from gw_core.worker.thread import WorkerThread
+from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.timeouts import Timeouts
 
 
 class Cancellations:
-    """Wishes this pool has heard, by the job: each is fulfilled once.
+    """The cancel requests this worker has received, by job: each is carried out once.
 
-    `pending` is changed by single operations, which the interpreter makes whole. A worker notes its run before it
-    looks here, and a wish is noted here before the runs are looked at: one of the two sees the other.
+    `pending` is changed by single operations, which the interpreter makes atomic. A thread puts its run into its slot
+    before it reads `pending`, and a request is added here before the slots are read: one of the two sees the other.
     """
 
     def __init__(self, worker_id: str, ledger: Ledger, timeouts: Timeouts, events: Events) -> None:
         self.pending: dict[int, CancelRequest] = {}
-        """Wishes not yet fulfilled; a worker asks whether there are any before and after each run."""
+        """Requests not yet carried out; a thread checks whether there are any before and after each run."""
         self._worker_id = worker_id
         self._ledger = ledger
         self._timeouts = timeouts
         self._events = events
 
-    def take(self, wishes: Sequence[CancelRequest], workers: Sequence[WorkerThread]) -> None:
-        """Tell the tasks of these jobs to stop; jobs that have not begun will not."""
-        held = {job.id: job for job in self._ledger.open_jobs()}
+    def take(self, requests: Sequence[CancelRequest], slots: Sequence[RunSlot]) -> None:
+        """Ask the tasks of these jobs to stop; jobs that have not started will not start."""
+        claimed = {job.id: job for job in self._ledger.open_jobs()}
         for job_id in list(self.pending):
-            if job_id not in held:  # ended by itself at that very moment
+            if job_id not in claimed:  # its run ended at the same time
                 self.pending.pop(job_id, None)
-        for wish in wishes:
-            job = held.get(wish.job_id)
-            if job is not None and is_same_claim(job.locked_at_epoch, wish.locked_at_epoch):
-                self.pending[wish.job_id] = wish
-                self._events.emit(JobCancelling(worker_id=self._worker_id, job=job, message=wish.message))
-        for worker in workers:
-            context = worker.context
+        for request in requests:
+            job = claimed.get(request.job_id)
+            if job is not None and is_same_claim(job.locked_at_epoch, request.locked_at_epoch):
+                self.pending[request.job_id] = request
+                self._events.emit(JobCancelling(worker_id=self._worker_id, job=job, message=request.message))
+        for slot in slots:
+            context = slot.context
             if context is not None and context.job.id in self.pending:
-                self._timeouts.cancel(worker, context, partial(self.verdict, context.job))
+                self._timeouts.cancel(slot, context, partial(self.outcome_of, context.job))
 
-    def verdict(self, job: Job, seconds: float = 0.0) -> Failed | None:
-        """Return how a run ends whose job was cancelled, once; None for all others."""
-        wish = self.pending.pop(job.id, None)
-        if wish is None or not is_same_claim(job.locked_at_epoch, wish.locked_at_epoch):  # it meant an earlier attempt
+    def outcome_of(self, job: Job, seconds: float = 0.0) -> Failed | None:
+        """Return the outcome of a run whose job was cancelled, once; None for all others."""
+        request = self.pending.pop(job.id, None)
+        if request is None or not is_same_claim(job.locked_at_epoch, request.locked_at_epoch):  # of an earlier attempt
             return None
-        return _failure(job, wish, seconds)
+        return _failure(job, request, seconds)
 
 
-def _failure(job: Job, wish: CancelRequest, seconds: float) -> Failed:
-    return Failed(job, seconds, JobCancelledError(wish.message), wish.message, permanent=not wish.retry)
+def _failure(job: Job, request: CancelRequest, seconds: float) -> Failed:
+    return Failed(job, seconds, JobCancelledError(request.message), request.message, permanent=not request.retry)

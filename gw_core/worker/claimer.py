@@ -27,12 +27,12 @@ from gw_core.postgres.error_mapping import needs_connection
 from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
 from gw_core.postgres.notifications import Subscription
 from gw_core.service import Service
-from gw_core.worker.handoff import Handoff, Item, Strand
-from gw_core.worker.lease import Lease
+from gw_core.worker.handoff import Handoff, Item, QueueBatch
+from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import NotificationHealth
+from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.settler import AT_ONCE, Settler, patience
-from gw_core.worker.thread import WorkerThread
 
 MOST_UNSETTLED: Final = 20_000
 """Outcomes that may wait for the database before no more jobs are claimed: they fill memory and hold their jobs."""
@@ -83,7 +83,7 @@ class Claimer(Service):
         ledger: Ledger,
         lease: Lease,
         settler: Settler,
-        workers: Sequence[WorkerThread],
+        slots: Sequence[RunSlot],
         events: Events,
         on_wishes: Callable[[Sequence[CancelRequest]], None],
         hearing: NotificationHealth | None,
@@ -103,7 +103,7 @@ class Claimer(Service):
         self._ledger = ledger
         self._lease = lease
         self._settler = settler
-        self._workers = workers
+        self._slots = slots
         self._events = events
         self._on_drained = on_drained
         self._on_wishes = on_wishes
@@ -234,7 +234,7 @@ class Claimer(Service):
         if self._look_again >= self._poll_every:
             self._look_again = None
 
-    def _claim(self, store: JobStore, limit: int) -> list[Job]:
+    def _claim(self, store: JobStore, limit: int) -> Sequence[Job]:
         mean = self._settler.mean_seconds
         flags = self._flags_now()
         self._claim_in_doubt = True
@@ -260,17 +260,17 @@ class Claimer(Service):
             self._settler.report(Returned(job, reason, delay=CONFLICT_DELAY, started=False))
         return start
 
-    def _hand_over(self, jobs: list[Job]) -> None:
+    def _hand_over(self, jobs: Sequence[Job]) -> None:
         items: list[Item] = []
-        strands: dict[int, Strand] = {}
+        batches: dict[int, QueueBatch] = {}
         for job in jobs:
             if job.queue_id is None:
                 items.append(job)
-            elif job.queue_id in strands:
-                strands[job.queue_id].append(job)
+            elif job.queue_id in batches:
+                batches[job.queue_id].append(job)
             else:
-                strands[job.queue_id] = strand = Strand([job])
-                items.append(strand)
+                batches[job.queue_id] = batch = QueueBatch([job])
+                items.append(batch)
         self._handed_over = time.monotonic()
         self._handoff.put(items)
 
@@ -289,7 +289,7 @@ class Claimer(Service):
             return 0
         outstanding = len(self._ledger) - self._settler.reported
         # A thread whose run was ended early is still busy with it, though the ledger knows of no job.
-        overrun = sum(1 for worker in self._workers if worker.is_overrun)
+        overrun = sum(1 for slot in self._slots if slot.is_overrun)
         room = self._settings.concurrency - overrun + ahead - outstanding
         return min(self._most_jobs, max(idle - waiting, room))
 
@@ -302,8 +302,8 @@ class Claimer(Service):
 
     def _nimble(self) -> int:
         """Return how many threads are not stuck in a job that takes longer than the window."""
-        long_ago = time.perf_counter() - self._prefetch_seconds
-        return sum(1 for worker in self._workers if not 0.0 < worker.busy_since < long_ago)
+        long_ago = steady_time() - self._prefetch_seconds
+        return sum(1 for slot in self._slots if not 0.0 < slot.busy_since < long_ago)
 
     def _in_window(self, mean: float) -> int:
         return int(self._prefetch_seconds / mean) if mean > 1e-9 else self._settings.claim_limit
@@ -320,18 +320,18 @@ class Claimer(Service):
             waited = now - self._handed_over
             if waited > self._overdue_after or (waited > self._stuck_after and not self._nimble()):
                 self.give_back_waiting("not started within the prefetch window")
-        stuck_since = time.perf_counter() - self._overdue_after
-        for worker in self._workers:
-            strand = worker.strand
-            if strand and 0.0 < worker.busy_since < stuck_since:
-                self._give_back(_emptied(strand), "not started within the prefetch window")
+        stuck_since = steady_time() - self._overdue_after
+        for slot in self._slots:
+            batch = slot.queue_batch
+            if batch and 0.0 < slot.busy_since < stuck_since:
+                self._give_back(_emptied(batch), "not started within the prefetch window")
 
     def give_back_unstarted(self, reason: str) -> None:
         """Give back everything claimed that has not begun; from any thread, once the hand-off is closed."""
         self.give_back_waiting(reason)
-        for worker in self._workers:
-            if strand := worker.strand:
-                self._give_back(_emptied(strand), reason)
+        for slot in self._slots:
+            if batch := slot.queue_batch:
+                self._give_back(_emptied(batch), reason)
 
     def give_back_waiting(self, reason: str) -> None:
         """Give back everything no thread has taken."""
@@ -431,7 +431,7 @@ class Claimer(Service):
     def _until_overdue(self, now: float) -> float:
         """Return the seconds until what waits may have to be given back, if no thread ends its job before."""
         waited = now - self._handed_over
-        youngest = time.perf_counter() - max(worker.busy_since for worker in self._workers)
+        youngest = steady_time() - max(slot.busy_since for slot in self._slots)
         stuck_in = max(self._stuck_after - waited, self._prefetch_seconds - youngest)
         return max(SHORTEST_REST, min(stuck_in, self._overdue_after - waited))
 
@@ -542,11 +542,11 @@ class ForbiddenFlagsError(GraphileWorkerError):
     """The user's function that names the forbidden flags failed."""
 
 
-def _emptied(strand: Strand) -> list[Job]:
-    """Take the jobs from the far end of a strand, which its worker empties from the near end."""
+def _emptied(batch: QueueBatch) -> list[Job]:
+    """Take the jobs from the far end of a batch, which its thread empties from the near end."""
     taken: list[Job] = []
     while True:
         try:
-            taken.append(strand.pop())
+            taken.append(batch.pop())
         except IndexError:
             return taken

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 
 from gw_core.domain.job import Job
 
-Strand = deque[Job]
+QueueBatch = deque[Job]
 """Jobs of one named queue, to be run one after the other by one thread."""
 
-Item = Job | Strand
+Item = Job | QueueBatch
 
 
 class Handoff:

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gw_core.domain.claim import Locked, QueueLock
+from gw_core.domain.claim import Locked, QueueLock, queue_lock
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Outcome
 
 Key = TypeVar("Key")
+
+
+@dataclass(slots=True, eq=False)
+class OutcomeBatch:
+    """Outcomes of one kind, written in one statement."""
+
+    outcomes: list[Outcome]
+    is_in_doubt: bool = False
+    """True when the connection broke while the server may already have committed what we sent."""
+    is_reported: bool = False
+    """True when it was reported that the database rejects it."""
+
+    def job_ids(self) -> list[int]:
+        """Return the ids of the jobs whose outcomes these are."""
+        return [each.job.id for each in self.outcomes]
+
+    def queue_locks(self) -> dict[QueueLock, int]:
+        """Return how many of these outcomes belong to each queue lock."""
+        counts: dict[QueueLock, int] = {}
+        for each in self.outcomes:
+            lock = queue_lock(each.job)
+            if lock is not None:
+                counts[lock] = counts.get(lock, 0) + 1
+        return counts
 
 
 class Ledger:
@@ -25,53 +49,40 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[int, Job] = {}
-        self._open_of_queue: Counter[int] = Counter()
-        self._settling: dict[int, Job] = {}
-        """By identity: an earlier claim of a job may still be settling, in doubt, when a later one is open."""
-        self._unwritten: Counter[QueueLock] = Counter()
+        self._open_of_queue: dict[int, int] = {}
+        self._settling: set[OutcomeBatch] = set()
+        """Whole batches, so that a job costs nothing here."""
+        self._unwritten: dict[QueueLock, int] = {}
         self._contested: list[Job] = []
-        """Claims that had to go back because of an earlier one that was open."""
+        """Claims that had to be returned because an earlier one was open, until their outcome is written."""
 
     def __len__(self) -> int:
         """Return how many claims are open."""
         return len(self._open)
 
-    def add(self, jobs: Iterable[Job]) -> tuple[list[Job], list[Job]]:
-        """Note claimed jobs. Returns those that may start, and those that must go back.
+    def add(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], list[Job]]:
+        """Add claimed jobs. Returns those that may start, and those that must be returned.
 
-        A job goes back when this very worker still runs an earlier attempt of it, or an earlier job of its queue: the
-        earlier lock was taken away, as after a freeze, but the task does not know that yet.
+        A job is returned when this very worker still runs an earlier attempt of it, or an earlier job of its queue:
+        the earlier lock was released by another session, as after a freeze, but the task does not know that yet.
         """
-        start: list[Job] = []
-        conflicting: list[Job] = []
         with self._lock:
-            running_queues = set(self._open_of_queue)
+            conflicting = [job for job in jobs if job.id in self._open or job.queue_id in self._open_of_queue]
+            start = jobs if not conflicting else [job for job in jobs if job not in conflicting]
             for job in jobs:
                 if job.queue_id is not None:
-                    self._unwritten[_queue_lock(job.queue_id, job)] += 1
-                if job.id in self._open or job.queue_id in running_queues:
-                    self._settling[id(job)] = job
-                    self._contested.append(job)
-                    conflicting.append(job)
-                    continue
+                    _count(self._unwritten, (job.queue_id, job.locked_at_epoch or 0.0), 1)
+            for job in start:
                 self._open[job.id] = job
                 if job.queue_id is not None:
-                    self._open_of_queue[job.queue_id] += 1
-                start.append(job)
+                    _count(self._open_of_queue, job.queue_id, 1)
+            self._contested += conflicting
         return start, conflicting
 
-    def begin_settling(self, outcomes: Iterable[Outcome]) -> bool:
-        """Note that the outcomes of these claims are known and wait to be written; True if any may be contested."""
-        with self._lock:
-            for outcome in outcomes:
-                job = outcome.job
-                if self._open.get(job.id) is not job:  # one that had to go back was never open
-                    continue
-                del self._open[job.id]
-                self._settling[id(job)] = job
-                if job.queue_id is not None:
-                    _count_down(self._open_of_queue, job.queue_id)
-            return bool(self._contested)
+    @property
+    def has_conflicts(self) -> bool:
+        """True while there are two claims of a job or of a queue."""
+        return bool(self._contested)
 
     def is_contested(self, outcome: Outcome) -> bool:
         """Tell whether there are two claims of this job, or of its queue: then the outcome must be written alone.
@@ -85,25 +96,48 @@ class Ledger:
                 for other in self._contested
             )
 
-    def queues_released_by(self, outcomes: Iterable[Outcome]) -> list[QueueLock]:
-        """Return the queue locks that end when these outcomes are written, for they are the last of their claim."""
-        settled = Counter(
-            _queue_lock(outcome.job.queue_id, outcome.job) for outcome in outcomes if outcome.job.queue_id is not None
-        )
-        if not settled:
-            return []
+    def begin_settling(self, batches: Sequence[OutcomeBatch]) -> None:
+        """Record that these outcomes are known and wait to be written."""
         with self._lock:
-            return sorted(lock for lock, count in settled.items() if count == self._unwritten[lock])
+            for batch in batches:
+                self._settling.add(batch)
+                for outcome in batch.outcomes:
+                    self._close(outcome.job)
 
-    def discard(self, outcomes: Iterable[Outcome]) -> None:
-        """Forget the claims of these outcomes: they are written, or known to be lost."""
+    def _close(self, job: Job) -> None:
+        open_job = self._open.pop(job.id, None)
+        if open_job is not job:  # a claim that had to be returned was never open
+            if open_job is not None:
+                self._open[job.id] = open_job
+        elif job.queue_id is not None:
+            _count(self._open_of_queue, job.queue_id, -1)
+
+    def split(self, batch: OutcomeBatch, belongs: Callable[[Outcome], bool]) -> OutcomeBatch:
+        """Move the outcomes that belong into a batch of their own, and return it."""
+        other = replace(batch, outcomes=[each for each in batch.outcomes if belongs(each)])
         with self._lock:
-            for outcome in outcomes:
-                job = outcome.job
-                if self._settling.pop(id(job), None) is not None and job.queue_id is not None:
-                    _count_down(self._unwritten, _queue_lock(job.queue_id, job))
+            self._settling.add(other)
+            batch.outcomes = [each for each in batch.outcomes if not belongs(each)]
+        return other
+
+    def queues_released_by(self, batch: OutcomeBatch) -> list[QueueLock]:
+        """Return the queue locks that end when this batch is written, since it has their last outcomes."""
+        if not self._unwritten:  # nothing here belongs to a named queue
+            return []
+        locks = batch.queue_locks()
+        with self._lock:
+            return sorted(lock for lock, count in locks.items() if count == self._unwritten.get(lock))
+
+    def discard(self, batch: OutcomeBatch) -> None:
+        """Remove the claims of these outcomes: they are written, or known to be lost."""
+        locks = batch.queue_locks() if self._unwritten else {}
+        with self._lock:
+            self._settling.discard(batch)
+            for lock, count in locks.items():
+                _count(self._unwritten, lock, -count)
             if self._contested:
-                self._contested = [job for job in self._contested if id(job) in self._settling]
+                written = {id(outcome.job) for outcome in batch.outcomes}
+                self._contested = [job for job in self._contested if id(job) not in written]
 
     def open_jobs(self) -> list[Job]:
         """Return the jobs whose outcome is not known yet: running, or about to."""
@@ -113,16 +147,15 @@ class Ledger:
     def locked(self) -> Locked:
         """Return all jobs and queues locked in the database: open, or with an outcome not yet written."""
         with self._lock:
-            jobs = [*self._open.values(), *self._settling.values()]
+            settling = [outcome.job for batch in self._settling for outcome in batch.outcomes]
+            jobs = {id(job): job for job in (*self._open.values(), *self._contested, *settling)}
             queues = sorted(self._unwritten)
-        return Locked(sorted(jobs, key=lambda job: job.id), queues)
+        return Locked(sorted(jobs.values(), key=lambda job: job.id), queues)
 
 
-def _queue_lock(queue_id: int, job: Job) -> QueueLock:
-    return queue_id, job.locked_at_epoch or 0.0
-
-
-def _count_down(counter: Counter[Key], key: Key) -> None:
-    counter[key] -= 1
-    if not counter[key]:
-        del counter[key]
+def _count(counts: dict[Key, int], key: Key, step: int) -> None:
+    count = counts.get(key, 0) + step
+    if count:
+        counts[key] = count
+    else:
+        del counts[key]

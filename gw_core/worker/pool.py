@@ -101,12 +101,12 @@ class WorkerPool:
         self._timeouts = Timeouts(on_crash=on_crash)
         self._cancellations = Cancellations(self.id, self.ledger, self._timeouts, events)
         self._lease = Lease()
-        self._workers = [
+        self._threads = [
             WorkerThread(
                 f"gw-worker-{number}",
                 worker_id=self.id,
                 handoff=self._handoff,
-                find_task=self._find_task,
+                find_task=self._tasks.get,
                 report=self._settler.report,
                 resources=resources,
                 events=events,
@@ -117,6 +117,7 @@ class WorkerPool:
             )
             for number in range(1, settings.concurrency + 1)
         ]
+        self._slots = [thread.slot for thread in self._threads]
         self._hearing = NotificationHealth(
             worker_id=self.id,
             events=events,
@@ -134,9 +135,9 @@ class WorkerPool:
             ledger=self.ledger,
             lease=self._lease,
             settler=self._settler,
-            workers=self._workers,
+            slots=self._slots,
             events=events,
-            on_wishes=lambda wishes: self._cancellations.take(wishes, self._workers),
+            on_wishes=lambda requests: self._cancellations.take(requests, self._slots),
             hearing=self._hearing if settings.listen and listen_database is None else None,
             on_drained=(lambda: on_ended("no job is left to run")) if once else None,
             on_crash=on_crash,
@@ -168,7 +169,7 @@ class WorkerPool:
         """What the pool does now."""
         looked_at = self._claimer.looked_at
         # A thread whose run was ended early is still busy with it.
-        running = sum(1 for worker in self._workers if worker.context is not None or worker.is_overrun)
+        running = sum(1 for slot in self._slots if slot.context is not None or slot.is_overrun)
         return PoolHealth(
             threads=self._settings.concurrency,
             running=running,
@@ -180,7 +181,11 @@ class WorkerPool:
     def use(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on."""
         around = self._interceptors.around_run
-        self._tasks = {task.identifier: self._intercepted(task) if around else task for task in registry}
+        tasks = {task.identifier: self._intercepted(task) if around else task for task in registry}
+        # Changed in place: the threads find their tasks by this dictionary's own `get`.
+        self._tasks.update(tasks)
+        for identifier in self._tasks.keys() - tasks.keys():
+            del self._tasks[identifier]
         self._names = registry.identifiers
 
     def use_and_look(self, registry: TaskRegistry) -> None:
@@ -200,8 +205,8 @@ class WorkerPool:
     def start(self) -> None:
         """Start all threads; returns at once."""
         self._events.emit(PoolStarted(worker_id=self.id, tasks=self._names, concurrency=self._settings.concurrency))
-        for worker in self._workers:
-            worker.start()
+        for thread in self._threads:
+            thread.start()
         self._settler.start()
         self._claimer.start()
         if self._listener is not None:
@@ -282,7 +287,7 @@ class WorkerPool:
         return min(self._asked_at + self._settings.grace_period.total_seconds(), max(self._forced_at, self._asked_at))
 
     def _running(self) -> list[JobContext]:
-        return [context for worker in self._workers if (context := worker.context) is not None]
+        return [context for slot in self._slots if (context := slot.context) is not None]
 
     def _wait_for_workers(self) -> bool:
         """Wait for the threads within the grace period; tell their jobs when it is time. True when all have ended."""
@@ -290,7 +295,7 @@ class WorkerPool:
         end_at = self._asked_at + self._settings.grace_period.total_seconds()
         while True:
             self._progress.clear()
-            if all(worker.join(0) for worker in self._workers):
+            if all(thread.join(0) for thread in self._threads):
                 return True
             now = time.monotonic()
             if self._forced.is_set() or now >= end_at:
@@ -308,12 +313,12 @@ class WorkerPool:
     def _interrupt(self) -> None:
         """Give back what still runs; what its threads do from now on counts for nothing."""
         interrupted: list[tuple[Job, float]] = []
-        for worker in self._workers:
-            began = worker.busy_since
-            context = worker.interrupt()
+        for slot in self._slots:
+            started = slot.busy_since
+            context = slot.interrupt()
             if context is None:
                 continue
-            interrupted.append((context.job, time.perf_counter() - began))
+            interrupted.append((context.job, steady_time() - started))
             context.should_stop.forced = True
             context.should_stop.set()
         interrupt_given_back()
@@ -324,12 +329,9 @@ class WorkerPool:
             )
         # Coroutines and programs that were reached just now get a moment to clean up after themselves.
         ends_at = time.monotonic() + CLEAN_UP.total_seconds()
-        for worker in self._workers:
-            worker.join(max(0.0, ends_at - time.monotonic()))
+        for thread in self._threads:
+            thread.join(max(0.0, ends_at - time.monotonic()))
         kill_given_back()
-
-    def _find_task(self, identifier: str) -> Task | None:
-        return self._tasks.get(identifier)
 
     def _intercepted(self, task: Task) -> Task:
         """Return the task with all wrappers of the plugins around it."""

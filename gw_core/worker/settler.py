@@ -6,7 +6,6 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -31,12 +30,14 @@ from gw_core.postgres.database import ANSWER_WITHIN, Connection, Database
 from gw_core.postgres.error_mapping import needs_connection, refuses_a_row
 from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 from gw_core.service import Service
-from gw_core.worker.ledger import Ledger
+from gw_core.worker.ledger import Ledger, OutcomeBatch
 
 AT_ONCE: Final = timedelta(0)
 UNTIL_WOKEN: Final = timedelta(hours=1)
 LONGEST_WAIT: Final = 1.5
 """Seconds between two tries to reach the database: a restored one is noticed within this time."""
+
+KINDS: Final = (Completed, Failed, Returned)
 
 BATCH: Final = 1_000
 """Outcomes in one statement: enough to fill a round trip, few enough to keep the locks short."""
@@ -92,10 +93,10 @@ class Settler(Service):
         self._on_queues_freed = on_queues_freed
         self._on_settled = on_settled
         self._inbox: deque[Outcome] = deque()
-        self._unwritten: deque[_Batch] = deque()
-        self._aside: deque[_Batch] = deque()
+        self._unwritten: deque[OutcomeBatch] = deque()
+        self._aside: deque[OutcomeBatch] = deque()
         self._look_aside_at = 0.0
-        self._refused: deque[_Batch] = deque()
+        self._refused: deque[OutcomeBatch] = deque()
         self._refusals = 0
         self._try_refused_at = 0.0
         self._refused_rest = SHORTEST_REFUSED_REST
@@ -195,7 +196,7 @@ class Settler(Service):
             return self._try_later(other)
         if not blocked:  # a queue's row, then, or the lock is gone
             return self._try_later(error)
-        aside = batch.split_off(lambda outcome: outcome.job.id in blocked)
+        aside = self._ledger.split(batch, lambda outcome: outcome.job.id in blocked)
         self._aside.append(aside)
         if not batch.outcomes:
             self._unwritten.popleft()
@@ -207,7 +208,7 @@ class Settler(Service):
         batch = self._unwritten[0]
         if len(batch.outcomes) > 1:
             rest = set(batch.job_ids()[len(batch.outcomes) // 2 :])
-            self._unwritten.insert(1, batch.split_off(lambda outcome: outcome.job.id in rest))
+            self._unwritten.insert(1, self._ledger.split(batch, lambda outcome: outcome.job.id in rest))
             return AT_ONCE
         self._refused.append(batch)  # seen in one of the two at every moment
         self._unwritten.popleft()
@@ -244,22 +245,26 @@ class Settler(Service):
 
     def _gather(self) -> None:
         """Take what has been reported, in one batch for each kind of outcome."""
-        outcomes: list[Outcome] = []
         inbox = self._inbox
-        while inbox and len(outcomes) < BATCH:
-            outcomes.append(inbox.popleft())
+        outcomes = [inbox.popleft() for _ in range(min(BATCH, len(inbox)))]
         if not outcomes:
             return
-        is_contested = self._ledger.begin_settling(outcomes)
         self._measure(outcomes)
-        if is_contested:
+        batches = self._batches(outcomes)
+        self._ledger.begin_settling(batches)
+        self._unwritten.extend(batches)
+
+    def _batches(self, outcomes: list[Outcome]) -> list[OutcomeBatch]:
+        """Group outcomes by kind; contested ones are written alone."""
+        alone: list[Outcome] = []
+        if self._ledger.has_conflicts:
             alone = [each for each in outcomes if self._ledger.is_contested(each)]
-            self._unwritten.extend(_Batch([each]) for each in alone)
             outcomes = [each for each in outcomes if each not in alone]
-        for kind in (Completed, Failed, Returned):
-            alike = [each for each in outcomes if type(each) is kind]
-            if alike:
-                self._unwritten.append(_Batch(alike))
+        kinds = set(map(type, outcomes))
+        if len(kinds) == 1 and not alone:
+            return [OutcomeBatch(outcomes)]
+        alike = [[each for each in outcomes if type(each) is kind] for kind in KINDS if kind in kinds]
+        return [OutcomeBatch(each) for each in (*([each] for each in alone), *alike)]
 
     def _measure(self, outcomes: Sequence[Outcome]) -> None:
         durations = [each.seconds for each in outcomes if type(each) is not Returned]
@@ -270,8 +275,8 @@ class Settler(Service):
         # Slower than thought counts at once: hoarding hurts others, and asking more often only costs us.
         self.mean_seconds = mean if known is None or mean > known else known + CALM * (mean - known)
 
-    def _write(self, batch: _Batch) -> None:
-        outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch.outcomes)
+    def _write(self, batch: OutcomeBatch) -> None:
+        outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch)
         try:
             ours = _send(self._store(), outcomes, self._worker_id, releases)
         except DatabaseUnavailableError:
@@ -280,25 +285,25 @@ class Settler(Service):
         # What was sent in doubt and is not found was written the first time: only the answer was lost.
         lost = [] if batch.is_in_doubt or len(ours) == len(outcomes) else [o for o in outcomes if o.job.id not in ours]
         written = [o for o in outcomes if o.job.id in ours] if lost else outcomes
-        self._ledger.discard(outcomes)
-        self.completed += sum(type(each) is Completed for each in written)
-        self.failed += sum(type(each) is Failed for each in written)
+        self._ledger.discard(batch)
+        kind = type(outcomes[0])
+        self.completed += len(written) if kind is Completed else 0
+        self.failed += len(written) if kind is Failed else 0
         if releases:
             self._on_queues_freed()
-        self._report(written, lost)
+        self._emit_settled(kind, written, lost)
 
-    def _report(self, written: Sequence[Outcome], lost: Sequence[Outcome]) -> None:
+    def _emit_settled(self, kind: type[Outcome], written: Sequence[Outcome], lost: Sequence[Outcome]) -> None:
         events, worker_id = self._events, self._worker_id
         if events.wants(JobsSettled):
             events.emit(JobsSettled(worker_id=worker_id, outcomes=written, lost=lost))
-        if events.wants(JobCompleted):
+        if kind is Returned:
             for each in written:
-                if type(each) is not Returned:
-                    error = each.error if type(each) is Failed else None
-                    events.emit(JobCompleted(worker_id=worker_id, job=each.job, error=error))
-        for each in written:
-            if type(each) is Returned:
-                events.emit(JobReturned(worker_id=worker_id, job=each.job, reason=each.reason))
+                events.emit(JobReturned(worker_id=worker_id, job=each.job, reason=each.reason))  # type: ignore[union-attr]
+        elif events.wants(JobCompleted):
+            for each in written:
+                error = each.error if type(each) is Failed else None
+                events.emit(JobCompleted(worker_id=worker_id, job=each.job, error=error))
         for each in lost:
             events.emit(JobLockLost(worker_id=worker_id, job=each.job))
 
@@ -329,27 +334,6 @@ class Settler(Service):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-@dataclass(slots=True, eq=False)
-class _Batch:
-    """Outcomes of one kind, written in one statement."""
-
-    outcomes: list[Outcome]
-    is_in_doubt: bool = False
-    """True when the connection broke while the server may already have committed what we sent."""
-    is_reported: bool = False
-    """True when it was reported that the database rejects it."""
-
-    def job_ids(self) -> list[int]:
-        """Return the ids of the jobs whose outcomes these are."""
-        return [each.job.id for each in self.outcomes]
-
-    def split_off(self, belongs: Callable[[Outcome], bool]) -> _Batch:
-        """Move the outcomes that belong into a batch of their own."""
-        other = replace(self, outcomes=[each for each in self.outcomes if belongs(each)])
-        self.outcomes = [each for each in self.outcomes if not belongs(each)]
-        return other
 
 
 def _send(store: JobStore, outcomes: list[Any], worker_id: str, releases: Sequence[QueueLock]) -> set[int]:

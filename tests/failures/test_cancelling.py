@@ -47,7 +47,7 @@ class Obedient:
 @pytest.fixture
 def insisting_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test wait for the seconds that a task has after being told."""
-    monkeypatch.setattr(timeouts, "INSIST_AFTER", 0.1)
+    monkeypatch.setattr(timeouts, "FORCE_AFTER", 0.1)
 
 
 def started(running: RunningWorker, count: int = 1) -> list[int]:
@@ -141,7 +141,7 @@ def test_a_coroutine_is_cancelled(site: QueueFixture) -> None:
 
 
 def test_a_program_is_asked_with_sigterm(site: QueueFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeouts, "INSIST_AFTER", DEADLINE)
+    monkeypatch.setattr(timeouts, "FORCE_AFTER", DEADLINE)
     program = tmp_path / "tasks" / "work"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\ntrap 'echo told > \"$0.told\"; kill $!; exit 1' TERM\nsleep 600 &\nwait\n")

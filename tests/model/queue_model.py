@@ -35,7 +35,7 @@ from gw_core.postgres.database import Database, QueueConnection
 from gw_core.postgres.job_store import JobStore
 from gw_core.worker import claimer as claimer_module, settler as settler_module
 from gw_core.worker.claimer import Claimer
-from gw_core.worker.handoff import Handoff, Strand
+from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.settler import AT_ONCE, Settler
@@ -158,7 +158,7 @@ class Thread:
 
     is_overrun: bool = False
     busy_since: float = 0.0
-    strand: Strand | None = None
+    queue_batch: QueueBatch | None = None
     job: Job | None = None
 
 
@@ -204,7 +204,7 @@ class WorkerPool:
             handoff=self.handoff,
             ledger=self.ledger,
             settler=self.settler,
-            workers=self.threads,  # type: ignore[arg-type] # as far as it looks at them
+            slots=self.threads,  # type: ignore[arg-type] # as far as it looks at them
             events=self.events,
             on_wishes=lambda wishes: None,
             hearing=None,
@@ -228,8 +228,8 @@ class WorkerPool:
     def begin(self) -> bool:
         """Let an idle thread take what waits, as `Worker` does: first what is left of its named queue."""
         for thread in self.threads:
-            if thread.job is None and thread.strand:
-                thread.job = thread.strand.popleft()
+            if thread.job is None and thread.queue_batch:
+                thread.job = thread.queue_batch.popleft()
                 return True
         for thread in self.threads:
             if thread.job is None and self.handoff.waiting:
@@ -238,7 +238,7 @@ class WorkerPool:
                 if isinstance(item, Job):
                     thread.job = item
                 else:
-                    thread.strand = item
+                    thread.queue_batch = item
                     thread.job = item.popleft()
                 return True
         return False
@@ -246,8 +246,8 @@ class WorkerPool:
     def end(self, thread: Thread, error: BaseException | None) -> None:
         job, thread.job = thread.job, None
         assert job is not None
-        if not thread.strand:
-            thread.strand = None
+        if not thread.queue_batch:
+            thread.queue_batch = None
         self.settler.report(Completed(job, TOOK) if error is None else outcome_of(job, error, TOOK))
 
     def close(self) -> None:

@@ -389,7 +389,7 @@ def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Que
 def test_a_hogging_task_is_killed_when_its_job_is_cancelled(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "INSIST_AFTER", 0.1)
+    monkeypatch.setattr(timeouts, "FORCE_AFTER", 0.1)
     job_id = site.add("never_ends", queue_name="q")
     with site.running(isolated(theirs.never_ends)) as running:
         pids = waiting(running.log, "hogging")

@@ -85,13 +85,13 @@ def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: RecoveryFixt
     with ward.running(registry, concurrency=1, poll_interval=ms(20)) as running:
         running.heard.wait_for(JobCompleted)
         ward.add("quick", {"n": 1})
-        worker = running.runner._pool._workers[0]  # type: ignore[union-attr]
-        assert worker.is_overrun
+        slot = running.runner._pool._threads[0].slot  # type: ignore[union-attr]
+        assert slot.is_overrun
         assert quick.entries == []
         stubborn.let_go()
         running.heard.wait_for(JobStarted, lambda event: event.job.task_identifier == "quick")
         running.heard.wait_for(JobCompleted, count=2)
-        assert not worker.is_overrun
+        assert not slot.is_overrun
 
     assert quick.entries == [1]
 

@@ -1,0 +1,80 @@
+"""The run in progress on one thread, and who reports how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gw_core.domain.events import Events, JobErrored, JobFailed
+from gw_core.domain.outcome import Failed, Outcome
+from gw_core.execution.context import JobContext
+from gw_core.worker.handoff import QueueBatch
+
+Report = Callable[[Outcome], None]
+
+
+class RunSlot:
+    """What one thread runs now. Whoever takes the run out of the slot reports its outcome: exactly one party does.
+
+    That is the thread itself when the task ends, a timeout or a cancellation before that, or a worker that stops.
+    Only the thread writes `busy_since` and `queue_batch`; other threads may read old values.
+    """
+
+    __slots__ = ("_events", "_report", "busy_since", "ended", "is_overrun", "queue_batch", "running", "thread")
+
+    def __init__(self, thread: str, *, report: Report, events: Events) -> None:
+        self.thread = thread
+        self.busy_since = 0.0
+        """When the run started, by `steady_time`; 0.0 while nothing runs."""
+        self.is_overrun = False
+        """True while the thread is still busy with a run whose outcome was reported already."""
+        self.queue_batch: QueueBatch | None = None
+        """The jobs of a named queue that the thread runs next."""
+        self.running: list[JobContext] = []
+        """Holds at most one context. `pop` and `remove` are atomic, so one of two threads gets it."""
+        self.ended: list[Outcome] = []
+        """Holds the outcome while listeners run."""
+        self._report = report
+        self._events = events
+
+    @property
+    def context(self) -> JobContext | None:
+        """The context of the job that runs now."""
+        try:
+            return self.running[0]
+        except IndexError:
+            return None
+
+    def interrupt(self) -> JobContext | None:
+        """Take the run out, so that its outcome is discarded; None when nothing runs."""
+        try:
+            return self.running.pop()
+        except IndexError:
+            self.report_ended()  # a listener that does not return must not keep the outcome back
+            return None
+
+    def end_early(self, context: JobContext, outcome: Failed) -> bool:
+        """Report the outcome of this run while its task still runs; False when the run has ended already."""
+        self.is_overrun = True  # before the run is taken out, or the thread might end unseen in between
+        try:
+            self.running.remove(context)
+        except ValueError:
+            self.is_overrun = False
+            return False
+        self.emit_failure(outcome)
+        self._report(outcome)
+        return True
+
+    def report_ended(self) -> None:
+        """Report the outcome of the run that has ended, unless another thread has done so."""
+        try:  # not `suppress`, which takes as long as the rest of a trivial run's end
+            outcome = self.ended.pop()
+        except IndexError:
+            return
+        self._report(outcome)
+
+    def emit_failure(self, outcome: Failed) -> None:
+        """Emit the events of a failed attempt."""
+        job, error = outcome.job, outcome.error
+        self._events.emit(JobErrored(thread=self.thread, job=job, error=error, seconds=outcome.seconds))
+        if outcome.is_final:
+            self._events.emit(JobFailed(thread=self.thread, job=job, error=error))
