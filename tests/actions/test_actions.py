@@ -15,8 +15,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from support.cli_program import CliProgram, Queue
 
-from gw_core import Client, JobFilter, run_once
-from gw_core.tasks.registry import TaskRegistry
+from gw_core import Client, JobFilter, TaskRegistry, run_once
 
 VERBS = ("complete", "fail", "retry", ("reschedule", "--run-at", "now"))
 

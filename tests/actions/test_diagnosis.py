@@ -8,16 +8,8 @@ from typing import Any
 
 import pytest
 
-from gw_core.domain.diagnosis import (
-    CheckStatus,
-    DoctorFacts,
-    Finding,
-    LockHolder,
-    TableHealth,
-    TableRights,
-    diagnose,
-    is_healthy,
-)
+from gw_core import CheckStatus, DoctorFacts, Finding, diagnose, is_healthy
+from gw_core.domain.diagnosis import LockHolder, TableHealth, TableRights
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

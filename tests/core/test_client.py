@@ -14,11 +14,13 @@ import pytest
 from psycopg.rows import dict_row
 from support.queue_fixture import QueueFixture
 
-from gw_core import Client, JobKeyMode, JobSpec
-from gw_core.domain.errors import (
+from gw_core import (
     AuthenticationError,
+    Client,
     DatabaseUnavailableError,
     InvalidJobError,
+    JobKeyMode,
+    JobSpec,
     NoConnectionError,
     SchemaMissingError,
 )

@@ -6,11 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gw_core.domain.events import Events
-from gw_core.domain.job import JobSpec
+from gw_core import Database, Events, JobSpec
 from gw_core.domain.plugins import Interceptors
 from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.database import Database
 from gw_core.postgres.enqueue import Enqueuer
 
 OURS = datetime(2031, 5, 4, 3, 2, 1, tzinfo=UTC)

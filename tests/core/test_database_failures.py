@@ -12,8 +12,9 @@ from support.database_proxy import DatabaseProxy
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import wait_until
 
-from gw_core.domain.errors import DatabaseUnavailableError
-from gw_core.domain.events import (
+from gw_core import (
+    DatabaseUnavailableError,
+    GiveUp,
     JobCompleted,
     JobLockLost,
     JobSucceeded,
@@ -21,9 +22,9 @@ from gw_core.domain.events import (
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolListening,
+    RetryAfter,
+    Runner,
 )
-from gw_core.domain.outcome import GiveUp, RetryAfter
-from gw_core.runner import Runner
 
 
 @pytest.fixture

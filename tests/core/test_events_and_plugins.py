@@ -11,23 +11,28 @@ import pytest
 from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import Client
-from gw_core.domain.errors import InvalidJobError, JobRejectedError
-from gw_core.domain.events import (
+from gw_core import (
+    Client,
     Events,
+    InvalidJobError,
+    Job,
     JobAdded,
     JobCompleted,
+    JobRejectedError,
+    JobSpec,
     JobStarted,
     JobSucceeded,
     LocksReset,
     MaintenanceFailed,
+    Plugin,
     PoolClaimed,
     PoolNotified,
     PoolStarted,
+    Reject,
     RunnerStopped,
+    Skip,
 )
-from gw_core.domain.job import Job, JobSpec
-from gw_core.domain.plugins import Plugin, Reject, RunTask, Skip
+from gw_core.domain.plugins import RunTask
 
 # -- events --------------------------------------------------------------------------------------------------------
 

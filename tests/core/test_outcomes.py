@@ -12,9 +12,7 @@ import pytest
 from support.queue_fixture import QueueFixture, RunRecord, ms
 from support.time_range import MeasuredBlock
 
-from gw_core import Client
-from gw_core.domain.events import JobCompleted, JobErrored, JobFailed, JobLockLost, JobReturned
-from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze
+from gw_core import Client, GiveUp, JobCompleted, JobErrored, JobFailed, JobLockLost, JobReturned, RetryAfter, Snooze
 
 
 def raising(error: BaseException) -> Callable[[object], None]:

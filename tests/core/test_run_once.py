@@ -11,11 +11,16 @@ import pytest
 from support.queue_fixture import DEADLINE, QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import wait_until
 
-from gw_core import Runner, TaskRegistry
-from gw_core.domain.errors import InvalidSettingError, SchemaMissingError, TaskLoadError
-from gw_core.domain.events import PoolClaimed
-from gw_core.domain.outcome import RetryAfter
-from gw_core.domain.settings import WorkerSettings
+from gw_core import (
+    InvalidSettingError,
+    PoolClaimed,
+    RetryAfter,
+    Runner,
+    SchemaMissingError,
+    TaskLoadError,
+    TaskRegistry,
+    WorkerSettings,
+)
 
 
 def test_an_empty_queue_ends_at_once(site: QueueFixture) -> None:

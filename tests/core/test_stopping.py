@@ -13,8 +13,7 @@ from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWo
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
-from gw_core import service
-from gw_core.domain.events import (
+from gw_core import (
     JobCompleted,
     JobReturned,
     JobSucceeded,
@@ -23,6 +22,7 @@ from gw_core.domain.events import (
     PoolStopped,
     PoolStopping,
     WorkerStopped,
+    service,
 )
 from gw_core.service import Service
 from gw_core.worker import pool

@@ -9,9 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from gw_core.domain.cron_item import CronItem
-from gw_core.domain.crontab import parse_crontab
-from gw_core.domain.errors import CrontabError
+from gw_core import CronItem, CrontabError, parse_crontab
 
 SCRIPT = Path(__file__).with_name("parse_crontab.mjs")
 

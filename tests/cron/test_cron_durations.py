@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_core.domain.durations import format_duration, parse_duration, parse_moment
-from gw_core.domain.errors import InvalidInputError
+from gw_core import InvalidInputError, format_duration, parse_duration, parse_moment
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

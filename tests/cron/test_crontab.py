@@ -12,11 +12,21 @@ from hypothesis import given, settings, strategies as st
 from mutations import read_mutated_lines
 from test_schedule import schedules
 
-from gw_core.domain.cron_item import CronItem, crontab_item, refuse_duplicates
-from gw_core.domain.crontab import CrontabFault, format_crontab, format_item, parse_crontab, read_crontab
-from gw_core.domain.errors import CrontabError, InvalidInputError
-from gw_core.domain.job_key import JobKeyMode
-from gw_core.domain.schedule import Schedule, daily_at
+from gw_core import (
+    CronItem,
+    CrontabError,
+    CrontabFault,
+    InvalidInputError,
+    JobKeyMode,
+    Schedule,
+    crontab_item,
+    daily_at,
+    format_crontab,
+    format_item,
+    parse_crontab,
+    read_crontab,
+)
+from gw_core.domain.cron_item import refuse_duplicates
 
 MUTATED_LINES = 20_000
 

@@ -9,9 +9,7 @@ from datetime import timedelta
 import pytest
 from support.cron_fixture import CronFixture, at
 
-from gw_core.domain.cron_item import KnownCronItem, crontab_item
-from gw_core.domain.errors import InvalidJobError
-from gw_core.domain.job import JobSpec
+from gw_core import InvalidJobError, JobSpec, KnownCronItem, crontab_item
 from gw_core.postgres.cron_store import CronStore
 
 NOON = at("12:00")

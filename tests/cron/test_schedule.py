@@ -7,23 +7,20 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.schedule import (
-    FIELDS,
-    MINUTE,
+from gw_core import (
+    InvalidInputError,
     Schedule,
     daily_at,
     every_minute,
     every_n_minutes,
     hourly_at,
+    in_words,
     monthly_on,
-    print_field,
-    read_field,
-    take,
     weekly_on,
     yearly_on,
 )
-from gw_core.domain.schedule_text import in_words, never_fires
+from gw_core.domain.schedule import FIELDS, MINUTE, print_field, read_field, take
+from gw_core.domain.schedule_text import never_fires
 
 FOUR_YEARS_IN_DAYS = 4 * 365 + 1
 

@@ -12,13 +12,10 @@ import pytest
 from support.cron_fixture import START, CronFixture, CuttableConnection, at
 from support.waiting import wait_until
 
-from gw_core.domain.cron_item import CronItem, crontab_item
-from gw_core.domain.errors import CrontabError, DatabaseError, JobRejectedError, TransientDatabaseError
-from gw_core.domain.events import Event
-from gw_core.domain.job import JobSpec
-from gw_core.domain.schedule_events import (
+from gw_core import (
     CronBackfill,
     CronFailed,
+    CronItem,
     CronItemFailed,
     CronItemsRejected,
     CronOverdueTimer,
@@ -29,9 +26,17 @@ from gw_core.domain.schedule_events import (
     CronScheduled,
     CronStarted,
     CronStarting,
+    CrontabError,
+    Database,
+    DatabaseError,
+    Event,
+    JobRejectedError,
+    JobSpec,
+    TransientDatabaseError,
+    crontab_item,
 )
 from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, LONGEST_REST, Scheduler
-from gw_core.postgres.database import Connection, Database
+from gw_core.postgres.database import Connection
 
 EVERY_MINUTE = "* * * * * tick"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.cron_fixture import CronFixture, at
 
-from gw_core.domain.events import Event
+from gw_core import Event
 from gw_core.embedded import EmbeddedServer, start_or_attach
 from gw_core.postgres.migrations import migrate
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 def main(root: str, connection: str, pg_bin: str) -> None:
     sys.path.insert(0, root)
-    from gw_core.domain.errors import GraphileWorkerError
+    from gw_core import GraphileWorkerError
     from gw_core.embedded import start_or_attach
 
     began = time.monotonic()

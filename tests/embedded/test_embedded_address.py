@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gw_core.domain.errors import EmbeddedError
+from gw_core import EmbeddedError
 from gw_core.embedded import is_embedded
 from gw_core.embedded.address import conninfo_for, folder_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gw_core.domain.errors import EmbeddedError
+from gw_core import EmbeddedError
 from gw_core.embedded import binaries
 from gw_core.embedded.account import Account
 from gw_core.embedded.binaries import Binaries, find_binaries, runnable

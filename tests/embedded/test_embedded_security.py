@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from server_users import extra_binaries
 
-from gw_core.domain.errors import EmbeddedError
+from gw_core import EmbeddedError
 from gw_core.embedded import account, start_or_attach
 from gw_core.embedded.account import account_for, give, minimal_environment
 from gw_core.embedded.binaries import runnable

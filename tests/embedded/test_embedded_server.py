@@ -17,7 +17,7 @@ import pytest
 from server_users import Users, extra_binaries, is_gone
 from support.waiting import wait_until
 
-from gw_core.domain.errors import EmbeddedError
+from gw_core import EmbeddedError
 from gw_core.embedded import binaries, start_or_attach
 from gw_core.embedded.account import UNPRIVILEGED, Account, account_for, can_reach
 from gw_core.embedded.binaries import Binaries, runnable

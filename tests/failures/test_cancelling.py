@@ -26,8 +26,8 @@ from gw_core import (
     JobStarted,
     PoolListening,
     StopReason,
+    load_folder,
 )
-from gw_core.tasks.loading import load_folder
 from gw_core.worker import timeouts
 
 SOON = timedelta(seconds=DEADLINE)

@@ -20,27 +20,26 @@ from support.queue_fixture import NEVER, QueueFixture, RunningWorker, RunRecord,
 from support.waiting import wait_until
 
 from gw_core import (
+    Database,
+    DatabaseError,
+    DatabaseUnavailableError,
+    DeadlockError,
     Events,
     HeartbeatFailed,
     HeartbeatRestored,
     JobCompleted,
+    LockTimeoutError,
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolListening,
     PoolListenLost,
     PoolListenRestored,
-)
-from gw_core.domain.errors import (
-    DatabaseError,
-    DatabaseUnavailableError,
-    DeadlockError,
-    LockTimeoutError,
     ReadOnlyError,
     StatementTimeoutError,
 )
 from gw_core.postgres import database, notifications
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
-from gw_core.postgres.database import Database, QueueConnection
+from gw_core.postgres.database import QueueConnection
 from gw_core.postgres.error_mapping import needs_connection, refuses_a_row, translate
 from gw_core.worker import claimer, listener
 

@@ -11,10 +11,16 @@ from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_cli.app import program
-from gw_core import Client, SessionLimits
-from gw_core.domain.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
-from gw_core.domain.settings import PoolerMode
-from gw_core.postgres.database import Database
+from gw_core import (
+    Client,
+    Database,
+    JobCompleted,
+    PoolerDetected,
+    PoolerMode,
+    PoolListening,
+    PoolListenLost,
+    SessionLimits,
+)
 
 
 def test_the_mode_of_a_pooler_is_noticed(site: QueueFixture, bouncer: PgBouncer) -> None:

@@ -21,17 +21,32 @@ import psycopg
 import pytest
 from psycopg.rows import DictRow, dict_row
 
-from gw_core import Job, JobSpec, RecoverySettings
-from gw_core.domain.events import Events, JobCompleted, JobLockLost, JobReturned, PoolClaimed
-from gw_core.domain.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze
+from gw_core import (
+    Completed,
+    Database,
+    Events,
+    Failed,
+    GiveUp,
+    Job,
+    JobCompleted,
+    JobLockLost,
+    JobReturned,
+    JobSpec,
+    Outcome,
+    PoolClaimed,
+    RecoverySettings,
+    RetryAfter,
+    Returned,
+    Snooze,
+    WorkerSettings,
+)
 from gw_core.domain.plugins import Interceptors
-from gw_core.domain.settings import WorkerSettings
 from gw_core.execution.executor import outcome_of
 from gw_core.maintenance.lock_renewal import LockRenewal
 from gw_core.maintenance.sweeper import Sweep
 from gw_core.postgres import database as database_module
 from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.database import Database, QueueConnection
+from gw_core.postgres.database import QueueConnection
 from gw_core.postgres.job_store import JobStore
 from gw_core.worker import claimer as claimer_module, settler as settler_module
 from gw_core.worker.claimer import Claimer

@@ -21,12 +21,15 @@ from support.task_builders import a_job
 from support.waiting import wait_until
 
 from gw_core import (
+    Database,
     Failed,
     JobCompleted,
+    JobContext,
     JobErrored,
     JobRejectedError,
     JobReturned,
     Logger,
+    LogSink,
     Outcome,
     Plugin,
     Reject,
@@ -38,11 +41,9 @@ from gw_core import (
     task,
 )
 from gw_core.execution import process_pool
-from gw_core.execution.context import JobContext, TaskResources
+from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
-from gw_core.log import LogSink
 from gw_core.postgres.connections import ConnectionPool
-from gw_core.postgres.database import Database
 from gw_core.worker import timeouts
 
 NOWHERE = Database("postgres://localhost:1/nowhere")

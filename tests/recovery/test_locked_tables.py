@@ -13,11 +13,10 @@ from support.queue_fixture import RunRecord, ms
 from support.recovery_fixture import RecoveryFixture
 from support.waiting import wait_until
 
-from gw_core import Events, HeartbeatFailed, HeartbeatRestored, JobCompleted, LockTimeoutError
+from gw_core import Database, Events, HeartbeatFailed, HeartbeatRestored, JobCompleted, LockTimeoutError
 from gw_core.maintenance.heartbeat import SESSION, Heartbeat
 from gw_core.postgres import worker_store
 from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.database import Database
 
 THRESHOLD = 2.0
 LOCK_JOBS = "lock table _private_jobs in access exclusive mode"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gw_core import InvalidSettingError, described
-from gw_core.postgres.database import Database, is_ambiguous
+from gw_core import Database, InvalidSettingError, described
+from gw_core.postgres.database import is_ambiguous
 
 AMBIGUOUS = [
     "postgres://admin:x@s3kr3t@host/db",

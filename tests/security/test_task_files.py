@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from support.shell import Shell, jobs
 
-from gw_core.domain.errors import InvalidSettingError
-from gw_core.domain.settings import WorkerSettings
-from gw_core.tasks.loading import load_folder, reload_folder
+from gw_core import InvalidSettingError, WorkerSettings, load_folder
+from gw_core.tasks.loading import reload_folder
 
 SHOW = "#!/bin/sh\nenv\n"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from gw_core import FoundJob, InvalidInputError, Job, JobState
-from gw_core.selection import EVERYTHING, TERMS, Cost, Resolved, Selection, SelectionError, parse, suggest
+from gw_core import FoundJob, InvalidInputError, Job, JobState, Selection, SelectionError
+from gw_core.selection import EVERYTHING, TERMS, Cost, Resolved, parse, suggest
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EPOCH = NOW.timestamp()

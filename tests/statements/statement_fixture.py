@@ -10,11 +10,8 @@ from typing import Any, cast
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from gw_core import Client
+from gw_core import Client, Completed, Database, Failed, Job, JobSpec, Returned
 from gw_core.domain.claim import queue_locks
-from gw_core.domain.job import Job, JobSpec
-from gw_core.domain.outcome import Completed, Failed, Returned
-from gw_core.postgres.database import Database
 from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
 
 SCHEMA = "graphile_worker"

@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from support.time_range import MeasuredBlock
 
-from gw_core.domain.errors import InvalidJobError, SchemaMissingError
-from gw_core.domain.job import JobSpec
-from gw_core.domain.job_key import JobKeyMode
+from gw_core import InvalidJobError, JobKeyMode, JobSpec, SchemaMissingError
 from gw_core.postgres.job_store import JobStore
 from statements.statement_fixture import HOUR, OURS, Queue
 

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gw_core.domain.job import Job
+from gw_core import Job
 from gw_core.postgres.claim_positions import GOES_ON_FOR, LEAST_TO_GO_ON, ResumePoint
 from gw_core.postgres.statements import numbered_query
 from statements.statement_fixture import HOUR, OURS, THEIRS, Queue

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gw_core.domain.crontab import parse_crontab
-from gw_core.domain.errors import DatabaseUnavailableError
-from gw_core.domain.events import Event, Events
+from gw_core import Database, DatabaseUnavailableError, Event, Events, parse_crontab
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.database import Connection, Database
+from gw_core.postgres.database import Connection
 
 START = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 

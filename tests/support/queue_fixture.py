@@ -11,11 +11,8 @@ from typing import Any, TypeVar, cast
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from gw_core import Client, Runner, TaskRegistry
-from gw_core.domain.events import Event, Events
-from gw_core.domain.settings import WorkerSettings
-from gw_core.log import Logger, LogSink, Meta
-from gw_core.runner import RunResult
+from gw_core import Client, Event, Events, Logger, LogSink, Runner, RunResult, TaskRegistry, WorkerSettings
+from gw_core.log import Meta
 from support.stall_clock import StallClock
 
 DEADLINE = 60.0

@@ -12,12 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from gw_core.domain.job import Job
-from gw_core.domain.outcome import Outcome
-from gw_core.execution.context import JobContext, TaskResources
+from gw_core import Job, JobContext, Logger, LogSink, Outcome, TaskRegistry
+from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
-from gw_core.log import Logger, LogSink, Meta
-from gw_core.tasks.registry import TaskRegistry
+from gw_core.log import Meta
 
 DEADLINE = 60.0
 

@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 from support.task_builders import DEADLINE, a_context, in_thread, run, run_python
 
-from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
-from gw_core.execution.context import JobContext
+from gw_core import Completed, Failed, JobContext, Returned, Snooze, TaskRegistry
 from gw_core.execution.event_loop import SHARED, THREAD_NAME, SharedLoop
 from gw_core.execution.executor import execute
-from gw_core.tasks.registry import TaskRegistry
 
 
 @pytest.fixture

@@ -18,19 +18,10 @@ import pytest
 from support.task_builders import LogRecorder, a_context, a_job, in_thread, run_python, write, write_program
 from support.waiting import wait_until
 
-from gw_core.domain.job import Job
-from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, Snooze
+from gw_core import Completed, ExecutableError, Failed, Job, JobContext, Outcome, Returned, Snooze, Task
 from gw_core.execution import executables
-from gw_core.execution.context import JobContext
-from gw_core.execution.executables import (
-    LONGEST_LINE,
-    ExecutableError,
-    compose_executable,
-    interrupt_given_back,
-    run_executable,
-)
+from gw_core.execution.executables import LONGEST_LINE, compose_executable, interrupt_given_back, run_executable
 from gw_core.execution.executor import execute
-from gw_core.execution.task import Task
 
 
 def run_program(path: Path, job: Job | None = None, log: LogRecorder | None = None) -> Outcome:

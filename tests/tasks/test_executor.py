@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from support.task_builders import LogRecorder, a_context, a_job, run
 
-from gw_core.domain.outcome import Completed, Failed, GiveUp, RetryAfter, Returned, Snooze
-from gw_core.execution.executor import MAX_MESSAGE_LENGTH, BatchError, TaskResultError, execute, outcome_of
-from gw_core.execution.task import Task
+from gw_core import BatchError, Completed, Failed, GiveUp, RetryAfter, Returned, Snooze, Task, TaskResultError
+from gw_core.execution.executor import MAX_MESSAGE_LENGTH, execute, outcome_of
 
 
 def raising(error: BaseException) -> Callable[[Any], object]:

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from support.task_builders import DEADLINE, LogRecorder, a_context, in_thread, run_python, write_program
 
-from gw_core.domain.outcome import Returned
+from gw_core import Returned, Task, TaskRegistry
 from gw_core.execution import event_loop, executables
 from gw_core.execution.executor import execute
 from gw_core.execution.kill import interrupt_given_back
-from gw_core.execution.task import Task
-from gw_core.tasks.registry import TaskRegistry
 
 
 def test_programs_and_coroutines_of_jobs_given_back_end_without_anybody_looking(

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from support.task_builders import a_context, a_job, write, write_program
 
-from gw_core.domain.errors import TaskLoadError
-from gw_core.domain.outcome import Completed, Failed
+from gw_core import Completed, Failed, LoadedTasks, TaskLoadError, load_folder
 from gw_core.execution.executor import execute
-from gw_core.tasks.loading import LoadedTasks, load_folder, reload_folder
+from gw_core.tasks.loading import reload_folder
 
 
 @pytest.fixture(autouse=True)

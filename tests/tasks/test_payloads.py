@@ -14,10 +14,7 @@ import pydantic
 import pytest
 from support.task_builders import run
 
-from gw_core.domain.errors import TaskLoadError
-from gw_core.domain.outcome import Completed, Failed
-from gw_core.execution.context import JobContext
-from gw_core.execution.payloads import CronRun, PayloadError
+from gw_core import Completed, CronRun, Failed, JobContext, PayloadError, TaskLoadError
 from gw_core.execution.signature import compose
 
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from support.task_builders import a_context, a_job
 
-from gw_core.domain.errors import TaskLoadError
-from gw_core.domain.outcome import Completed
+from gw_core import Completed, TaskLoadError, TaskRegistry, cron, task
 from gw_core.execution.executor import execute
-from gw_core.tasks.registry import TaskRegistry, cron, mark_of, task
+from gw_core.tasks.registry import mark_of
 
 
 def test_a_decorated_function_is_found_by_its_identifier_and_stays_callable() -> None:

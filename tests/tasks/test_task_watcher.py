@@ -11,10 +11,7 @@ import pytest
 from support.task_builders import DEADLINE, write
 from support.waiting import wait_until
 
-from gw_core.domain.errors import TaskLoadError
-from gw_core.domain.events import Events, TasksReloaded
-from gw_core.tasks.loading import load_folder
-from gw_core.tasks.registry import TaskRegistry
+from gw_core import Events, TaskLoadError, TaskRegistry, TasksReloaded, load_folder
 from gw_core.tasks.reloader import TaskWatcher
 
 PATIENCE = timedelta(seconds=DEADLINE)

@@ -12,13 +12,11 @@ from typing import Any, cast
 import pytest
 from support.task_builders import LogRecorder, a_context, a_job, write, write_program
 
-from gw_core.domain.outcome import Completed, Failed, Returned
-from gw_core.execution.context import JobContext, TaskResources
+from gw_core import Completed, Database, Failed, JobContext, LoadedTasks, Returned, load_app, load_folder
+from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
 from gw_core.execution.kill import end_idle_processes
 from gw_core.postgres.connections import ConnectionPool
-from gw_core.postgres.database import Database
-from gw_core.tasks.loading import LoadedTasks, load_app, load_folder
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "writing-tasks.md"
 BLOCK = re.compile(r"^```(?:python|sh)\n((?:#![^\n]*\n)?# (\S+)\n.*?)^```$", re.MULTILINE | re.DOTALL)
