@@ -15,6 +15,7 @@ from gw_cli.root import leaf_commands, root_command
 from gw_core import Event
 
 PAGES: Final = Path(__file__).resolve().parent / "reference"
+SHARED: Final = ("--connection", "--schema", "--prepared-statements", "--pg-bin", "--config")
 REGION: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -24,8 +25,12 @@ def generated(page: str) -> str:
 
 
 def commands() -> str:
-    """Describe every command with its arguments and options."""
-    return "\n\n".join("\n".join(_command(name, command)) for name, command in leaf_commands(root_command()))
+    """Describe every command with its arguments and options, and the options that most of them share once."""
+    leaves = list(leaf_commands(root_command()))
+    shared = {each.opts[0]: each for _, command in leaves for each in command.params if each.opts[0] in SHARED}
+    rows = [(_flags(each), each.help) for each in shared.values()]
+    parts = ["## Connection options\n", "Most commands accept these options.\n", *_table(("Option", "Meaning"), rows)]
+    return "\n\n".join(("\n".join(parts), *("\n".join(_command(*each)) for each in leaves)))
 
 
 def settings() -> str:
@@ -66,11 +71,19 @@ PARTS: Final = {
 def _command(name: str, command: Any) -> Iterator[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+    own = [each for each in options if each.opts[0] not in SHARED]
     yield f"## {name}\n"
     yield f"    {' '.join([name, *(each.metavar for each in arguments), '[OPTIONS]'])}\n"
-    yield re.sub(r"(?<=[.;]) (?=[A-Z])", "\n", command.help.strip()) + "\n"
-    rows = [(f"`{each.metavar}`", each.help) for each in arguments] + [(_flags(each), each.help) for each in options]
-    yield from _table(("Option", "Meaning"), rows)
+    yield "\n\n".join(map(_sentences, command.help.strip().split("\n\n"))) + "\n"
+    rows = [(f"`{each.metavar}`", each.help) for each in arguments] + [(_flags(each), each.help) for each in own]
+    if rows:
+        yield from _table(("Option", "Meaning"), rows)
+    if len(own) < len(options):
+        yield "\nIt also accepts the [connection options](#connection-options)."
+
+
+def _sentences(paragraph: str) -> str:
+    return paragraph if paragraph.startswith(" ") else re.sub(r"(?<=\.) (?=[A-Z])", "\n", " ".join(paragraph.split()))
 
 
 def _flags(option: Any) -> str:

@@ -9,7 +9,9 @@ import generate
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md", *(ROOT / "docs").rglob("*.md")]
+)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
 
@@ -33,17 +35,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert missing == []
 
 
-def test_the_architecture_page_names_modules_that_exist() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    named = set(
-        re.findall(
-            r"`((?:gw_core|gw_tui|worker|tasks|execution|processes|postgres|maintenance|domain|sql)/[\w./]+\.\w+)`",
-            text,
-        )
-    )
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_a_page_names_modules_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    folders = "gw_core|gw_cli|gw_tui|worker|tasks|execution|processes|postgres|maintenance|selection|domain|sql|docs"
+    named = set(re.findall(rf"`((?:{folders})/[\w./-]+\.\w+)`", text))
 
     assert named
-    assert [path for path in named if not (ROOT / path).exists() and not (ROOT / "gw_core" / path).exists()] == []
+    assert [path for path in named if not any((folder / path).exists() for folder in (ROOT, ROOT / "gw_core"))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
