@@ -83,12 +83,12 @@ class InstrumentedSource(ClientSource):
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
-        patience: timedelta | None = None,
+        timeout: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
         # One worker's jobs are listed every few seconds; no screen of the tour asks for them at each tick.
         with self._noted(HOT if wanted.worker is None else "held"):
-            return super().page(wanted, after=after, limit=limit, patience=patience, with_payload=with_payload)
+            return super().page(wanted, after=after, limit=limit, timeout=timeout, with_payload=with_payload)
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
         with self._noted(HOT):

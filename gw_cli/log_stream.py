@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-PATIENCE_SECONDS: Final = 1.0
+TIMEOUT_SECONDS: Final = 1.0
 """How long a line may wait for a reader who takes nothing at all; one who is merely slow slows us down."""
 
 _AT_ONCE: Final = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
@@ -29,11 +29,11 @@ class LogStream:
     and the stream is one without a buffer of Python's, which would refuse the second call.
     """
 
-    def __init__(self, raw: Any, *, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, raw: Any, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self.say_lost: SayLost = "{} lines of this log were lost: nobody read it\n".format
         self._raw = raw
         self._room = _room_in(raw)
-        self._patience = patience
+        self._timeout = timeout
         self._lock = threading.RLock()  # keeps the lines of two threads apart when one write needs several calls
         self._closed = False
         self._is_stuck = False
@@ -64,7 +64,7 @@ class LogStream:
         """Write as long as somebody reads, and return the rest."""
         if self._room is None:
             return self._write_all(data)
-        while data and self._has_room(self._patience):
+        while data and self._has_room(self._timeout):
             piece = data[:_AT_ONCE]
             # Other processes may write to the same pipe; between two lines they do no harm.
             end = piece.rfind(b"\n") + 1 or len(piece)

@@ -236,18 +236,18 @@ class Client:
         reason: str | None = None,
         by: str | None = None,
         retry: bool = False,
-        patience: timedelta = timedelta(seconds=10),
+        timeout: timedelta = timedelta(seconds=10),
     ) -> list[CancelledJob]:
         """Stop running jobs: tell their tasks, end their attempts as failed, and say of each what became of it.
 
         They are not tried again, unless `retry` leaves them their further attempts. `by` is who wishes it, else the
-        database's user. Waits until the jobs have ended, at most `patience`; a wish nobody heard stays an hour.
+        database's user. Waits until the jobs have ended, at most `timeout`; a wish nobody heard stays an hour.
         """
         check_ids(ids)
         from gw_core.postgres.cancel_requests import CancelRequests
 
         canceller = CancelRequests(self._lender, self.schema)
-        return canceller.cancel(ids, by=by, reason=reason, retry=retry, patience=patience)
+        return canceller.cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
 
     def unlock(self, worker_ids: Sequence[str]) -> None:
         """Take every lock from the named pools; what they still run may then run twice. For pools known to be dead."""
@@ -268,15 +268,15 @@ class Client:
         after: PageCursor | str | int | None = None,
         limit: int = 50,
         with_payload: bool = False,
-        patience: timedelta = timedelta(milliseconds=120),
+        timeout: timedelta = timedelta(milliseconds=120),
     ) -> JobPage:
         """Return the jobs that match, up to `limit`, and where the next page begins; payloads only when asked for.
 
         They come in order of their ids or, when a waiting state is asked for, in the order in which they will run.
-        A search that no index serves ends after `patience`; the page says how far it came.
+        A search that no index serves ends after `timeout`; the page says how far it came.
         """
         return self.reports.list_jobs(
-            wanted or JobFilter(), after=after, limit=limit, with_payload=with_payload, patience=patience
+            wanted or JobFilter(), after=after, limit=limit, with_payload=with_payload, timeout=timeout
         )
 
     # -- workers ---------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ from gw_core.tasks.loading import LoadedTasks, load_folder
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claimer import ForbiddenFlags
 from gw_core.worker.pool import WorkerPool
-from gw_core.worker.settler import patience
+from gw_core.worker.settler import reconnect_delay
 
 if TYPE_CHECKING:
     from gw_core.maintenance.probe import Probe
@@ -169,13 +169,13 @@ class Runner:
         self._interceptors = Interceptors(plugins)
         self._connections = ConnectionPool(self._database, max_size=max_pool_size, role="task")
         self._maintenance = SharedConnection(
-            self._database, role="maintenance", settings=MAINTENANCE, patience=LONGEST_SILENCE
+            self._database, role="maintenance", settings=MAINTENANCE, response_timeout=LONGEST_SILENCE
         )
         # Of its own and patient: a step may take as long as it takes.
         self._migration = SharedConnection(self._database, role="migrate")
         # Of its own, so that a worker that lives is seen to live, whatever other statements wait for.
         self._heartbeat_connection = SharedConnection(
-            self._database, role="heartbeat", settings=HEARTBEAT_SESSION, patience=HEARTBEAT_ANSWER_WITHIN
+            self._database, role="heartbeat", settings=HEARTBEAT_SESSION, response_timeout=HEARTBEAT_ANSWER_WITHIN
         )
         self._adder = Enqueuer(
             self._connections,
@@ -380,7 +380,7 @@ class Runner:
                 self._prepare_schema(once=once)
                 break
             except DatabaseUnavailableError as error:
-                delay = patience(tries)
+                delay = reconnect_delay(tries)
                 if waits and not tries:
                     self.logger.scope(label="core").warning(
                         f"Cannot start yet: {error}; trying again, first in {delay.total_seconds():.2f} s"
@@ -622,10 +622,10 @@ class Runner:
     def _close(self) -> None:
         if self._probe is not None:
             self._probe.stop()
-        self._connections.close(patience=A_MOMENT)
+        self._connections.close(timeout=A_MOMENT)
         # A service that is stuck in a statement holds its connection; that is left to the end of the process.
         for connection in (self._maintenance, self._migration, self._heartbeat_connection):
-            connection.close(patience=A_MOMENT)
+            connection.close(timeout=A_MOMENT)
         self._database.close()
         if self._listen_database is not None:
             self._listen_database.close()

@@ -51,16 +51,16 @@ class Service:
         self._stopping.set()
         self.wake()
 
-    def stop(self, patience: timedelta | None = None) -> bool:
-        """Ask for the end and wait for it; returns whether the thread has ended within `patience`."""
+    def stop(self, timeout: timedelta | None = None) -> bool:
+        """Ask for the end and wait for it; returns whether the thread has ended within `timeout`."""
         self.ask_to_stop()
-        return self.join(patience)
+        return self.join(timeout)
 
-    def join(self, patience: timedelta | None = None) -> bool:
+    def join(self, timeout: timedelta | None = None) -> bool:
         """Wait for the thread to end; True when it has (or never started)."""
         if self._thread is None or self._thread is threading.current_thread():
             return True
-        self._thread.join(None if patience is None else max(0.0, patience.total_seconds()))
+        self._thread.join(None if timeout is None else max(0.0, timeout.total_seconds()))
         return not self._thread.is_alive()
 
     def join_until(self, time_left: Callable[[], timedelta], *, at_least: timedelta = timedelta(0)) -> bool:

@@ -39,7 +39,7 @@ LOOK_EVERY: Final = 0.5
 SCREEN_SECONDS: Final = 20.0
 WARM: Final = 0.25
 """The first quarter of the time fills caches and rings, and shows every screen once; what comes after it counts."""
-PATIENCE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 CURVE_SECONDS: Final = 300.0
 COSTLY: Final = 0.3
 """A statement that takes this many milliseconds of a screen's tick is named."""
@@ -234,7 +234,7 @@ async def _watch(url: str, seconds: float, load: Load) -> _Seen:
 
 async def _for_something(source: InstrumentedSource, seen: _Seen) -> None:
     """Give a machine that stands still the time to see anything."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while (len(source.ticks) < 2 or not seen.memory) and time.monotonic() < deadline:
         await asyncio.sleep(LAG_EVERY)
 

@@ -19,7 +19,7 @@ from bench.peers import Gw, Node, Peer, node_tuned
 from bench.processes import Command, running
 
 WARM_UP: Final = 20
-PATIENCE_SECONDS: Final = 15.0
+TIMEOUT_SECONDS: Final = 15.0
 P50: Final = "p50 ms"
 P99: Final = "p99 ms"
 
@@ -63,9 +63,9 @@ def _one(connection: psycopg.Connection, pipe: int, worker: Command) -> tuple[fl
     connection.execute("select from graphile_worker.add_job('started', '{}')")
     added = time.monotonic_ns()
     # One at a time and shorter than a pipe's atomic write: what can be read is one whole line.
-    ready, _, _ = select.select([pipe], [], [], PATIENCE_SECONDS)
+    ready, _, _ = select.select([pipe], [], [], TIMEOUT_SECONDS)
     if not ready:
-        raise NotMeasuredError(f"a job did not start within {PATIENCE_SECONDS:g} s: {worker.last_words()}")
+        raise NotMeasuredError(f"a job did not start within {TIMEOUT_SECONDS:g} s: {worker.last_words()}")
     return (int(os.read(pipe, 100)) - began) / 1e6, (added - began) / 1e6
 
 

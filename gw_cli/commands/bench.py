@@ -29,7 +29,7 @@ FEWEST: Final = 100
 MOST: Final = 10_000_000
 LATENCY_JOBS: Final = 200
 WARM_UP: Final = 20
-PATIENCE_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 30.0
 TASK: Final = "nothing"
 
 app = new_app()
@@ -158,8 +158,8 @@ def _latency(configuration: c.Configuration, schema: str, client: Client) -> tup
         for _ in range(WARM_UP + LATENCY_JOBS):
             began = time.perf_counter()
             client.add(TASK)
-            if not arrived.acquire(timeout=PATIENCE_SECONDS):
-                raise _TooSlowError(f"a job did not start within {PATIENCE_SECONDS:g} s")
+            if not arrived.acquire(timeout=TIMEOUT_SECONDS):
+                raise _TooSlowError(f"a job did not start within {TIMEOUT_SECONDS:g} s")
             spans.append(started[-1] - began)
     finally:
         _end(runner)

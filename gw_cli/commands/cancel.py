@@ -59,13 +59,13 @@ def cancel(
     It says of each job what became of it. With --retry they are tried again, as after any failure. A task that takes no
     notice loses its job after 5 s, though its thread goes on; a job of a named queue ends with its task.
     """
-    patience = _patience(wait)
+    timeout = _timeout(wait)
     if reason is not None and len(reason) > LONGEST_REASON:
         raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {LONGEST_REASON}")
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_to_change(configuration) as client:
         numbers = _numbers(client, ids, key)
-        jobs = client.cancel_jobs(numbers, reason=_stored(reason), by=_who(), retry=retry, patience=patience)
+        jobs = client.cancel_jobs(numbers, reason=_stored(reason), by=_who(), retry=retry, timeout=timeout)
     rows = [{"id": each.id, "task": each.task, "result": str(each.result), "worker": each.worker} for each in jobs]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
     return _verdict(jobs)
@@ -82,13 +82,13 @@ def _numbers(client: Client, ids: Sequence[str] | None, key: str | None) -> list
     return [job.id]
 
 
-def _patience(text: str) -> timedelta:
+def _timeout(text: str) -> timedelta:
     from gw_core import parse_duration
 
-    patience: timedelta = parse_duration(text)
-    if patience > LONGEST_WAIT:
+    timeout: timedelta = parse_duration(text)
+    if timeout > LONGEST_WAIT:
         raise InvalidInputError(f"--wait {quoted(text)}: give at most 1h")
-    return patience
+    return timeout
 
 
 def _stored(reason: str | None) -> str | None:
@@ -104,6 +104,6 @@ def _who() -> str:
 
 
 def _verdict(jobs: Sequence[CancelledJob]) -> ExitCode:
-    if all(str(each.result) == "missing" for each in jobs):
+    if all(str(each.result) == "not_found" for each in jobs):
         return ExitCode.NOT_FOUND
     return ExitCode.OK if all(each.result.is_over for each in jobs) else ExitCode.FAILED

@@ -66,12 +66,12 @@ def list_jobs(
         flag=flag,
         error=error,
     )
-    most, patience = positive_number("--limit", limit, MOST), parse_duration(within)
+    most, timeout = positive_number("--limit", limit, MOST), parse_duration(within)
     configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
-        page = client.list_jobs(wanted, after=after, limit=most, with_payload=payload, patience=patience)
+        page = client.list_jobs(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
         # Whether a full page is the last one is asked separately: only the page itself knows the place where it ends.
-        rest = client.list_jobs(wanted, after=page.after, limit=1, patience=patience) if page.full else None
+        rest = client.list_jobs(wanted, after=page.after, limit=1, timeout=timeout) if page.full else None
     rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in page.jobs]
     keys = (*KEYS, "payload") if payload else KEYS
     output.records(rows, keys=keys, columns=COLUMNS, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Cancelling running jobs: what is asked of their pools, and what an operator is told."""
+"""Cancelling running jobs: the request to their workers, and the result."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Final
 
 from gw_core.domain.errors import GraphileWorkerError
 
-HEARS: Final = r"^gw-.+-[0-9]+-[0-9a-f]{10}$"
-"""The ids of pools that know how to cancel; those of Node.js and of the Rust port look otherwise."""
+CANCELLABLE_WORKERS: Final = r"^gw-.+-[0-9]+-[0-9a-f]{10}$"
+"""The ids of workers that support cancellation; those of Node.js and graphile_worker_rs do not match."""
 
 
 class JobCancelledError(GraphileWorkerError):
-    """Somebody cancelled the job while it ran; the message says who, and why."""
+    """An operator cancelled the job while it ran; the message says who, and why."""
 
 
 class StopReason(StrEnum):
-    """Why a task is asked to stop."""
+    """Why a task should stop."""
 
-    WORKER_STOPS = "worker stops"
-    """The worker was told to end; what the task cannot end in time is given back."""
+    SHUTDOWN = "shutdown"
+    """The worker shuts down; a task that does not finish in time returns to the queue."""
     TIMEOUT = "timeout"
-    """The task's time is over; the attempt fails."""
+    """The task exceeded its timeout; the attempt fails."""
     CANCELLED = "cancelled"
-    """An operator cancelled the job; the attempt fails, usually for good."""
-    LOST = "lost"
-    """The job was taken from this worker, which had been silent; nothing the task still does will count."""
+    """An operator cancelled the job; the attempt fails, usually permanently."""
+    LOCK_LOST = "lock_lost"
+    """The worker lost the job's lock, because it was presumed dead; the result of the task is discarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +37,36 @@ class CancelRequest:
     message: str
     retry: bool
     locked_at_epoch: float | None = None
-    """The claim that was seen when the request was made, in seconds since 1970; a later attempt is left alone."""
+    """The claim to cancel, as its `locked_at` in seconds since 1970; a later attempt is not cancelled."""
 
 
 class CancelResult(StrEnum):
-    """What became of the wish to cancel a job."""
+    """The result of a request to cancel a job."""
 
     CANCELLED = "cancelled"
-    """Its attempt has ended as failed."""
-    ENDED = "ended"
-    """It ended by itself, or went to another worker, before the wish arrived."""
+    """Its attempt has failed."""
+    ALREADY_FINISHED = "already_finished"
+    """It finished, or another worker claimed it, before the request arrived."""
     STOPPING = "stopping"
-    """Its worker has heard, and the task was told, but it still runs."""
-    NO_ANSWER = "no answer"
-    """Its worker has not heard yet: it only polls, is stopping, or is dead. It will, when it looks."""
-    CANNOT_HEAR = "cannot hear"
-    """Its worker is of another kind, such as Node.js, and cannot be asked."""
-    NOT_RUNNING = "not running"
-    """Nobody runs it."""
-    MISSING = "missing"
-    """There is no such job, or no longer."""
+    """Its worker has notified the task, which is still running."""
+    NO_RESPONSE = "no_response"
+    """Its worker has not received the request yet: it only polls, is stopping, or is dead."""
+    UNSUPPORTED_WORKER = "unsupported_worker"
+    """Its worker does not support cancellation, for example one of Node.js."""
+    NOT_RUNNING = "not_running"
+    """No worker runs it."""
+    NOT_FOUND = "not_found"
+    """The job does not exist."""
 
     @property
     def is_over(self) -> bool:
-        """True when the job does not run any more, or did not."""
-        return self in (CancelResult.CANCELLED, CancelResult.ENDED)
+        """True if the job is no longer running."""
+        return self in (CancelResult.CANCELLED, CancelResult.ALREADY_FINISHED)
 
 
 @dataclass(frozen=True, slots=True)
 class CancelledJob:
-    """A job that was to be cancelled, what became of that, and who runs or ran it."""
+    """A job to cancel, the result, and the worker that runs or ran it."""
 
     id: int
     task: str | None
@@ -76,21 +76,21 @@ class CancelledJob:
 
 @dataclass(frozen=True, slots=True)
 class CancelStatus:
-    """A job as it is found after the wish: who holds it, what it says, and whether the wish still waits."""
+    """A job's status after the request: its worker, its last error, and whether the request is still pending."""
 
     locked_by: str | None
     last_error: str | None
-    is_waiting: bool
+    is_pending: bool
 
 
 def message_of(by: str, reason: str | None) -> str:
-    """Return what the job's last error is to say."""
+    """Return the job's last error."""
     return f"cancelled by {by}" if not reason else f"cancelled by {by}: {reason}"
 
 
-def result_of(look: CancelStatus | None, *, worker: str, message: str) -> CancelResult:
-    """Say what became of a job that `worker` ran when it was asked; `look` is None when the job is gone."""
-    if look is None or look.locked_by != worker:
-        was_ours = look is not None and look.last_error == message
-        return CancelResult.CANCELLED if was_ours else CancelResult.ENDED
-    return CancelResult.NO_ANSWER if look.is_waiting else CancelResult.STOPPING
+def result_of(status: CancelStatus | None, *, worker: str, message: str) -> CancelResult:
+    """Return the result for a job that `worker` ran at the request; `status` is None if the job is deleted."""
+    if status is None or status.locked_by != worker:
+        was_cancelled = status is not None and status.last_error == message
+        return CancelResult.CANCELLED if was_cancelled else CancelResult.ALREADY_FINISHED
+    return CancelResult.NO_RESPONSE if status.is_pending else CancelResult.STOPPING

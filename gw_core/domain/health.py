@@ -72,8 +72,8 @@ def why_not_ready(
         return "; ".join(sorted(troubles))
     if vitals.since_look is None:
         return "connecting to the database"
-    patience = max(LONGEST_SILENCE, 3 * poll)
-    if vitals.running < vitals.threads and vitals.since_look > patience:
+    timeout = max(LONGEST_SILENCE, 3 * poll)
+    if vitals.running < vitals.threads and vitals.since_look > timeout:
         return f"has not looked for jobs for {int(vitals.since_look.total_seconds())} s"
     return None
 

@@ -30,7 +30,7 @@ from gw_core.embedded import preparation
 from gw_core.embedded.account import ROOT, Account, give, keeper_of, minimal_environment, name_of, server_account
 from gw_core.embedded.address import PORT
 
-PATIENCE = 60.0
+LOCK_TIMEOUT = 60.0
 PAUSE = 0.005
 # The shortest sun_path among the systems we run on (macOS), its terminating zero taken off.
 LONGEST_SOCKET_PATH = 103
@@ -219,12 +219,12 @@ class DataFolder:
     def wait_for_lock(self, name: str, kind: int) -> int:
         """The open and locked file, as soon as it can be had."""
         descriptor = self.open(name)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + LOCK_TIMEOUT
         while not _locked(descriptor, kind):
             if time.monotonic() > deadline:
                 os.close(descriptor)
                 raise EmbeddedError(
-                    f"another process has held {str(self.folder / name)!r} for {PATIENCE:g} s;"
+                    f"another process has held {str(self.folder / name)!r} for {LOCK_TIMEOUT:g} s;"
                     f" see {str(self.log)!r}, end that process, then try again"
                 )
             time.sleep(PAUSE)

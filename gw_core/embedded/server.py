@@ -23,7 +23,7 @@ from gw_core.embedded import preparation, watchdog
 from gw_core.embedded.account import ROOT, Account, can_reach, give, keeper_of, minimal_environment, name_of
 from gw_core.embedded.address import PORT, ROLE, conninfo_for, folder_of
 from gw_core.embedded.binaries import LONGEST_PATH, Binaries, find_binaries, runnable
-from gw_core.embedded.data_folder import PATIENCE, PAUSE, DataFolder, ServerUsage
+from gw_core.embedded.data_folder import LOCK_TIMEOUT, PAUSE, DataFolder, ServerUsage
 
 SETTINGS = """
 # Written when this folder was made; yours to change.
@@ -52,7 +52,7 @@ ACCESS_FILES = {"hba_file": "gw_hba.conf", "ident_file": "gw_ident.conf"}
 # The question every server answers with one byte before anybody has logged in.
 SSL_REQUEST = struct.pack("!II", 8, 80877103)
 # A killed server first reads its log again, and would begin anew each time it was given up too early.
-START_PATIENCE = 300.0
+START_TIMEOUT = 300.0
 # After this long without an answer, what is left of a server that nobody watches is taken for dead.
 ORPHANS_AFTER = 3.0
 
@@ -114,7 +114,7 @@ def _see_it_out(home: DataFolder) -> None:
         if home.usage() is ServerUsage.OTHERS:
             _ensure_watchdog(home)
             return
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + LOCK_TIMEOUT
         while not _has_ended(home) and time.monotonic() < deadline:
             time.sleep(PAUSE)
         home.forget_link()
@@ -140,8 +140,8 @@ def _ensure_server(home: DataFolder, pg_bin: Path | None) -> None:
         waited = time.monotonic() - began
         if waited > ORPHANS_AFTER and not home.is_held("watchdog.lock"):
             _end_orphans(home)
-        if waited > PATIENCE:
-            raise _trouble(home, f"runs but has not answered for {PATIENCE:g} s", max(0, home.log_size() - 4096))
+        if waited > LOCK_TIMEOUT:
+            raise _trouble(home, f"runs but has not answered for {LOCK_TIMEOUT:g} s", max(0, home.log_size() - 4096))
         time.sleep(PAUSE)
     try:
         _start(home, pg_bin, server_lock)
@@ -368,7 +368,7 @@ def _quoted(name: str) -> str:
 def _reads_ready(report: int) -> bool:
     poll = select.poll()
     poll.register(report, select.POLLIN)
-    return bool(poll.poll(START_PATIENCE * 1000)) and os.read(report, 16).startswith(b"ready")
+    return bool(poll.poll(START_TIMEOUT * 1000)) and os.read(report, 16).startswith(b"ready")
 
 
 def _trouble(home: DataFolder, what: str, log_start: int) -> EmbeddedError:

@@ -87,12 +87,12 @@ def _works_in(pid: int, place: os.stat_result) -> bool:
         return False
 
 
-def end_orphans(data: str, *, patience: float = 10.0) -> None:
+def end_orphans(data: str, *, timeout: float = 10.0) -> None:
     """End what a killed server left behind, for it holds the shared memory a new one needs.
 
     Its processes end by themselves when they next wait for something; one that computes may do so only in an hour.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while (orphans := processes_of(data)) and time.monotonic() < deadline:
         for pid in orphans:
             with suppress(ProcessLookupError):
@@ -192,8 +192,8 @@ class Watchdog:
 
     def _stop_when_unused(self) -> None:
         self._unused.wait()
-        for number, patience in STOP_SIGNALS:
-            deadline = time.monotonic() + patience
+        for number, timeout in STOP_SIGNALS:
+            deadline = time.monotonic() + timeout
             # Repeated, for the first may come in the instant before a server is started.
             while time.monotonic() < deadline and not self._ended.is_set():
                 self._signal(number)

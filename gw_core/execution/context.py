@@ -51,7 +51,7 @@ class StopSignal:
     def __bool__(self) -> bool:
         return self._is_set
 
-    def set(self, reason: StopReason = StopReason.WORKER_STOPS) -> None:
+    def set(self, reason: StopReason = StopReason.SHUTDOWN) -> None:
         """Ask the task to end; the first reason counts."""
         self.reason = self.reason or reason
         # The flag before the event is read, in `wait` the event before the flag is read: one of the two sees the other.

@@ -69,9 +69,9 @@ class EventLoopThread:
         self._loop.call_soon_threadsafe(self._cancel_all)
         self._loop.call_soon_threadsafe(self._end_when_idle)
 
-    def join(self, patience: timedelta) -> bool:
+    def join(self, timeout: timedelta) -> bool:
         """Wait for the thread to end; returns whether it has."""
-        self._thread.join(patience.total_seconds())
+        self._thread.join(timeout.total_seconds())
         return not self._thread.is_alive()
 
     # -- in the loop's thread --------------------------------------------------------------------------------------
@@ -173,14 +173,14 @@ class SharedLoop:
                 if context.should_stop.forced:
                     thread.interrupt(done)
 
-    def stop(self, patience: timedelta = timedelta(seconds=5)) -> bool:
+    def stop(self, timeout: timedelta = timedelta(seconds=5)) -> bool:
         """Interrupt what runs and end the thread; returns whether it ended. A later `run` starts another."""
         with self._lock:
             thread, self._thread = self._thread, None
             if thread is None or not thread.is_alive:
                 return True
             thread.ask_to_stop()
-        return thread.join(patience)
+        return thread.join(timeout)
 
 
 async def _guarded(work: Awaitable[Any]) -> Any:

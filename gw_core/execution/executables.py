@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from gw_core.domain.job import Job
     from gw_core.execution.context import JobContext
 
-TERMINATION_PATIENCE: Final = timedelta(seconds=10)
+TERMINATION_TIMEOUT: Final = timedelta(seconds=10)
 """How long a program may take to end after SIGTERM before it and its group are killed."""
 
-DRAIN_PATIENCE: Final = timedelta(seconds=1)
+DRAIN_TIMEOUT: Final = timedelta(seconds=1)
 """How long output is read after the program ended, when something it started still holds its pipes."""
 
 LONGEST_LINE: Final = 16_384
@@ -59,18 +59,18 @@ def run_executable(
     context: JobContext,
     *,
     handed_on: Sequence[str] | None = None,
-    patience: timedelta = TERMINATION_PATIENCE,
+    timeout: timedelta = TERMINATION_TIMEOUT,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Run the program to its end, in the environment that `environment_of` returns.
 
     It gets `{"payload": …}` on stdin and the job in GRAPHILE_WORKER_* variables; its lines of output are logged. When
-    the job is asked to stop, the program's process group is sent SIGTERM; after `patience`, or when the job is given
+    the job is asked to stop, the program's process group is sent SIGTERM; after `timeout`, or when the job is given
     back, SIGKILL. Such a run ends with `Snooze`. Raises `ExecutableError` for any other end but exit code 0.
     """
     program = _Program(_started(path, job, handed_on))
     with program.tracked(context):
-        talk = _ProgramSession(program, job, context, patience=patience, clock=clock)
+        talk = _ProgramSession(program, job, context, timeout=timeout, clock=clock)
         exit_code = talk.until_the_end()
     if exit_code == 0:
         return
@@ -232,11 +232,11 @@ class _ProgramSession:
     """Writes the payload, logs what comes, and looks after the request to stop; all in the worker's thread."""
 
     def __init__(
-        self, program: _Program, job: Job, context: JobContext, *, patience: timedelta, clock: Callable[[], float]
+        self, program: _Program, job: Job, context: JobContext, *, timeout: timedelta, clock: Callable[[], float]
     ) -> None:
         self._program = program
         self._context = context
-        self._patience = patience.total_seconds()
+        self._timeout = timeout.total_seconds()
         self._clock = clock
         self._unsent = memoryview(b'{"payload":' + job.payload.encode("utf-8", "surrogatepass") + b"}")
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
@@ -295,7 +295,7 @@ class _ProgramSession:
         now = self._clock()
         if self._ended_at is None:
             self._ended_at = now
-        return not something_came or now - self._ended_at > DRAIN_PATIENCE.total_seconds()
+        return not something_came or now - self._ended_at > DRAIN_TIMEOUT.total_seconds()
 
     def _serve(self, pipes: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         pipe: IO[bytes] = key.fileobj  # type: ignore[assignment]  # what _register put in
@@ -331,7 +331,7 @@ class _ProgramSession:
             if stop.is_set():
                 self._told_at = self._clock()
                 self._program.signal_group(signal.SIGTERM)
-        elif self._clock() - self._told_at > self._patience:
+        elif self._clock() - self._told_at > self._timeout:
             self._program.signal_group(signal.SIGKILL)
 
     def _tell_stdout(self, line: str) -> None:

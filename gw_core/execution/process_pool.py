@@ -248,7 +248,7 @@ class _ProcessSession:
         now = time.monotonic()
         if self._told_at is None or stop.forced != self._told_forced:
             self._told_at, self._told_forced = self._told_at or now, stop.forced
-            self._line.say(StopJob(stop.forced, stop.reason or StopReason.WORKER_STOPS))
+            self._line.say(StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN))
         if stop.forced and now - self._told_at >= KILL_AFTER.total_seconds():
             self._process.kill()
 

@@ -343,14 +343,14 @@ class Channel:
         except OSError as error:
             raise ChannelClosedError from error
 
-    def hear(self, patience: float | None = None) -> Any:
-        """Return the next message, or None when none came within `patience` seconds.
+    def hear(self, timeout: float | None = None) -> Any:
+        """Return the next message, or None when none came within `timeout` seconds.
 
         Raises `ChannelClosedError`, and `GarbledMessageError` after something else was written to the line.
         """
         while (message := self._whole()) is None:
             try:
-                if patience is not None and not _is_readable(self._end, patience):
+                if timeout is not None and not _is_readable(self._end, timeout):
                     return None
                 chunk = self._end.recv(65_536)
             except OSError as error:
@@ -382,10 +382,10 @@ class Channel:
             raise GarbledMessageError(f"what came is not a message: {error}") from None
 
 
-def _is_readable(end: socket.socket, patience: float) -> bool:
+def _is_readable(end: socket.socket, timeout: float) -> bool:
     poll = select.poll()
     poll.register(end, select.POLLIN)
-    return bool(poll.poll(patience * 1000))
+    return bool(poll.poll(timeout * 1000))
 
 
 def plain_of(values: Mapping[str, object]) -> dict[str, Plain]:

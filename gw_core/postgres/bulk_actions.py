@@ -177,8 +177,8 @@ class _Actions:
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         with self._connection() as connection, connection.transaction():
-            patience = milliseconds(self.lender.database.manners.within_lock(LONGEST_WAIT))
-            connection.execute("select set_config('lock_timeout', %s, true)", (patience,))
+            timeout = milliseconds(self.lender.database.manners.within_lock(LONGEST_WAIT))
+            connection.execute("select set_config('lock_timeout', %s, true)", (timeout,))
             yield connection
 
 

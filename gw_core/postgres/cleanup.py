@@ -20,7 +20,7 @@ from gw_core.postgres.schema_state import LOOKING_STEP, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats
 
-PATIENCE: Final = "250ms"
+LOCK_TIMEOUT: Final = "250ms"
 """How long to wait for a table's lock: whoever comes after us waits behind us, so it must be short."""
 
 TRIES: Final = 20
@@ -109,7 +109,7 @@ class Cleaner:
         for _ in range(TRIES):
             try:
                 with self._connection() as connection, connection.transaction():
-                    connection.execute("select set_config('lock_timeout', %s, true)", (PATIENCE,))
+                    connection.execute("select set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
                     connection.execute(query(f"cleanup_lock_{what}", self.schema))
                     # Asked again under the lock: a worker that started meanwhile has said which tasks it knows.
                     kept = {"keep": sorted(self._kept(connection, keep))}

@@ -61,12 +61,12 @@ class ConnectionPool:
         cancelled = [cancel(each) for each in tuple(self._lent)]
         return any(cancelled)
 
-    def close(self, *, patience: timedelta = timedelta(seconds=5)) -> None:
-        """Close all connections, waiting at most `patience` for those being made; a later use opens them again."""
+    def close(self, *, timeout: timedelta = timedelta(seconds=5)) -> None:
+        """Close all connections, waiting at most `timeout` for those being made; a later use opens them again."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
-            pool.close(patience.total_seconds())
+            pool.close(timeout.total_seconds())
 
     def abandon(self) -> None:
         """In a forked child: leave the parent's connections alone; the next use opens others."""
@@ -104,7 +104,7 @@ _ABANDONED: Final[list[psycopg_pool.ConnectionPool[Connection]]] = []
 class SharedConnection:
     """One connection that threads take in turns; made when first used, and again after it broke.
 
-    `patience` is how long a statement may go without its answer; None for ever. `settings` are set for the session.
+    `response_timeout` limits the wait for a statement's response; None is no limit. `settings` are session settings.
     """
 
     def __init__(
@@ -113,12 +113,12 @@ class SharedConnection:
         *,
         role: str = "",
         settings: Mapping[str, str] | None = None,
-        patience: timedelta | None = None,
+        response_timeout: timedelta | None = None,
     ) -> None:
         self.database = database
         self._role = role
         self._settings = settings
-        self._patience = patience
+        self._response_timeout = response_timeout
         self._lock = threading.Lock()  # guards _connection, and is held while somebody uses it
         self._connection: Connection | None = None
         self._lent: Connection | None = None
@@ -129,7 +129,9 @@ class SharedConnection:
         """Lend the connection; after an error that broke it the next user gets a new one."""
         with self._lock, translated(self.database.schema):
             if self._connection is None or self._connection.closed:
-                self._connection = self.database.connect(self._role, self._settings, patience=self._patience)
+                self._connection = self.database.connect(
+                    self._role, self._settings, response_timeout=self._response_timeout
+                )
             lent = self._lent = self._connection
             try:
                 yield lent
@@ -151,9 +153,9 @@ class SharedConnection:
             with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(lent.fileno())) as end:
                 end.shutdown(socket.SHUT_RDWR)
 
-    def close(self, *, patience: timedelta | None = None) -> None:
-        """Close the connection when nobody uses it, waiting at most `patience`; a later use opens it again."""
-        if not self._lock.acquire(timeout=-1 if patience is None else patience.total_seconds()):
+    def close(self, *, timeout: timedelta | None = None) -> None:
+        """Close the connection when nobody uses it, waiting at most `timeout`; a later use opens it again."""
+        if not self._lock.acquire(timeout=-1 if timeout is None else timeout.total_seconds()):
             return
         try:
             if self._connection is not None:

@@ -35,7 +35,7 @@ DEFAULT_SCHEMA: Final = "graphile_worker"
 EMBEDDED_PREFIX: Final = "embedded:"
 
 # A dead network is noticed in seconds and not after the kernel's two hours. What the user's string says wins.
-PATIENCE: Final = {
+CONNECTION_TIMEOUTS: Final = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 3,
@@ -49,7 +49,7 @@ ENCODING: Final = "UTF8"
 FIRST_ANSWER_WITHIN: Final = timedelta(seconds=15)
 """How long a new connection may take over the first statement: a proxy may accept us with no server behind it."""
 
-SHORT_PATIENCE: Final = 4
+FAILOVER_CONNECT_TIMEOUT: Final = 4
 """Seconds for a connection attempt when there is another host to try: a dead former primary may come first."""
 
 ANSWER_WITHIN: Final = timedelta(seconds=20)
@@ -77,21 +77,22 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
     the server itself would end sooner (`statement_timeout`) loses nothing by that.
     """
 
-    patience: timedelta | None = None
+    response_timeout: timedelta | None = None
     """How long a statement may take, whatever else arrives meanwhile; then the connection is closed."""
     pooling: PoolerMode = PoolerMode.NONE
     local_settings: Mapping[str, str] = MappingProxyType({})
     """Settings that each transaction begins with, where the session is not ours to set; see `in_its_settings`."""
 
     def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
-        """Wait for the server, patiently or not."""
-        work = gen if self.patience is None else self._impatient(gen, self.patience.total_seconds())
+        """Wait for the server, at most `response_timeout`."""
+        timeout = self.response_timeout
+        work = gen if timeout is None else self._within_timeout(gen, timeout.total_seconds())
         with _system_errors_as_the_drivers():
             return super().wait(work, *arguments, **options)
 
-    def _impatient(self, work: Any, patience: float) -> Generator[Any, Any, Any]:
+    def _within_timeout(self, work: Any, seconds: float) -> Generator[Any, Any, Any]:
         looked_at = monotonic()
-        deadline = looked_at + patience
+        deadline = looked_at + seconds
         try:
             wanted = next(work)
             while True:
@@ -105,7 +106,7 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
                 wanted = work.send(ready)
                 if now > deadline:
                     self.pgconn.finish()
-                    raise psycopg.OperationalError(f"the server has not answered for {patience:g} s")
+                    raise psycopg.OperationalError(f"the server has not answered for {seconds:g} s")
         except StopIteration as end:
             return end.value
 
@@ -162,13 +163,13 @@ def answered_within(connection: Connection, span: timedelta) -> Iterator[None]:
     if not isinstance(connection, QueueConnection):
         yield
         return
-    before = connection.patience
+    before = connection.response_timeout
     own = span + FIRST_ANSWER_WITHIN
-    connection.patience = own if before is None else min(before, own)
+    connection.response_timeout = own if before is None else min(before, own)
     try:
         yield
     finally:
-        connection.patience = before
+        connection.response_timeout = before
 
 
 def _pin_search_path(connection: Connection) -> None:
@@ -271,19 +272,19 @@ class Database:
         return f"Database({described(self.conninfo)}, schema={self.schema!r})"
 
     def connect(
-        self, role: str = "", settings: Mapping[str, str] | None = None, *, patience: timedelta | None = None
+        self, role: str = "", settings: Mapping[str, str] | None = None, *, response_timeout: timedelta | None = None
     ) -> QueueConnection:
         """Open a connection in autocommit mode; `role` is appended to its application name.
 
-        `settings` are set for the session, or for each transaction where the session is not ours. `patience` is how
-        long a statement may go without its answer. Raises `DatabaseUnavailableError`, also when the server accepts the
+        `settings` are set for the session, or for each transaction behind a pooler. `response_timeout` limits the wait
+        for a statement's response. Raises `DatabaseUnavailableError`, also when the server accepts the
         connection and then answers nothing for 15 s, `AuthenticationError`, or `InvalidSettingError` for a database
         whose encoding is SQL_ASCII.
         """
         with translated(self.schema):
             with _system_errors_as_the_drivers():
                 connection = QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
-            connection.patience = FIRST_ANSWER_WITHIN if patience is None else min(patience, FIRST_ANSWER_WITHIN)
+            connection.response_timeout = min(response_timeout or FIRST_ANSWER_WITHIN, FIRST_ANSWER_WITHIN)
             try:
                 self._refuse_unknown_encoding(connection)
                 if self._notice_pooler:
@@ -293,7 +294,7 @@ class Database:
                     connection.execute("select 1", prepare=False)
                 self.prepare(connection, role)
                 self._apply(connection, settings or {})
-                connection.patience = patience
+                connection.response_timeout = response_timeout
             except BaseException:
                 connection.close()
                 raise
@@ -350,7 +351,7 @@ class Database:
             _set(connection, settings, local=False)
 
     def libpq_conninfo(self, role: str = "") -> str:
-        """Return the string for libpq, with patience and a telling application name; starts the embedded server."""
+        """Return the string for libpq, with timeouts and a telling application name; starts the embedded server."""
         conninfo = self._server_conninfo()
         if is_ambiguous(conninfo):
             raise InvalidSettingError(
@@ -365,9 +366,9 @@ class Database:
             ) from None
         with translated(self.schema):
             name = f"{self._application_name}:{role}" if role else self._application_name
-            defaults: dict[str, Any] = {**PATIENCE, "application_name": name}
+            defaults: dict[str, Any] = {**CONNECTION_TIMEOUTS, "application_name": name}
             if "," in str(given.get("host") or given.get("hostaddr") or ""):
-                defaults["connect_timeout"] = SHORT_PATIENCE
+                defaults["connect_timeout"] = FAILOVER_CONNECT_TIMEOUT
             if self.manners.connect_timeout is not None:
                 defaults["connect_timeout"] = max(2, round(self.manners.connect_timeout.total_seconds()))
             missing = {key: value for key, value in defaults.items() if key not in given}
@@ -416,7 +417,7 @@ def _server_process(connection: Connection) -> int:
 def _mode(one: Connection, other: QueueConnection) -> PoolerMode:
     """Tell how a pooler lends the server's side: two sessions are never served by one process, two transactions are."""
     own = _server_process(one)
-    other.patience = _A_TURN
+    other.response_timeout = _A_TURN
     try:
         if any(_server_process(other) == own or _server_process(one) != own for _ in range(_LOOKS)):
             return PoolerMode.TRANSACTION

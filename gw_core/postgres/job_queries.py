@@ -55,7 +55,7 @@ FOR_ALL_VALUES: Final = frozenset(
 )
 """What is planned once: there is one index to walk, whatever is asked."""
 
-PATIENCE: Final = timedelta(milliseconds=120)
+SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
 """How long a search for jobs takes unless told otherwise."""
 
 STATEMENT_TIMEOUT: Final = timedelta(seconds=5)
@@ -175,14 +175,14 @@ class JobQueries:
         after: PageCursor | str | int | None = None,
         limit: int = 50,
         with_payload: bool = False,
-        patience: timedelta = PATIENCE,
+        timeout: timedelta = SEARCH_TIMEOUT,
     ) -> JobPage:
         """Return the jobs that match, up to `limit`, and where to go on; payloads only when asked for.
 
         Jobs come in order of their ids, or, when the filter names a waiting state, in the order in which they will run.
         Failed ones come with the latest failure first, where our own index of them is installed. Any jobs come with the
         newest first when the list begins `after` `PageCursor.newest()`. No index leads to most other conditions:
-        the search ends after `patience` and says how far it came.
+        the search ends after `timeout` and says how far it came.
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
@@ -195,7 +195,7 @@ class JobQueries:
         if wanted.narrowing is not None and wanted.narrowing.started_at is not None:
             names = replace(names, renewed=self._renewed(None))
         beginning = mark or _beginning(wanted, names)
-        page = self._held(wanted, names, beginning, limit) or self._search(wanted, names, beginning, limit, patience)
+        page = self._held(wanted, names, beginning, limit) or self._search(wanted, names, beginning, limit, timeout)
         return replace(self._filled(page, wanted, with_payload), order=beginning.order)
 
     def _named(self, wanted: JobFilter, mark: PageCursor | None, limit: int, with_payload: bool) -> JobPage:
@@ -233,14 +233,14 @@ class JobQueries:
         return ids, JobPage(after=after, looked_at=looked_at, full=is_full)
 
     def _search(
-        self, wanted: JobFilter, names: _Names, mark: PageCursor, limit: int, patience: timedelta
+        self, wanted: JobFilter, names: _Names, mark: PageCursor, limit: int, timeout: timedelta
     ) -> tuple[list[int], JobPage]:
         """Look at stretches of the table, each as long as the time left allows.
 
         Only time that brings little counts as searching: who asked for many jobs, and gets them, waits for them.
         """
         ids: list[int] = []
-        looked_at, reach, left = 0, _first_reach(wanted, mark, limit), patience.total_seconds()
+        looked_at, reach, left = 0, _first_reach(wanted, mark, limit), timeout.total_seconds()
         while True:
             began = monotonic()
             stretch = self._stretch(wanted, names, mark, reach=reach, limit=limit - len(ids))

@@ -18,7 +18,7 @@ from gw_core.postgres.error_mapping import translated
 
 PREFIX: Final = "gw_bench_"
 TRIES: Final = 50
-PATIENCE_SECONDS: Final = 10
+LOCK_TIMEOUT_SECONDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class ScratchSchema:
         self._close()
         try:
             self._connection = self._database.connect("bench")
-            self._run(f"set lock_timeout to '{PATIENCE_SECONDS}s'")
+            self._run(f"set lock_timeout to '{LOCK_TIMEOUT_SECONDS}s'")
             self._run("set client_min_messages to warning")
             self._run("drop schema if exists {schema} cascade")
         finally:

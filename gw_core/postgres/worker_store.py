@@ -89,10 +89,10 @@ class WorkerStore:
             yield
 
     @contextmanager
-    def bounded(self, patience: timedelta) -> Iterator[None]:
+    def bounded(self, timeout: timedelta) -> Iterator[None]:
         """Let no statement of the block take longer than this; without our indexes a large table is read whole."""
         with self.transaction():
-            self.connection.execute("select set_config('statement_timeout', %s, true)", (milliseconds(patience),))
+            self.connection.execute("select set_config('statement_timeout', %s, true)", (milliseconds(timeout),))
             yield
 
     @contextmanager

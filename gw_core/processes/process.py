@@ -125,19 +125,19 @@ class WorkerProcess:
             lines.end()
 
     def _serve(self, ready: selectors.BaseSelector) -> None:
-        patience: float | None = None
+        timeout: float | None = None
         drained_at: float | None = None
         while ready.get_map():
             if drained_at is None and self._popen.returncode is not None:
                 drained_at = time.monotonic() + _DRAIN
-            found = ready.select(patience if drained_at is None else 0)
+            found = ready.select(timeout if drained_at is None else 0)
             if drained_at is not None and (not found or time.monotonic() > drained_at):
                 return
             for key, _ in found:
                 if not self._take(key):
                     ready.unregister(key.fileobj)
                     # At its end, or because a task closed what it did not open: then nothing wakes us at the end.
-                    patience = _LOOK if key.fileobj is self._line else patience
+                    timeout = _LOOK if key.fileobj is self._line else timeout
 
     def _take(self, key: selectors.SelectorKey) -> bool:
         """Read what is there; False at the end."""

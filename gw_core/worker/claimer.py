@@ -32,7 +32,7 @@ from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import NotificationHealth
 from gw_core.worker.run_slot import RunSlot
-from gw_core.worker.settler import AT_ONCE, Settler, patience
+from gw_core.worker.settler import AT_ONCE, Settler, reconnect_delay
 
 MOST_UNSETTLED: Final = 20_000
 """Outcomes that may wait for the database before no more jobs are claimed: they fill memory and hold their jobs."""
@@ -390,7 +390,7 @@ class Claimer(Service):
         self._claim_in_doubt = False
 
     def _connect(self) -> JobStore:
-        connection = self._database.connect("claim", CLAIM_PLAN, patience=ANSWER_WITHIN)
+        connection = self._database.connect("claim", CLAIM_PLAN, response_timeout=ANSWER_WITHIN)
         store = JobStore(connection, self._database.schema)
         self._tasks_read = ((), 0.0)
         if self._hearing is not None and connection.pooling is not PoolerMode.TRANSACTION:
@@ -487,7 +487,7 @@ class Claimer(Service):
                 self._on_refused(error)
             self._next_poll = time.monotonic() + self._poll_every
             return self._settings.poll_interval
-        delay = patience(self._tries)
+        delay = reconnect_delay(self._tries)
         if self._tries == 0:
             operation = "claim jobs"
             self._events.emit(

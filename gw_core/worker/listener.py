@@ -21,7 +21,7 @@ from gw_core.domain.events import (
 from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
 from gw_core.postgres.notifications import Notification, Subscription, announced_jobs, own_channel
 from gw_core.service import Service
-from gw_core.worker.settler import AT_ONCE, patience
+from gw_core.worker.settler import AT_ONCE, reconnect_delay
 
 ECHO_PATIENCE: Final = 5.0
 """Seconds until the echo of a heartbeat should have come back to whoever listens."""
@@ -201,14 +201,14 @@ class ListenThread(Service):
             self._hang_up()
 
     def _begin(self) -> Subscription:
-        self._connection = self._database.connect("listen", patience=ANSWER_WITHIN)
+        self._connection = self._database.connect("listen", response_timeout=ANSWER_WITHIN)
         self._listener = Subscription(self._connection, self._hearing.hear, worker_id=self._hearing.worker_id)
         self._hearing.begin()
         self._hearing.catch_up()
         return self._listener
 
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
-        delay = patience(self._tries)
+        delay = reconnect_delay(self._tries)
         self._hearing.tell_lost(error)
         self._tries += 1
         self._hang_up()

@@ -199,7 +199,7 @@ class WorkerPool:
         for context in self._running():
             if id(context.job) in lost:
                 context.should_stop.forced = True
-                context.should_stop.set(StopReason.LOST)
+                context.should_stop.set(StopReason.LOCK_LOST)
         interrupt_given_back()
 
     def start(self) -> None:

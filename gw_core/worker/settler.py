@@ -56,7 +56,7 @@ CALM: Final = 0.2
 """How much of the news a batch's mean duration is: a fifth, so that one odd batch does not swing the prefetch."""
 
 
-def patience(tries: int) -> timedelta:
+def reconnect_delay(tries: int) -> timedelta:
     """Return how long to wait before the next try to reach the database, with jitter so that a fleet spreads out."""
     seconds = min(LONGEST_WAIT, 0.05 * 2 ** min(tries, 10))
     return timedelta(seconds=seconds * random.uniform(0.5, 1.0))
@@ -219,7 +219,7 @@ class Settler(Service):
             for each in batch.outcomes:
                 self._events.emit(JobResultRejected(worker_id=self._worker_id, job=each.job, error=error))
         # When everything is refused, it is not about rows: no hurry, then.
-        return AT_ONCE if self._refusals < MOST_REFUSALS else patience(self._refusals)
+        return AT_ONCE if self._refusals < MOST_REFUSALS else reconnect_delay(self._refusals)
 
     def _rest_of_refused(self) -> None:
         self._try_refused_at = time.monotonic() + self._refused_rest
@@ -309,12 +309,12 @@ class Settler(Service):
 
     def _store(self) -> JobStore:
         if self._connection is None or self._connection.closed:
-            self._connection = self._database.connect("settle", SETTLE_PLAN, patience=ANSWER_WITHIN)
+            self._connection = self._database.connect("settle", SETTLE_PLAN, response_timeout=ANSWER_WITHIN)
         return JobStore(self._connection, self._database.schema)
 
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
         """Keep the batch and say so once; a deadlock or timeout is no reason to hang up."""
-        delay = patience(self._tries)
+        delay = reconnect_delay(self._tries)
         if self._tries == 0:
             operation = "record outcomes"
             self._events.emit(

@@ -439,7 +439,7 @@ class DemoSource:
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
-        patience: timedelta | None = None,
+        timeout: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
         """Return a page of jobs."""

@@ -171,14 +171,14 @@ class Reader:
             self._period = period
         self.hurry()
 
-    def stop(self, patience: float = PARTING) -> bool:
-        """End, whatever is under way, and wait for the end as long as `patience` allows; False when it lasts."""
+    def stop(self, timeout: float = PARTING) -> bool:
+        """End, whatever is under way, and wait for the end as long as `timeout` allows; False when it lasts."""
         self._stopping.set()
         self._bell.set()
         if not self._thread.is_alive():
             return True
         self._cancel()
-        self._thread.join(patience)
+        self._thread.join(timeout)
         return not self._thread.is_alive()
 
     # -- the thread ------------------------------------------------------------------------------------------------
@@ -326,8 +326,8 @@ class Listener:
         """The database answers: it can be listened to."""
         self._reachable.set()
 
-    def stop(self, patience: float = PARTING) -> bool:
-        """End, and wait for the end as long as `patience` allows."""
+    def stop(self, timeout: float = PARTING) -> bool:
+        """End, and wait for the end as long as `timeout` allows."""
         self._stopping.set()
         self._reachable.set()
         if not self._thread.is_alive():
@@ -336,7 +336,7 @@ class Listener:
             ear = self._ear
         if ear is not None:
             ear.close()
-        self._thread.join(patience)
+        self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -396,11 +396,11 @@ class Actor:
         """Have this done after what is under way."""
         self._acts.put(act)
 
-    def stop(self, patience: float = PARTING) -> bool:
-        """End after the act under way, and wait for that as long as `patience` allows."""
+    def stop(self, timeout: float = PARTING) -> bool:
+        """End after the act under way, and wait for that as long as `timeout` allows."""
         self._acts.put(None)
         if self._thread.is_alive():
-            self._thread.join(patience)
+            self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _run(self) -> None:

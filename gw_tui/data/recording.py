@@ -137,11 +137,11 @@ class RecordingSource:
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
-        patience: timedelta | None = None,
+        timeout: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
         """Return a page of jobs."""
-        more: dict[str, Any] = {"after": after, "limit": limit, "patience": patience, "with_payload": with_payload}
+        more: dict[str, Any] = {"after": after, "limit": limit, "timeout": timeout, "with_payload": with_payload}
         return self._noted(_asked_page(wanted, after, limit), lambda: self._source.page(wanted, **more))
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
@@ -351,7 +351,7 @@ class ReplaySource:
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
-        patience: timedelta | None = None,
+        timeout: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
         """Return a page of jobs that was looked at then."""

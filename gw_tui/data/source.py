@@ -147,7 +147,7 @@ class Source(Protocol):
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
-        patience: timedelta | None = None,
+        timeout: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
         """Return a page of jobs."""
@@ -264,11 +264,11 @@ class ClientSource:
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
-        patience: timedelta | None = None,
+        timeout: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
         """Return a page of jobs."""
-        more = {} if patience is None else {"patience": patience}
+        more = {} if timeout is None else {"timeout": timeout}
         return self._looking.list_jobs(wanted, after=after, limit=limit, with_payload=with_payload, **more)
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:

@@ -64,7 +64,7 @@ class PageQuestion(Question):
         """Return the page."""
         what, now = self.what, datetime.now(UTC) + self.skew
         return source.page(
-            what.filter(now), after=what.after, limit=what.limit, patience=PATIENCE, with_payload=what.with_payload
+            what.filter(now), after=what.after, limit=what.limit, timeout=PATIENCE, with_payload=what.with_payload
         )
 
 

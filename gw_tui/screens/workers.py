@@ -75,7 +75,7 @@ class HeldJobsQuestion(Question):
     def ask(self, source: Source) -> JobPage:
         """Return some of them."""
         wanted = JobFilter(state=JobState.RUNNING, worker=self.worker)
-        return source.page(wanted, limit=MOST_JOBS, patience=PATIENCE)
+        return source.page(wanted, limit=MOST_JOBS, timeout=PATIENCE)
 
 
 class WorkersScreen(WorkerActionsMixin, SweepMixin):

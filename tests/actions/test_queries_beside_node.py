@@ -47,7 +47,7 @@ def test_cancelling_says_that_it_needs_our_line_and_works_with_it(gw: CliProgram
 
     assert (refused.code, "gw migrate --schema graphile_worker" in refused.err) == (5, True)
     assert (migrated.code, ended.code) == (0, 1)
-    assert [(each["id"], each["result"]) for each in ended.json] == [(waiting, "not running")]
+    assert [(each["id"], each["result"]) for each in ended.json] == [(waiting, "not_running")]
 
 
 def test_the_console(gw: CliProgram, nodes: Queue) -> None:

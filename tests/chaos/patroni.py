@@ -26,7 +26,7 @@ from .servers import DATABASE, Cluster, Server, ServerTroubleError, environment,
 TTL: Final = 10
 """Seconds after which the leader counts as gone when it is not heard of."""
 
-PATIENCE: Final = 90.0
+TIMEOUT: Final = 90.0
 NEEDED: Final = {"patroni": "patroni", "etcd": "etcd-server"}
 SAID_WHERE: Final = "apt-get install patroni etcd-server"
 
@@ -132,14 +132,14 @@ class PatroniCluster(Cluster):
         return False
 
     def _wait(self, what: str, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             with suppress(psycopg.OperationalError):
                 if condition():
                     return
             if time.monotonic() > deadline:
                 words = "".join(node.last_words() for node in self._nodes.values())
-                raise ServerTroubleError(f"waited {PATIENCE:g} s for {what}; {words}")
+                raise ServerTroubleError(f"waited {TIMEOUT:g} s for {what}; {words}")
             time.sleep(0.1)
 
 

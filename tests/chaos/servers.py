@@ -24,7 +24,7 @@ from gw_core.embedded.watchdog import end_orphans, forget_dead_server, is_ready,
 from .cleanup_guard import Guard
 
 DATABASE: Final = "chaos"
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 # Below the numbers the kernel gives to connections, so that nobody takes a port while its server is down.
 PORTS: Final = range(20_000, 30_000)
 SETTINGS: Final = """
@@ -139,7 +139,7 @@ class Server:
     def wait_until_ready(self) -> None:
         process = self._process
         assert process is not None
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not (server_pid(str(self.data)) == process.pid and is_ready(str(self.data))):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise ServerTroubleError(f"server {self.name} did not start; {self.last_words()}")
@@ -153,7 +153,7 @@ class Server:
         with suppress(ProcessLookupError):
             process.send_signal(how)
         try:
-            process.wait(PATIENCE)
+            process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -181,7 +181,7 @@ class Server:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
         if done.returncode != 0:
             raise ServerTroubleError(f"{program} for server {self.name} failed: {done.stderr.strip()[-1500:]}")
@@ -327,7 +327,7 @@ class Cluster:
     def _promote(self, new: Server) -> None:
         new.write_role("")
         new.reload()
-        [(promoted,)] = new.execute(f"select pg_promote(true, {PATIENCE:.0f})")
+        [(promoted,)] = new.execute(f"select pg_promote(true, {TIMEOUT:.0f})")
         if not promoted:
             raise ServerTroubleError(f"server {new.name} could not be promoted; {new.last_words()}")
         self.primary = new
@@ -353,7 +353,7 @@ class Cluster:
         self._wait_for(f"{is_sync} and flush_lsn >= '{written}'::pg_lsn", standby)
 
     def _wait_for(self, question: str, standby: Server) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             with suppress(psycopg.OperationalError):
                 if self.primary.execute(question, standby.name):
@@ -363,7 +363,7 @@ class Cluster:
             time.sleep(0.05)
 
     def _wait_for_answer(self) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             try:
                 self.primary.execute("select 1", database=DATABASE)

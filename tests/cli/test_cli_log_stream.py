@@ -26,7 +26,7 @@ class Pipe:
     def __init__(self) -> None:
         self._reader, writer = os.pipe()
         self._raw = os.fdopen(writer, "wb", buffering=0)
-        self.stream = LogStream(self._raw, patience=0.05)
+        self.stream = LogStream(self._raw, timeout=0.05)
 
     def write(self, *lines: str) -> None:
         """Write in a thread, so that a log which waits for its reader fails the test."""
@@ -84,7 +84,7 @@ def test_a_line_that_was_begun_is_finished_before_any_other(pipe: Pipe) -> None:
     reading = threading.Thread(target=lambda: parts.append(pipe.take(len(long) + 7 - len(before))), daemon=True)
     parts: list[str] = []
     reading.start()
-    pipe.stream._patience = DEADLINE
+    pipe.stream._timeout = DEADLINE
     pipe.write("after")
     reading.join(DEADLINE)
 

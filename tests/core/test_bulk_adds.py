@@ -12,7 +12,7 @@ from gw_core import Client, JobSpec
 from gw_core.postgres.enqueue import BULK
 from gw_core.postgres.pipelining import overlapped
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 def not_cancelled() -> None:
@@ -34,7 +34,7 @@ def test_the_next_item_is_made_while_the_one_before_is_acted_on() -> None:
         made_next.set()
         yield 2
 
-    assert list(overlapped(items(), lambda _: made_next.wait(PATIENCE), cancel=not_cancelled)) == [True, True]
+    assert list(overlapped(items(), lambda _: made_next.wait(TIMEOUT), cancel=not_cancelled)) == [True, True]
 
 
 def test_two_items_are_never_acted_on_at_once() -> None:
@@ -56,7 +56,7 @@ def test_an_item_that_cannot_be_made_cancels_what_is_underway_and_waits_for_its_
         raise ValueError("the second cannot be made")
 
     def act(_: int) -> None:
-        cancelled.wait(PATIENCE)
+        cancelled.wait(TIMEOUT)
         ended.set()
 
     with pytest.raises(ValueError, match="the second"):

@@ -55,7 +55,7 @@ def started(running: RunningWorker, count: int = 1) -> list[int]:
 
 
 def cancel(site: QueueFixture, *ids: int, **options: Any) -> list[CancelResult]:
-    jobs: list[CancelledJob] = site.client.cancel_jobs(ids, **{"by": "ann@desk", "patience": SOON, **options})
+    jobs: list[CancelledJob] = site.client.cancel_jobs(ids, **{"by": "ann@desk", "timeout": SOON, **options})
     return [job.result for job in jobs]
 
 
@@ -111,7 +111,7 @@ def test_a_job_of_a_named_queue_is_cancelled_when_its_task_has_ended(site: Queue
         (job,) = started(running)
 
         # Who asks for so short a time may get no answer.
-        wait_until(lambda: cancel(site, job, patience=ms(400)) == [CancelResult.STOPPING])
+        wait_until(lambda: cancel(site, job, timeout=ms(400)) == [CancelResult.STOPPING])
         assert site.held() == [job, "q"]
         gate.open()
         running.heard.wait_for(JobCompleted)
@@ -194,11 +194,11 @@ def test_what_cannot_be_cancelled_is_said_honestly(site: QueueFixture) -> None:
     for job, worker in ((node, "worker-8f2c"), (dead, "gw-host-1-0123456789")):
         site.run("update _private_jobs set locked_at = now(), locked_by = %s where id = %s", worker, job)
 
-    assert cancel(site, waiting, node, dead, 10**15, patience=ms(200)) == [
+    assert cancel(site, waiting, node, dead, 10**15, timeout=ms(200)) == [
         CancelResult.NOT_RUNNING,
-        CancelResult.CANNOT_HEAR,
-        CancelResult.NO_ANSWER,
-        CancelResult.MISSING,
+        CancelResult.UNSUPPORTED_WORKER,
+        CancelResult.NO_RESPONSE,
+        CancelResult.NOT_FOUND,
     ]
     assert site.run("select pool, job_id from _private_gw_cancellations") == [
         {"pool": "gw-host-1-0123456789", "job_id": dead}
@@ -216,7 +216,7 @@ def test_a_job_that_ends_by_itself_meanwhile_is_not_called_cancelled(site: Queue
         running.runner._pool._claimer.hear_wish = lambda: None  # type: ignore[union-attr, method-assign]
         threading.Timer(0.2, gate.open).start()
 
-        assert cancel(site, job) == [CancelResult.ENDED]
+        assert cancel(site, job) == [CancelResult.ALREADY_FINISHED]
     site.run("delete from _private_gw_cancellations")
 
 
@@ -235,7 +235,7 @@ def test_the_command_says_what_became_of_each_job(site: QueueFixture, capfd: pyt
         )
 
     rows = json.loads(capfd.readouterr().out)
-    assert [(row["id"], row["result"]) for row in rows] == [(waiting, "not running"), (job, "cancelled")]
+    assert [(row["id"], row["result"]) for row in rows] == [(waiting, "not_running"), (job, "cancelled")]
     assert code == ExitCode.FAILED
     assert str(site.job(job)["last_error"]).endswith(": a\\tb")
 

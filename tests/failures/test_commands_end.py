@@ -20,7 +20,9 @@ def hollow() -> Iterator[HollowServer]:
 
 
 def test_the_deadline_of_a_first_statement_is_shorter_than_a_probe_waits() -> None:
-    assert database.FIRST_ANSWER_WITHIN.total_seconds() + int(str(database.PATIENCE["connect_timeout"])) <= 30
+    assert (
+        database.FIRST_ANSWER_WITHIN.total_seconds() + int(str(database.CONNECTION_TIMEOUTS["connect_timeout"])) <= 30
+    )
 
 
 @pytest.mark.parametrize("max_connections", [1, 10], ids=["a command", "a program"])

@@ -72,9 +72,9 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
         site.fill(3)
         gate.wait_for(3)
         hole.swallow()
-        # Half a second of silence counts for as much from now on as twenty do; those made later have all patience.
+        # From here on, half a second without a response counts as twenty seconds do otherwise.
         for connection in connections_of(running):
-            connection.patience = ms(500)
+            connection.response_timeout = ms(500)
         gate.open()
         running.heard.wait_for(PoolConnectionLost, count=2)
         site.fill(2)
@@ -103,7 +103,7 @@ def test_the_deadline_of_a_statement_counts_from_its_start(
     looks = count()
     # Half a second passes with each look at the clock: when something arrived, or a tenth of a real second later.
     monkeypatch.setattr(database, "monotonic", lambda: next(looks) / 2)
-    connection = Database(hole.url).connect("test", patience=timedelta(seconds=10))
+    connection = Database(hole.url).connect("test", response_timeout=timedelta(seconds=10))
     connection.execute("listen noise")
     hole.swallow_requests()  # the server idles, and so sends its notifications
     with noise(site.url if is_noisy else None):
@@ -141,7 +141,7 @@ def test_time_in_which_this_process_stood_still_does_not_count_as_waiting(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = count()
-    with Database(site.url).connect("test", patience=timedelta(seconds=30)) as connection:
+    with Database(site.url).connect("test", response_timeout=timedelta(seconds=30)) as connection:
         # An hour passes between the second look at the clock and the third.
         monkeypatch.setattr(database, "monotonic", lambda: time.monotonic() + (3600.0 if next(looks) > 1 else 0.0))
         row = connection.execute("select repeat('x', 4000000) from pg_sleep(0.3)").fetchone()

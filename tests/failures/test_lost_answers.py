@@ -121,7 +121,7 @@ def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(
     from gw_core.worker import settler
 
     # Long enough for the jobs of the lost answer to be claimed again before it is sent again.
-    monkeypatch.setattr(settler, "patience", lambda tries: ms(200))
+    monkeypatch.setattr(settler, "reconnect_delay", lambda tries: ms(200))
     attempts = Attempts()
     ended = threading.Event()
 

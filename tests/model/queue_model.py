@@ -615,7 +615,7 @@ def without_waiting() -> Iterator[None]:
     """Let nothing rest between two tries, and let connections break when the model says so."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (claimer_module, settler_module):
-            patch.setattr(module, "patience", lambda tries: AT_ONCE)
+            patch.setattr(module, "reconnect_delay", lambda tries: AT_ONCE)
         patch.setattr(database_module, "QueueConnection", LossyConnection)
         yield
 

@@ -139,7 +139,7 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
     statements: list[str] = []
     monkeypatch.setattr(read_only, "query", lambda name, schema: statements.append(name) or query(name, schema))
 
-    assert all_pages(either.reports, wanted, limit=7, patience=NO_TIME) == expected
+    assert all_pages(either.reports, wanted, limit=7, timeout=NO_TIME) == expected
     assert len(expected) == 200
     assert "job_page_of_equals" in statements
 
@@ -178,11 +178,11 @@ def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: 
     queue.many(bounds.FIRST_REACH + 500)
     queue.failed()
 
-    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), patience=NO_TIME)
+    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), timeout=NO_TIME)
 
     assert (page.jobs, page.looked_at, page.full) == ((), bounds.FIRST_REACH, False)
     assert page.after is not None
-    assert len(all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=5, patience=NO_TIME)) == 1
+    assert len(all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=5, timeout=NO_TIME)) == 1
 
 
 def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
@@ -218,7 +218,7 @@ def test_what_an_index_leads_to_is_found_without_looking_at_other_jobs(
     queue.many(3 * bounds.FIRST_REACH)
     one = queue.failed() if "failed" in conditions.values() else queue.running()
 
-    page = queue.reports.list_jobs(JobFilter(**conditions), patience=NO_TIME)
+    page = queue.reports.list_jobs(JobFilter(**conditions), timeout=NO_TIME)
 
     assert ([each.job.id for each in page.jobs], page.looked_at, page.after) == ([one], 1, None)
 
@@ -247,14 +247,14 @@ def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None
     rare = either.ready("rare")
     wanted = JobFilter(state=JobState.READY, task="rare")
 
-    assert either.reports.list_jobs(wanted, patience=NO_TIME).looked_at == bounds.FIRST_REACH
-    assert all_pages(either.reports, wanted, limit=5, patience=NO_TIME) == [rare]
+    assert either.reports.list_jobs(wanted, timeout=NO_TIME).looked_at == bounds.FIRST_REACH
+    assert all_pages(either.reports, wanted, limit=5, timeout=NO_TIME) == [rare]
 
 
 def test_whoever_asks_for_many_jobs_and_gets_them_is_not_cut_short(queue: Queue) -> None:
     queue.many(3 * bounds.FIRST_REACH, "attempts", "case when i % 5 = 0 then 25 else 0 end")
 
-    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), limit=1000, patience=NO_TIME)
+    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
 
     assert (len(page.jobs), page.after) == (600, None)
 

@@ -24,7 +24,7 @@ def relax_read_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(name_lookup, "LONGEST_SEARCH", f"{LONG.total_seconds():.0f}s")
     for function, name in (
         (job_queries.JobQueries._rows, "timeout"),
-        (job_queries.JobQueries.list_jobs, "patience"),
-        (Client.list_jobs, "patience"),
+        (job_queries.JobQueries.list_jobs, "timeout"),
+        (Client.list_jobs, "timeout"),
     ):
         monkeypatch.setitem(function.__kwdefaults__, name, LONG)

@@ -133,15 +133,15 @@ class Running:
     def says(self, words: str) -> None:
         """Read what it says until a line has these words."""
         assert self._process.stderr is not None
-        patience = threading.Timer(2 * DEADLINE_SECONDS, self._process.kill)
-        patience.start()
+        timeout = threading.Timer(2 * DEADLINE_SECONDS, self._process.kill)
+        timeout.start()
         try:
             for line in self._process.stderr:
                 self._said.append(line)
                 if words.encode() in line:
                     return
         finally:
-            patience.cancel()
+            timeout.cancel()
         raise AssertionError(f"it ended without saying {words!r}, but: {b''.join(self._said).decode()}")
 
     def end(self) -> CliResult:

@@ -320,7 +320,7 @@ def test_a_program_is_told_to_stop_and_what_it_did_counts_when_it_succeeds(tmp_p
     context = a_context(log=log)
     program = shell(tmp_path, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done")
 
-    ended = ending(program, context, patience=timedelta(hours=1))
+    ended = ending(program, context, timeout=timedelta(hours=1))
     log.wait_for("ready")
     context.should_stop.set()
 
@@ -351,7 +351,7 @@ def test_a_program_that_will_not_stop_is_killed_with_all_it_started(tmp_path: Pa
         "while :; do sleep 0.02; done",
     )
 
-    ended = ending(program, context, patience=timedelta(milliseconds=50))
+    ended = ending(program, context, timeout=timedelta(milliseconds=50))
     log.wait_for("ready")
     context.should_stop.set()
 
@@ -382,7 +382,7 @@ def test_a_job_that_is_given_back_has_its_program_killed_at_once(tmp_path: Path)
     context = a_context(log=log)
     program = shell(tmp_path, "trap '' TERM; echo ready; while :; do sleep 0.02; done")
 
-    ended = ending(program, context, patience=timedelta(hours=1))
+    ended = ending(program, context, timeout=timedelta(hours=1))
     log.wait_for("ready")
     context.should_stop.forced = True
 

@@ -14,7 +14,7 @@ from support.waiting import wait_until
 from gw_core import Events, TaskLoadError, TaskRegistry, TasksReloaded, load_folder
 from gw_core.tasks.reloader import TaskWatcher
 
-PATIENCE = timedelta(seconds=DEADLINE)
+TIMEOUT = timedelta(seconds=DEADLINE)
 GOOD = "def run(payload): ...\n"
 
 
@@ -39,7 +39,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     path = list(sys.path)
     watched = Watched(tmp_path / "tasks")
     yield watched
-    assert watched.watcher.stop(PATIENCE)
+    assert watched.watcher.stop(TIMEOUT)
     assert watched.crashes == []
     sys.path[:] = path
 
@@ -93,7 +93,7 @@ def test_what_changed_before_the_watch_began_is_seen_as_well(watched: Watched) -
 def test_the_watcher_ends_soon_when_nothing_changes(watched: Watched) -> None:
     watched.watcher.start()
 
-    assert watched.watcher.stop(PATIENCE)
+    assert watched.watcher.stop(TIMEOUT)
 
 
 def test_without_the_watching_package_the_error_says_what_to_install(
