@@ -22,7 +22,7 @@ from gw_core.postgres.job_store import RemovedJob
 from gw_core.postgres.name_lookup import MOST_NAMES, NameKind, find_names
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.statements import query
-from gw_core.postgres.worker_store import list_heartbeats
+from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 
 BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
@@ -456,10 +456,15 @@ class WorkerActions(_Actions):
 
     def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerLocks]:
         ages = {each.id: each.heartbeat_age for each in list_heartbeats(connection, self.schema)}
-        found = rows(connection, query("count_worker_locks", self.schema), {"worker_ids": list(worker_ids)})
+        locks = {each.worker_id: each for each in list_worker_locks(connection, self.schema)}
         return [
-            WorkerLocks(worker_id=name, jobs=jobs, queues=queues, last_beat=ages.get(name))
-            for name, jobs, queues in found
+            WorkerLocks(
+                worker_id=name,
+                jobs=locks[name].jobs if name in locks else 0,
+                queues=locks[name].queues if name in locks else 0,
+                last_beat=ages.get(name),
+            )
+            for name in worker_ids
         ]
 
 

@@ -38,6 +38,14 @@ class CleanupTarget(StrEnum):
     UNUSED_QUEUES = "unused-queues"
 
 
+QUEUES: Final = {
+    "TABLE": "_private_job_queues",
+    "REFERENCE": "job_queue_id",
+    "UNUSED": "unused.locked_at is null",
+}
+"""The variables of the `cleanup_*` statements for queues; the files have those for tasks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cleaner:
     """Clears away in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
@@ -56,9 +64,9 @@ class Cleaner:
             if litter is CleanupTarget.FAILED_JOBS:
                 return int(rows(connection, query("cleanup_count_failed_jobs", self.schema), {})[0][0])
             if litter is CleanupTarget.UNUSED_QUEUES:
-                return len(rows(connection, query("cleanup_find_queues", self.schema), without))
+                return len(rows(connection, query("cleanup_find", self.schema, **QUEUES), without))
             values = {"keep": sorted(self._kept(connection, keep)), **without}
-            return len(rows(connection, query("cleanup_find_tasks", self.schema), values))
+            return len(rows(connection, query("cleanup_find", self.schema), values))
 
     def clear(self, litter: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
         """Delete it, and yield after each batch how much that was.
@@ -69,7 +77,7 @@ class Cleaner:
         """
         if litter is CleanupTarget.FAILED_JOBS:
             return self._clear_failed_jobs()
-        return self._clear_unused("queues" if litter is CleanupTarget.UNUSED_QUEUES else "tasks", keep)
+        return self._clear_unused(litter, keep)
 
     def _clear_failed_jobs(self) -> Iterator[int]:
         with self._connection() as connection:
@@ -95,29 +103,31 @@ class Cleaner:
             if count:
                 yield count
 
-    def _clear_unused(self, what: str, keep: Collection[str]) -> Iterator[int]:
+    def _clear_unused(self, target: CleanupTarget, keep: Collection[str]) -> Iterator[int]:
+        names = QUEUES if target is CleanupTarget.UNUSED_QUEUES else {}
         with self._connection() as connection:
             # The horizon comes first: a job added between the two statements is later than it, and found below.
             highest, since = rows(connection, query("cleanup_high_water_mark", self.schema), {})[0]
             values: dict[str, Any] = {"keep": sorted(self._kept(connection, keep)), "without_failed_jobs": False}
-            ids = [row[0] for row in rows(connection, query(f"cleanup_find_{what}", self.schema), values)]
+            ids = [row[0] for row in rows(connection, query("cleanup_find", self.schema, **names), values)]
         for start in range(0, len(ids), self.batch):
             some = {"ids": ids[start : start + self.batch], "highest_id": highest, "since": since}
-            yield self._delete_unused(what, some, keep)
+            yield self._delete_unused(target, some, keep)
 
-    def _delete_unused(self, what: str, values: dict[str, Any], keep: Collection[str]) -> int:
+    def _delete_unused(self, target: CleanupTarget, values: dict[str, Any], keep: Collection[str]) -> int:
+        names = QUEUES if target is CleanupTarget.UNUSED_QUEUES else {}
         for _ in range(TRIES):
             try:
                 with self._connection() as connection, connection.transaction():
                     connection.execute("select set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
-                    connection.execute(query(f"cleanup_lock_{what}", self.schema))
+                    connection.execute(query("cleanup_lock", self.schema, **names))
                     # Asked again under the lock: a worker that started meanwhile has said which tasks it knows.
                     kept = {"keep": sorted(self._kept(connection, keep))}
-                    return len(rows(connection, query(f"cleanup_delete_{what}", self.schema), {**values, **kept}))
+                    return len(rows(connection, query("cleanup_delete", self.schema, **names), {**values, **kept}))
             except TransientDatabaseError:
                 time.sleep(PAUSE_SECONDS)
         raise TransientDatabaseError(
-            f"the {what} were in use by open transactions all the time, so nothing more was deleted; try again later"
+            f"could not lock the {target} in {TRIES} attempts, so cleanup stopped; try again later"
         )
 
     def _kept(self, connection: Connection, keep: Collection[str]) -> set[str]:

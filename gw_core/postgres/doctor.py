@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 from gw_core.domain.diagnosis import (
@@ -30,7 +31,7 @@ from gw_core.postgres.lock_waits import find_blockages
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
-from gw_core.postgres.worker_store import list_heartbeats
+from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 
 LONGEST_LOOK: Final = timedelta(seconds=10)
 """How long one question may take; on a large table somebody may lack patience for more."""
@@ -164,13 +165,13 @@ class Doctor:
         ages = {worker.id: worker.heartbeat_age for worker in self._heartbeats(connection, facts)}
         holders = [
             LockHolder(
-                worker_id=name or "",
-                jobs=jobs,
-                queues=queues,
-                oldest=timedelta(seconds=seconds),
-                last_beat=ages.get(name),
+                worker_id=each.worker_id or "",
+                jobs=each.jobs,
+                queues=each.queues,
+                oldest=each.oldest,
+                last_beat=None if each.worker_id is None else ages.get(each.worker_id),
             )
-            for name, jobs, queues, seconds in self._ask(connection, "doctor_locks")
+            for each in sorted(list_worker_locks(connection, self.schema), key=attrgetter("oldest"), reverse=True)
         ]
         return replace(facts, holders=holders)
 

@@ -49,7 +49,7 @@ FOR_ALL_VALUES: Final = frozenset(
         "queue_list",
         "heartbeat_list_rust",
         "task_list",
-        "stats_due_times",
+        "snapshot_priorities",
         "stats_table",
     }
 )
@@ -360,17 +360,15 @@ class JobQueries:
 
     def _surroundings(self, job: Job, state: JobState) -> JobFacts:
         names = self._names(JobFilter())
-        ((now, holder, held_at),) = self._rows("queue_of_job", {"queue_id": job.queue_id})
-        ahead, is_bound = None, False
-        if job.queue_id is not None and names.has_queue_index and state is JobState.READY:
-            values = {"id": job.id, "queue_id": job.queue_id, "most": MOST_WAITING}
-            ((ahead, is_bound),) = self._rows("count_jobs_ahead", values)
+        can_count = job.queue_id is not None and names.has_queue_index and state is JobState.READY
+        values = {"id": job.id, "queue_id": job.queue_id, "most": MOST_WAITING if can_count else 0}
+        ((now, holder, held_at, ahead, is_bound),) = self._rows("queue_of_job", values)
         return JobFacts(
             now=timestamp(now),
             queue_held_by=holder,
             queue_held_at=None if held_at is None else timestamp(held_at),
-            ahead=ahead,
-            ahead_is_bound=is_bound,
+            ahead=ahead if can_count else None,
+            ahead_is_bound=is_bound and can_count,
             heartbeats=self._heartbeats(names),
         )
 
@@ -382,7 +380,9 @@ class JobQueries:
         A large table is sampled, and the numbers say that they are estimates; `exact` counts it, which reads it whole.
         """
         now, pages, size, queues, held = self._rows("stats_table", self._tables)[0]
-        first, upcoming, _ = self._rows("stats_due_times", {"most": MOST_PRIORITIES})[0]
+        priorities = self._rows("snapshot_priorities", {"levels": MOST_PRIORITIES, "most": 1})
+        first = min((row[4] for row in priorities if row[4] is not None), default=None)
+        upcoming = min((row[5] for row in priorities if row[5] is not None), default=None)
         hits, share = self._sample(pages, exact=exact)
         tasks = {row[0]: row[1] for row in self._rows("task_list", {"most": MOST_TASKS})}
         by_task = {
@@ -440,7 +440,7 @@ class JobQueries:
         return {(row[0], row[1]): row[2] for row in rows}, share
 
     def _live_workers(self) -> list[WorkerHeartbeat]:
-        ((now, *_),) = self._rows("queue_of_job", {"queue_id": None})
+        ((now, *_),) = self._rows("queue_of_job", {"id": None, "queue_id": None, "most": 0})
         return [each for each in self._heartbeats(self._names(JobFilter())) if each.is_live(timestamp(now))]
 
     # -- the way to the database -----------------------------------------------------------------------------------

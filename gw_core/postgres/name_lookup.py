@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, LiteralString
 
 from psycopg.rows import tuple_row
 
@@ -23,6 +23,13 @@ class NameKind(StrEnum):
     QUEUES = "queues"
     KEYS = "keys"
     WORKERS = "workers"
+
+
+COLUMNS: Final = {
+    NameKind.TASKS: ("_private_tasks", "identifier"),
+    NameKind.QUEUES: ("_private_job_queues", "queue_name"),
+    NameKind.KEYS: ("_private_jobs", "key"),
+}
 
 
 def known_names(
@@ -51,6 +58,13 @@ def _of_running_server(embedded: str) -> str | None:
     return conninfo_for(home.socket_folder) if (home.data / f".s.PGSQL.{PORT}").exists() else None
 
 
+def _statement(kind: NameKind, schema: str) -> LiteralString:
+    if kind is NameKind.WORKERS:
+        return query("name_completion_workers", schema)
+    table, column = COLUMNS[kind]
+    return query("name_completion", schema, TABLE=table, NAME=column)
+
+
 def find_names(
     connection: Connection, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MOST_NAMES
 ) -> list[str]:
@@ -60,7 +74,7 @@ def find_names(
         with translated(schema), connection.pipeline(), connection.transaction():
             connection.execute("select set_config('statement_timeout', %s, true)", (LONGEST_SEARCH,))
             with connection.cursor(row_factory=tuple_row) as cursor:
-                cursor.execute(query(f"name_completion_{kind}", schema), {"prefix": prefix, "limit": limit})
+                cursor.execute(_statement(kind, schema), {"prefix": prefix, "limit": limit})
                 return [row[0] for row in cursor.fetchall()]
     except TransientDatabaseError:
         return []

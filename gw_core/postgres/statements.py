@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import count
@@ -43,38 +44,37 @@ def quoted(identifier: str) -> str:
 def sql_text(path: str, names: Mapping[str, str] | None = None) -> str:
     """Return sql/PATH.sql with the parts it includes, from the folder `parts` beside it, in their places.
 
-    A part may have names of its own, written `:NAME`; the file that includes it says with `\\set` what they stand for.
+    A file may have variables, written `:NAME`. `\\set` gives them values from there on; `names` take precedence.
     """
     kind = path.partition("/")[0]
-    return "".join(f"{line}\n" for line in _expanded(kind, path, dict(names or {})))
+    return "".join(f"{line}\n" for line in _expanded(kind, path, ChainMap(dict(names or {}), {})))
 
 
-def _expanded(kind: str, path: str, names: dict[str, str]) -> Iterator[str]:
+def _expanded(kind: str, path: str, names: ChainMap[str, str]) -> Iterator[str]:
     for line in (sql_folder() / f"{path}.sql").read_text("utf-8").splitlines():
         if part := _INCLUDE.fullmatch(line):
             yield from (part[1] + inner for inner in _expanded(kind, f"{kind}/parts/{part[2]}", names))
         elif setting := _SET.fullmatch(line):
-            names[setting[1]] = setting[2]
+            names.maps[1][setting[1]] = setting[2]
         else:
             yield _NAME.sub(lambda match: names.get(match[1], match[0]), line)
 
 
 @lru_cache(maxsize=512)
-def query(name: str, schema: str) -> LiteralString:
+def query(name: str, schema: str, **names: str) -> LiteralString:
     """Return statement `sql/queries/NAME.sql` for `schema`, to be executed with a mapping of values (`{}` for none).
 
-    The comments stay behind: they are for the reader of the file, and a `%` in them would count as a placeholder.
+    `names` replace the values that the file gives its variables. Comments are removed: a `%` in one would be taken for
+    a placeholder.
     """
     # The driver reads `%` as the start of a placeholder, so one in the schema's name is doubled.
-    return _trusted(_query_text(name).replace(MARKER, quoted(schema).replace("%", "%%")))
+    return _trusted(_query_text(name, names).replace(MARKER, quoted(schema).replace("%", "%%")))
 
 
-def _query_text(name: str) -> str:
+def _query_text(name: str, names: Mapping[str, str] | None = None) -> str:
     """Return a statement without its comments and blank lines; the marker still stands for the schema."""
-    lines = [
-        line for line in sql_text(f"queries/{name}").splitlines() if line.strip() and not line.lstrip().startswith("--")
-    ]
-    return "\n".join(lines)
+    lines = sql_text(f"queries/{name}", names).splitlines()
+    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("--"))
 
 
 @lru_cache(maxsize=16)

@@ -68,6 +68,18 @@ class SweepPreconditions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLockSummary:
+    """The locks of one worker: how many, and the ages of the latest and the oldest."""
+
+    worker_id: str | None
+    jobs: int
+    queues: int
+    latest: timedelta
+    oldest: timedelta
+    is_resilient: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredJobs:
     """What was taken from silent workers: the jobs as they were held, and how many queues."""
 
@@ -162,11 +174,18 @@ class WorkerStore:
         return sorted((heartbeat(*row) for row in found), key=attrgetter("started_at", "id"))
 
     def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
-        """Return whoever holds locks, with how many and for how long."""
-        rows = self._rows("list_workers_with_locks", resilient_flags=list(resilient_flags))
+        """Return the workers that lock jobs or queues, with how many of each and the age of the latest lock."""
+        found = self._rows("list_worker_locks", resilient_flags=list(resilient_flags))
         return [
-            WorkerInfo(id=row[0], jobs=row[1], queues=row[2], lock_age=timedelta(seconds=row[3]), is_resilient=row[4])
-            for row in rows
+            WorkerInfo(
+                id=each.worker_id,
+                jobs=each.jobs,
+                queues=each.queues,
+                lock_age=each.latest,
+                is_resilient=each.is_resilient,
+            )
+            for each in map(_lock_summary, found)
+            if each.worker_id is not None
         ]
 
     def list_workers(
@@ -210,19 +229,36 @@ class WorkerStore:
 
     def forget_swept(self, silent: Silent, *, has_rust_workers: bool) -> None:
         """Forget silent workers that hold nothing any more."""
-        self._rows("sweep_delete_workers", **_columns(silent))
+        self._rows("sweep_delete", **_columns(silent))
         if has_rust_workers:
-            self._rows("sweep_delete_rust_workers", **_columns(silent))
+            self._rows("sweep_delete", {"WORKERS": "_private_workers"}, **_columns(silent))
 
-    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+    def _rows(self, name: str, names: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
         try:
             # The connection may be a caller's own, with rows of another kind; ours are tuples.
             with self.connection.cursor(row_factory=tuple_row) as cursor:
                 with in_its_settings(self.connection):
-                    cursor.execute(query(name, self.schema), values)
+                    cursor.execute(query(name, self.schema, **names or {}), values)
                 return cursor.fetchall()
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
+
+
+def list_worker_locks(connection: Connection, schema: str) -> list[WorkerLockSummary]:
+    """Return who locks jobs and queues; includes locks without a worker's name."""
+    return [_lock_summary(row) for row in rows(connection, query("list_worker_locks", schema), {"resilient_flags": []})]
+
+
+def _lock_summary(row: tuple[Any, ...]) -> WorkerLockSummary:
+    worker_id, jobs, queues, latest, oldest, is_resilient = row
+    return WorkerLockSummary(
+        worker_id=worker_id,
+        jobs=jobs,
+        queues=queues,
+        latest=timedelta(seconds=latest),
+        oldest=timedelta(seconds=oldest),
+        is_resilient=bool(is_resilient),
+    )
 
 
 def list_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:

@@ -1,5 +1,5 @@
 -- Who holds jobs, of the first `most` locks: how many, and the seconds since the latest lock.
--- It needs our own index of locked jobs. A flag counts as in list_workers_with_locks.sql;
+-- It needs our own index of locked jobs. A flag counts as in list_worker_locks.sql;
 -- whether a job has one at all is seen sooner than all its flags are taken apart, which few jobs need.
 select
   held.locked_by,

@@ -17,14 +17,12 @@ ROWS = 1_000_000
 WORKERS = {"workers": ["pool-1"], "silent_seconds": [300.0]}
 DECISIONS: dict[str, Any] = {"ids": [], "run_ats": [], "attempts": [], "messages": [], "backoffs": []}
 STATEMENTS: dict[str, dict[str, Any]] = {
-    "list_workers_with_locks": {"resilient_flags": ["slow"]},
+    "list_worker_locks": {"resilient_flags": ["slow"]},
     "sweep_list_jobs": WORKERS,
     "sweep_recover_jobs": {**WORKERS, **DECISIONS, "skipped": [], "delay_seconds": 30.0, "message": "gone"},
     "sweep_release_queues": WORKERS,
-    "sweep_delete_workers": WORKERS,
+    "sweep_delete": WORKERS,
     "release_expired_locks": {"older_than_seconds": 14400.0},
-    "count_worker_locks": {"worker_ids": ["pool-1"]},
-    "doctor_locks": {},
     "lock_jobs_of_workers": {"worker_ids": ["pool-1"]},
     "name_completion_workers": {"prefix": "pool", "limit": 10},
 }
@@ -100,7 +98,7 @@ def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queu
         pytest.param("snapshot_failed", "jobs_gw_failed_index", id="the failures of a glance"),
         pytest.param("queue_list", "jobs_gw_queue_heads_index", id="a page of queues"),
         pytest.param("find_jobs", "jobs_pkey", id="some jobs"),
-        pytest.param("stats_due_times", "jobs_main_index", id="the heads of statistics"),
+        pytest.param("queue_of_job", "jobs_gw_queue_heads_index", id="the jobs before one in its queue"),
     ],
 )
 def test_what_is_planned_once_for_all_values_walks_an_index(known: Queue, name: str, index: str) -> None:

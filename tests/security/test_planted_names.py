@@ -34,7 +34,7 @@ PINNED = (
         "renewed_lock_list",
         "resolve_names",
     ),
-    *("find_jobs", "count_jobs_ahead", "session_limits", "return_jobs"),
+    *("find_jobs", "session_limits", "return_jobs"),
 )
 """Statements that never run without our search_path: their transaction sets it where their session cannot."""
 

@@ -41,8 +41,8 @@ def test_a_part_stands_where_it_is_included_and_as_far_in() -> None:
     assert lines[first : first + len(part)] == [f"  {line}" for line in part]
 
 
-def test_a_part_goes_by_the_names_that_each_file_gives_it() -> None:
-    ours, theirs = query("sweep_delete_workers", "jobs"), query("sweep_delete_rust_workers", "jobs")
+def test_a_caller_replaces_the_values_of_variables() -> None:
+    ours, theirs = query("sweep_delete", "jobs"), query("sweep_delete", "jobs", WORKERS="_private_workers")
 
     assert 'delete from "jobs"._private_gw_workers' in ours
     assert theirs == ours.replace("_private_gw_workers", "_private_workers")

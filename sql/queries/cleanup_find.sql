@@ -1,15 +1,18 @@
--- The task identifiers that no job has and nobody wants kept.
+-- The rows of `:TABLE` (tasks or queues) that no job refers to by `:REFERENCE`.
 -- `without_failed_jobs` ignores the jobs that a cleanup of failed jobs would delete first.
-select tasks.id
-  from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks
- where tasks.identifier <> all(%(keep)s::text[])
+\set TABLE _private_tasks
+\set REFERENCE task_id
+\set UNUSED 'unused.identifier <> all(%(keep)s::text[])'
+select unused.id
+  from :GRAPHILE_WORKER_SCHEMA.:TABLE as unused
+ where :UNUSED
    and not exists (
          select from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-          where jobs.task_id = tasks.id
+          where jobs.:REFERENCE = unused.id
             and not (
               %(without_failed_jobs)s::boolean
               and jobs.locked_at is null
               and jobs.attempts >= jobs.max_attempts
             )
        )
- order by tasks.id
+ order by unused.id

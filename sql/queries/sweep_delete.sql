@@ -1,8 +1,9 @@
--- Forget the workers of one table that are silent and hold nothing any more.
--- One whose job was left locked stays, so that the next sweep knows it by its heartbeat still.
+-- Delete the heartbeats of dead workers that hold no lock; returns their ids. `:WORKERS` is the table of heartbeats.
+-- A worker whose job stayed locked keeps its heartbeat, by which the next sweep finds it.
+\set WORKERS _private_gw_workers
 with locked as materialized (
   select jobs.locked_by
-   \ir from_locked_jobs.sql
+   \ir parts/from_locked_jobs.sql
 )
 delete from :GRAPHILE_WORKER_SCHEMA.:WORKERS as workers
  using unnest(%(workers)s::text[], %(silent_seconds)s::double precision[]) as silent (id, seconds)
