@@ -127,7 +127,7 @@ class Cleaner:
             except TransientDatabaseError:
                 time.sleep(PAUSE_SECONDS)
         raise TransientDatabaseError(
-            f"could not lock the {target} in {TRIES} attempts, so cleanup stopped; try again later"
+            f"open transactions kept the {target.value.replace('-', ' ')} locked, so cleanup stopped; try again later"
         )
 
     def _kept(self, connection: Connection, keep: Collection[str]) -> set[str]:

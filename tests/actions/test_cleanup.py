@@ -178,7 +178,7 @@ def test_what_somebody_is_adding_to_in_an_open_transaction_stays(
     unused(queue, "t", "q")
     with psycopg.connect(queue.url) as adder, Client(queue.url) as client:
         adder.execute("select graphile_worker.add_job('t', queue_name => 'q')")
-        with pytest.raises(TransientDatabaseError, match=f"the {what} were in use"):
+        with pytest.raises(TransientDatabaseError, match=f"kept the unused {what} locked"):
             list(client.cleaner.clear(CleanupTarget(f"unused-{what}")))
         adder.commit()
         list(client.cleaner.clear(CleanupTarget(f"unused-{what}")))
