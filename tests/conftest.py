@@ -13,10 +13,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
-from support.databases import HOST, Databases, Run, is_orphan, new_folder
+from support import postgres_versions
+from support.databases import HOST, Databases, Run, is_orphan, new_folder, running_server
 
 NUMBERS = count(1)
 
@@ -86,21 +86,19 @@ def gw_run(request: pytest.FixtureRequest) -> Run:
 
 @pytest.fixture(scope="session")
 def server(gw_run: Run) -> Iterator[str]:
-    """The conninfo of the server all tests use: `DATABASE_URL` if set, else an embedded one of this run."""
+    """The conninfo of the server all tests use.
+
+    `GW_TEST_POSTGRES=14` asks for that major version, from npm. Otherwise it is the server that `DATABASE_URL` names,
+    or an embedded one of this run.
+    """
+    major = os.environ.get("GW_TEST_POSTGRES")
     given = os.environ.get("DATABASE_URL", "")
-    if given and not given.startswith("embedded:"):
+    if major is None and given and not given.startswith("embedded:"):
         yield given
         return
-    from gw_core.embedded import start_or_attach
-
-    with start_or_attach(f"embedded://{gw_run.folder / 'postgres'}") as embedded:
-        # Nothing here outlives the run, so there is nothing to keep safe from a power cut.
-        # Tests connect as any role.
-        (embedded.folder / "data" / "gw_hba.conf").write_text("local all all trust\n")
-        with psycopg.connect(embedded.conninfo, autocommit=True) as connection:
-            connection.execute("alter system set fsync = off")
-            connection.execute("select pg_reload_conf()")
-        yield embedded.conninfo
+    folder = gw_run.folder / "postgres"
+    with running_server(folder, pg_bin=postgres_versions.programs(major) if major else None) as conninfo:
+        yield conninfo
 
 
 @pytest.fixture(scope="session")

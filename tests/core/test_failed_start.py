@@ -176,7 +176,8 @@ def test_every_connection_speaks_utf8_whatever_the_environment_asks_for(
 def test_a_database_in_sql_ascii_is_refused_in_a_sentence(databases: Databases) -> None:
     name = f"{databases.run.prefix}{databases.worker}_ascii"
     with psycopg.connect(databases.conninfo, autocommit=True) as server:
-        server.execute(f"create database \"{name}\" encoding 'SQL_ASCII' locale 'C' template template0")
+        encoding = "encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'"
+        server.execute(f'create database "{name}" {encoding} template template0')
     try:
         with Client(databases.url(name)) as client, pytest.raises(InvalidSettingError, match="encoding SQL_ASCII"):
             client.migrate()

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-import old_postgres
 import psycopg
 import pytest
-from psycopg import sql
-from support.databases import Databases, Run
+from support import postgres_versions
+from support.databases import Databases, Run, running_server
 
 NUMBERS = count(1)
 SERVERS = ("this", "12")
@@ -18,13 +17,8 @@ SERVERS = ("this", "12")
 @pytest.fixture(scope="session")
 def old_server(gw_run: Run) -> Iterator[str]:
     """The conninfo of a PostgreSQL 12, which all processes of the run share; the last to leave stops it."""
-    from gw_core.embedded import start_or_attach
-
-    with start_or_attach(f"embedded://{gw_run.folder / 'postgres12'}", pg_bin=old_postgres.programs()) as server:
-        with psycopg.connect(server.conninfo, autocommit=True) as connection:
-            connection.execute("alter system set fsync = off")
-            connection.execute("select pg_reload_conf()")
-        yield server.conninfo
+    with running_server(gw_run.folder / "postgres12", pg_bin=postgres_versions.programs("12")) as conninfo:
+        yield conninfo
 
 
 @pytest.fixture(params=SERVERS)
@@ -45,7 +39,4 @@ def fresh_url(server_url: str, gw_run: Run, databases: Databases) -> Iterator[st
             connection.execute("grant create, usage on schema public to public")
         yield there.url(name)
     finally:
-        # PostgreSQL 12 has no `drop database … with (force)`.
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,))
-            connection.execute(sql.SQL("drop database {}").format(sql.Identifier(name)))
+        there.drop(name)

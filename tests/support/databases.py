@@ -8,6 +8,8 @@ import re
 import shutil
 import socket
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +53,10 @@ class Databases:
         self.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
 
     def drop(self, name: str) -> None:
-        self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+        # PostgreSQL 12 has no `drop database … with (force)`.
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,))
+            connection.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
 
     def names(self) -> list[str]:
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
@@ -95,3 +100,17 @@ def is_orphan(name: str, *, now: float) -> bool:
         return False
     gone = match["host"] == HOST and not _is_alive(int(match["pid"]))
     return gone or now - int(match["began"]) > A_DAY
+
+
+@contextmanager
+def running_server(folder: Path, *, pg_bin: Path | None) -> Iterator[str]:
+    """Run a server that all processes of a test run share and into which any role may log in; yield its conninfo."""
+    from gw_core.embedded import start_or_attach
+
+    with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as embedded:
+        (embedded.folder / "data" / "gw_hba.conf").write_text("local all all trust\n")
+        with psycopg.connect(embedded.conninfo, autocommit=True) as connection:
+            # Nothing here outlives the run, so nothing has to survive a power cut.
+            connection.execute("alter system set fsync = off")
+            connection.execute("select pg_reload_conf()")
+        yield embedded.conninfo
