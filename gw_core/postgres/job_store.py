@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -31,6 +31,7 @@ from gw_core.postgres.text_arrays import teach_text_arrays, text_array, text_enc
 _Outcome = TypeVar("_Outcome", bound=Outcome)
 # The order of a queue, and near enough the order of everything: priority, run_at, id.
 _ORDER: Final = itemgetter(5, 6, 0)
+_JOB_ID: Final = attrgetter("job.id")
 
 
 CLAIM_PLAN: Final = {
@@ -328,15 +329,17 @@ class JobStore:
     def _settle(
         self, name: str, ordered: Sequence[Outcome], worker_id: str, releases: Sequence[QueueLock], **values: Any
     ) -> set[int]:
-        return self._ids(
+        ids = [outcome.job.id for outcome in ordered]
+        rows = self._rows(
             name,
-            ids=[outcome.job.id for outcome in ordered],
+            ids=ids,
             # A few numbers and not one for each job: the ledger sees to it that no job has two of them.
             claims=[claim_number(each) for each in {outcome.job.locked_at_epoch for outcome in ordered}],
             queue_ids=[queue_id for queue_id, _ in releases],
             worker_id=worker_id,
             **values,
         )
+        return set(rows[0][0] or ()) if rows else set(ids)
 
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that somebody else keeps locked at this moment."""
@@ -406,7 +409,7 @@ def _heads_as_values(heads: SkipAhead) -> dict[str, Any]:
 
 def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Return outcomes in the order in which everybody locks jobs."""
-    return sorted(outcomes, key=lambda outcome: outcome.job.id)
+    return sorted(outcomes, key=_JOB_ID)
 
 
 def _claims(jobs: Sequence[Job]) -> dict[str, Any]:

@@ -172,6 +172,7 @@ held_queues as materialized (
 queued as materialized (
   select
     jobs.id,
+    jobs.ctid as row,
     jobs.job_queue_id,
     jobs.priority,
     jobs.run_at,
@@ -190,7 +191,7 @@ queued as materialized (
 ),
 \set FROM 'and jobs.run_at >= unqueued_levels.since'
 unqueued as materialized (
-  select due.id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
+  select due.id, due.row, null::int as job_queue_id, due.priority, due.run_at, due.bytes
     from unqueued_levels
    cross join lateral (
            \ir parts/lock_unqueued.sql
@@ -216,7 +217,7 @@ claimed as (
      set attempts = jobs.attempts + 1,
          locked_at = now(),
          locked_by = %(worker_id)s
-   where jobs.id = any(array(select id from chosen))
+   where jobs.ctid = any(array(select row from chosen))
   returning
     \ir parts/claimed_columns.sql
     (select queues.queue_name

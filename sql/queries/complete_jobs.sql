@@ -1,5 +1,5 @@
--- Delete jobs that these claims ran to their end, and release the queues they were the last of; answers the ids deleted.
--- A job that was taken away, and perhaps claimed again, is left alone.
+-- Delete jobs that these claims ran to their end, and release the queues they were the last of.
+-- A job whose lock was released, and that was perhaps claimed again, is left alone.
 with completed as (
   delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id = any(%(ids)s::bigint[])
@@ -10,4 +10,4 @@ with completed as (
 ),
 \set SETTLED completed
 \ir parts/released_queues.sql
-select id from completed
+\ir parts/settled_ids.sql

@@ -1,4 +1,4 @@
--- Record the failures of these claims and release the queues they were the last of; answers the ids recorded.
+-- Record the failures of these claims and release the queues they were the last of.
 -- The backoff is Graphile Worker's: e^min(attempts, 10) seconds by the database's clock; the claim counted the attempt.
 -- A job that was removed or superseded while it ran has attempts = max_attempts already and stays as it is: failed.
 with failures as (
@@ -30,4 +30,4 @@ failed as (
 ),
 \set SETTLED failed
 \ir parts/released_queues.sql
-select id from failed
+\ir parts/settled_ids.sql

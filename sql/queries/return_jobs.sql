@@ -1,4 +1,4 @@
--- Return the jobs of these claims, which were not run to an end, and release their queues; answers the ids returned.
+-- Return the jobs of these claims, which were not run to an end, and release their queues.
 -- The attempt is not counted, except for a job that was removed or superseded while it was claimed: that took its key or
 -- used up its attempts, and uncounting one would bring it back to life.
 -- Idle workers elsewhere are notified of jobs that can run now, so that they need not wait for a poll.
@@ -40,4 +40,7 @@ notified as (
 ),
 \set SETTLED returned
 \ir parts/released_queues.sql
-select id from returned where (select count(*) from notified) >= 0
+select array_agg(id) -- as in parts/settled_ids.sql
+  from returned
+ where (select count(*) from notified) >= 0
+having count(*) < cardinality(%(ids)s::bigint[])

@@ -8,7 +8,7 @@ queued (anything) as materialized (
          )
 ),
 unqueued as materialized (
-  select due.id, null::int as job_queue_id, due.bytes
+  select due.row, null::int as job_queue_id, due.bytes
     from (select * from unqueued_levels where not (select anything from queued)) as unqueued_levels
    cross join lateral (
            \ir parts/lock_unqueued.sql
@@ -23,7 +23,7 @@ claimed as (
      set attempts = jobs.attempts + 1,
          locked_at = now(),
          locked_by = %(worker_id)s
-   where jobs.id = any(array(select id from chosen))
+   where jobs.ctid = any(array(select row from chosen))
   returning
     \ir parts/claimed_columns.sql
     null::text as queue_name,

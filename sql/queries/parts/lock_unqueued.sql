@@ -1,6 +1,7 @@
 -- The next jobs of one priority that have no queue, locked, without those that somebody else locks; `:FROM` says where to begin.
 select
   jobs.id,
+  jobs.ctid as row,
   jobs.priority,
   jobs.run_at,
   \ir payload_bytes.sql
