@@ -12,9 +12,9 @@ from datetime import timedelta
 from typing import Final
 
 from bench.server_time import ServerTiming, processor_time
-from gw_core import (
+from gw_core import JobFilter
+from gw_core.operations import (
     Finding,
-    JobFilter,
     JobPage,
     JobReport,
     LockWaits,

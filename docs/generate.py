@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import gw_core
+import gw_core.events
 from gw_cli.configuration import OTHER_VARIABLES, SETTINGS, Setting
 from gw_cli.exit_codes import ExitCode
 from gw_cli.root import leaf_commands, root_command
@@ -53,7 +53,7 @@ def exit_codes() -> str:
 
 def events() -> str:
     """Describe every event in the order of their names."""
-    exported = (getattr(gw_core, name) for name in gw_core.__all__)
+    exported = (getattr(gw_core.events, name) for name in gw_core.events.__all__)
     kinds = [each for each in exported if inspect.isclass(each) and issubclass(each, Event) and each is not Event]
     rows = [(f"`{each.name}`", f"`{each.__name__}`", _first_paragraph(each)) for each in kinds]
     return "\n".join(_table(("Name", "Class", "Meaning"), sorted(rows)))

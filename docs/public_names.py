@@ -14,7 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 BLOCK = re.compile(r"^```\{public-names\} (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MODULES = ("gw_core",)
+MODULES = ("gw_core", "gw_core.crontab", "gw_core.errors", "gw_core.events", "gw_core.operations")
 """Where users import from."""
 MEMBERS = ("   :members:", "   :undoc-members:")
 GROUPS = {"Classes": "autoclass", "Functions": "autofunction", "Exceptions": "autoexception", "Values": "autodata"}
@@ -37,7 +37,7 @@ def _sections(module: str, elsewhere: set[str]) -> Iterator[str]:
             kinds[_group(getattr(importlib.import_module(module), name))].append(name)
     for group, names in kinds.items():
         if names:
-            yield f"\n## {group}\n"
+            yield f"\n## {module}: {group.lower()}\n"
             yield from _directives(GROUPS[group], module, names)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from gw_cli.sanitize import quoted, visible
-from gw_core import InvalidInputError, parse_duration, parse_moment
+from gw_core.errors import InvalidInputError
+from gw_core.operations import parse_duration, parse_moment
 
 STDIN: Final = "-"
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1

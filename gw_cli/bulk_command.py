@@ -20,10 +20,11 @@ from gw_cli.arguments import one_of, whole_number
 from gw_cli.connect import configured, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
-from gw_core import GraphileWorkerError, InvalidInputError
+from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import ActionResult, JobBatches, JobFilter, Jobs, SelectionCount, SkippedJob
+    from gw_core import ActionResult, JobFilter, Jobs
+    from gw_core.operations import JobBatches, SelectionCount, SkippedJob
 
 STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
 KEYS: Final = ("id", "task", "result", "reason", "locked_by")

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gw_cli.sanitize import quoted
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gw_cli.configuration import CONNECTION, ConfigFile, Configuration
-from gw_core import InvalidSettingError
+from gw_core.errors import InvalidSettingError
 
 NAMES: Final = ("gw.toml", "pyproject.toml")
 OVERRIDE: Final = "to use it all the same, name it with --config or GW_CONFIG"

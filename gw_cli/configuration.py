@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from gw_cli.sanitize import quoted
-from gw_core import InvalidInputError, InvalidSettingError, WorkerSettings, format_duration, parse_duration
+from gw_core import WorkerSettings
+from gw_core.errors import InvalidInputError, InvalidSettingError
+from gw_core.operations import format_duration, parse_duration
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-import gw_core
+import gw_core.errors
 
 
 class ExitCode(IntEnum):
@@ -35,24 +35,24 @@ class ExitCode(IntEnum):
     TERMINATED = 143, "Ended by SIGTERM, after an orderly stop."
 
 
-class NothingMatchedError(gw_core.GraphileWorkerError):
+class NothingMatchedError(gw_core.errors.GraphileWorkerError):
     """What was asked for is not there."""
 
 
 # The nearest class in an error's ancestry decides.
 _VERDICTS: dict[type[BaseException], ExitCode] = {
-    gw_core.GraphileWorkerError: ExitCode.FAILED,
-    gw_core.InvalidInputError: ExitCode.USAGE,
-    gw_core.NoConnectionError: ExitCode.USAGE,
-    gw_core.DatabaseUnavailableError: ExitCode.UNAVAILABLE,
-    gw_core.TransientDatabaseError: ExitCode.UNAVAILABLE,
-    gw_core.EmbeddedError: ExitCode.UNAVAILABLE,
-    gw_core.AuthenticationError: ExitCode.REFUSED,
-    gw_core.PermissionDeniedError: ExitCode.REFUSED,
-    gw_core.SchemaMissingError: ExitCode.SCHEMA,
-    gw_core.SchemaTooOldError: ExitCode.SCHEMA,
-    gw_core.SchemaTooNewError: ExitCode.BREAKING_MIGRATION,
-    gw_core.TaskLoadError: ExitCode.TASKS,
+    gw_core.errors.GraphileWorkerError: ExitCode.FAILED,
+    gw_core.errors.InvalidInputError: ExitCode.USAGE,
+    gw_core.errors.NoConnectionError: ExitCode.USAGE,
+    gw_core.errors.DatabaseUnavailableError: ExitCode.UNAVAILABLE,
+    gw_core.errors.TransientDatabaseError: ExitCode.UNAVAILABLE,
+    gw_core.errors.EmbeddedError: ExitCode.UNAVAILABLE,
+    gw_core.errors.AuthenticationError: ExitCode.REFUSED,
+    gw_core.errors.PermissionDeniedError: ExitCode.REFUSED,
+    gw_core.errors.SchemaMissingError: ExitCode.SCHEMA,
+    gw_core.errors.SchemaTooOldError: ExitCode.SCHEMA,
+    gw_core.errors.SchemaTooNewError: ExitCode.BREAKING_MIGRATION,
+    gw_core.errors.TaskLoadError: ExitCode.TASKS,
     NothingMatchedError: ExitCode.NOT_FOUND,
     KeyboardInterrupt: ExitCode.INTERRUPTED,
 }

@@ -12,7 +12,7 @@ from gw_cli import output, stderr
 from gw_cli.bulk_command import PROGRESS_SECONDS, counted, interruptions
 from gw_cli.exit_codes import ExitCode
 from gw_cli.job_files import CommandInfo, job_bytes, read
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import Client, JobSpec

@@ -13,7 +13,8 @@ import msgspec
 
 from gw_cli.arguments import STDIN, checked_json, moment, whole_number
 from gw_cli.sanitize import visible
-from gw_core import InvalidInputError, JobKeyMode, JobSpec
+from gw_core import JobKeyMode, JobSpec
+from gw_core.errors import InvalidInputError
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
 """A line longer than this is refused, so that a file of another kind does not end up in memory whole."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gw_core import Count
+    from gw_core.operations import Count
 
 
 def count_text(count: Count) -> str:

@@ -152,7 +152,7 @@ def _fetch_and_end(orders: int, answers: int) -> None:
             os.dup2(nowhere, number)
         import json
 
-        from gw_core import known_names  # the slow part, while our parent reads the configuration
+        from gw_core.operations import known_names  # the slow part, while our parent reads the configuration
 
         connection, schema, kind, prefix, cache = json.loads(_read_all(orders) or b"null") or sys.exit()
         _write(cache, _fetched(known_names, connection, schema, kind, prefix))

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from gw_cli.sanitize import visible
-from gw_core import UNSAFE_TEXT, GraphileWorkerError
+from gw_core.errors import GraphileWorkerError
+from gw_core.operations import UNSAFE_TEXT
 
 GAP: Final = "  "
 NARROWEST: Final = 8

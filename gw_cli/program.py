@@ -14,7 +14,8 @@ from gw_cli import output, stderr
 from gw_cli.app import COMPLETE
 from gw_cli.exit_codes import ExitCode, verdict
 from gw_cli.sanitize import without_address
-from gw_core import GraphileWorkerError, __version__
+from gw_core import __version__
+from gw_core.errors import GraphileWorkerError
 
 DEBUG = "--debug"
 ENDED_BY_SIGNAL = 128

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gw_core import UNSAFE_NAME, UNSAFE_TEXT
+from gw_core.operations import UNSAFE_NAME, UNSAFE_TEXT
 
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _LONGEST_QUOTED: Final = 60

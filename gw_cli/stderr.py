@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from gw_cli.log_stream import LogStream
 from gw_cli.output import json_string, json_text, to_json, wants_colour
 from gw_cli.sanitize import indented, visible
-from gw_core import UNSAFE_TEXT
+from gw_core.operations import UNSAFE_TEXT
 
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 COLOURS: Final = {"debug": "\x1b[2m", "info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}

@@ -14,7 +14,8 @@ from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gw_core import Client, ControlChannel, Logger, Runner
+    from gw_core import Client, Logger, Runner
+    from gw_core.operations import ControlChannel
 
 NUMBER: Final = "--process-number"
 UNANNOUNCED: Final = "--unannounced"
@@ -34,7 +35,8 @@ HOPELESS: Final = (
 
 def supervise(configuration: c.Configuration, *, once: bool) -> int:
     """Run the worker processes asked for, and return the exit code."""
-    from gw_core import Logger, Supervisor
+    from gw_core import Logger
+    from gw_core.operations import Supervisor
 
     processes = configuration[c.PROCESSES]
     assert processes is not None  # noqa: S101 - asked for, or nobody would come here
@@ -64,7 +66,7 @@ def supervise(configuration: c.Configuration, *, once: bool) -> int:
 
 def _migrate(client: Client, logger: Logger, *, waits: bool) -> None:
     """Bring the schema up to date; with `waits` try again for as long as the database cannot be reached."""
-    from gw_core import DatabaseUnavailableError
+    from gw_core.errors import DatabaseUnavailableError
 
     has_reported = False
     while True:
@@ -101,7 +103,7 @@ def _manners() -> Sequence[str]:
 
 def as_worker() -> ControlChannel:
     """Take the place of a worker process: print line by line, for another program passes it on."""
-    from gw_core import ControlChannel
+    from gw_core.operations import ControlChannel
 
     stdout: Any = sys.stdout
     if hasattr(stdout, "reconfigure"):
@@ -111,7 +113,7 @@ def as_worker() -> ControlChannel:
 
 def bind(runner: Runner, line: ControlChannel) -> None:
     """Let the supervisor stop this runner, and hear when it begins."""
-    from gw_core import PoolStarted
+    from gw_core.events import PoolStarted
 
     runner.events.on(PoolStarted, lambda event: line.tell_ready())
     line.obey(stop=runner.stop, force=runner.force)

@@ -18,7 +18,7 @@ from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
 from textual.screen import Screen
 
-from gw_core import CleanupTarget, QueueSnapshot, ThroughputMeter
+from gw_core.operations import CleanupTarget, QueueSnapshot, ThroughputMeter
 from gw_tui import clipboard
 from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import Act

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gw_core import UNSAFE_TEXT
+from gw_core.operations import UNSAFE_TEXT
 from gw_tui.dialogs.choose import Choice
 from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
-    from gw_core import CommandText
+    from gw_core.operations import CommandText
 
 LONGEST: Final = 55_000
 """Bytes of text; terminals take about 75,000 to copy, in base64."""

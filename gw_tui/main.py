@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from gw_core import InvalidSettingError
+from gw_core.errors import InvalidSettingError
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import Source
 from gw_tui.rules.commands import PLACE_OF, with_keys

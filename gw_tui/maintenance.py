@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gw_core import CheckStatus, CleanupTarget
+from gw_core.operations import CheckStatus, CleanupTarget
 from gw_tui.actions.actions import Clean, RunDoctor, Sweep
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.dialogs.choose import Choice, Choose
@@ -14,7 +14,7 @@ from gw_tui.text import formatting, sanitize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gw_core import SweepReport, WorkerInfo
+    from gw_core.operations import SweepReport, WorkerInfo
     from gw_tui.app import ConsoleApp
 
 MOST_NAMED: Final = 8

@@ -10,7 +10,7 @@ from gw_tui.rules.alerts import Alert, AlertInput, Severity, worries
 from gw_tui.text import formatting, sanitize, symbols
 
 if TYPE_CHECKING:
-    from gw_core import Count, QueueSnapshot, QueueStatistics, WorkerInfo
+    from gw_core.operations import Count, QueueSnapshot, QueueStatistics, WorkerInfo
     from gw_tui.data.source import Source, Target
 
 KEYS: Final = ("at", "target", "schema", "server", "states", "heads", "workers", "held_queues", "attention")

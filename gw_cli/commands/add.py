@@ -77,7 +77,8 @@ def add(
     Prints its id; on a terminal, a sentence. With --from it adds the jobs of a file instead, in batches that are each
     all or nothing; what a line leaves out is taken from the other options.
     """
-    from gw_core import InvalidInputError, JobKeyMode, JobSpec
+    from gw_core import JobKeyMode, JobSpec
+    from gw_core.errors import InvalidInputError
 
     if from_file is not None:
         if not payload is payload_file is job_key is None:

@@ -20,10 +20,11 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import configured
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
-from gw_core import GraphileWorkerError, InvalidInputError
+from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import Client, Runner, ServerTiming
+    from gw_core import Client, Runner
+    from gw_core.operations import ServerTiming
 
 FEWEST: Final = 100
 MOST: Final = 10_000_000
@@ -87,7 +88,8 @@ def bench(
 
 
 def _measure(configuration: c.Configuration, count: int) -> _Figures:
-    from gw_core import Client, ScratchSchema
+    from gw_core import Client
+    from gw_core.operations import ScratchSchema
 
     conninfo, pg_bin = configuration[c.CONNECTION], configuration[c.PG_BIN]
     with ScratchSchema(conninfo, pg_bin=pg_bin) as trial:

@@ -16,7 +16,7 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import configured, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import CancelledJob, Client
@@ -83,7 +83,7 @@ def _numbers(client: Client, ids: Sequence[str] | None, key: str | None) -> list
 
 
 def _timeout(text: str) -> timedelta:
-    from gw_core import parse_duration
+    from gw_core.operations import parse_duration
 
     timeout: timedelta = parse_duration(text)
     if timeout > LONGEST_WAIT:

@@ -11,10 +11,10 @@ from gw_cli import bulk_command, configuration as c, options, output, stderr
 from gw_cli.command import command, new_app
 from gw_cli.connect import configured, open_to_change
 from gw_cli.sanitize import quoted
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import Cleaner
+    from gw_core.operations import Cleaner
 
 WHAT: Final = ("failed-jobs", "unused-tasks", "unused-queues")
 ANCESTORS: Final = {
@@ -85,7 +85,7 @@ def _local_tasks(configuration: c.Configuration) -> Sequence[str]:
 
 
 def _ask(cleaner: Cleaner) -> None:
-    from gw_core import CleanupTarget
+    from gw_core.operations import CleanupTarget
 
     count = cleaner.count(CleanupTarget.FAILED_JOBS)
     if count:
@@ -97,7 +97,7 @@ def _ask(cleaner: Cleaner) -> None:
 
 def _counts(cleaner: Cleaner, chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
     """Count what a run would delete, each kind after those before it are gone."""
-    from gw_core import CleanupTarget
+    from gw_core.operations import CleanupTarget
 
     kinds = [CleanupTarget(each) for each in chosen]
     return [
@@ -107,7 +107,7 @@ def _counts(cleaner: Cleaner, chosen: Sequence[str], keep: Sequence[str]) -> lis
 
 
 def _clear(cleaner: Cleaner, what: str, keep: Sequence[str]) -> dict[str, object]:
-    from gw_core import CleanupTarget
+    from gw_core.operations import CleanupTarget
 
     count = 0
     with bulk_command.interruptions() as interrupted:

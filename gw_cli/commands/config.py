@@ -56,7 +56,7 @@ def _shown(setting: c.Setting[object], value: object) -> str | None:
     if value is None:
         return None
     if setting in (c.CONNECTION, c.LISTEN_CONNECTION):
-        from gw_core import described  # late: it brings the database driver; it leaves the password out
+        from gw_core.operations import described  # late: it brings the database driver; it leaves the password out
 
         shown: str = described(str(value))
         return shown

@@ -18,10 +18,12 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import configured, open_to_change, open_to_look
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import CronItem, CrontabFault, KnownCronItem
+    from gw_core import CronItem
+    from gw_core.crontab import KnownCronItem
+    from gw_core.errors import CrontabFault
 
 MOST_RUNS = 100_000
 USUAL_CRONTAB: Final = Path("crontab")
@@ -104,7 +106,7 @@ def validate(
 
     Writes every fault as FILE:LINE:COLUMN: message and ends with 7 when there is one.
     """
-    from gw_core import read_crontab
+    from gw_core.crontab import read_crontab
 
     known = None if tasks is None else _task_names(Path(tasks))
     count = 0
@@ -137,7 +139,7 @@ def next_runs(
 
     Of all its items together, in the order of time.
     """
-    from gw_core import parse_moment
+    from gw_core.operations import parse_moment
 
     most = positive_number("--number", number, MOST_RUNS)
     items = _items(file)
@@ -235,7 +237,7 @@ def forget(
 
 
 def _items(file: str) -> Sequence[CronItem]:
-    from gw_core import parse_crontab
+    from gw_core.crontab import parse_crontab
 
     items: Sequence[CronItem] = parse_crontab(_text(file), source=_name(file))
     return items
@@ -301,7 +303,8 @@ def _upcoming(items: Sequence[CronItem], after: datetime) -> Iterator[tuple[date
 
 
 def _item_record(item: CronItem) -> dict[str, object]:
-    from gw_core import format_duration, in_words
+    from gw_core.crontab import in_words
+    from gw_core.operations import format_duration
 
     return {
         "id": item.identifier,

@@ -8,7 +8,7 @@ from gw_cli import configuration as c, options, stderr
 from gw_cli.command import command, new_app
 from gw_cli.commands import run as running
 from gw_cli.connect import configured
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 EMBEDDED: Final = "embedded:"
 CRASH_SEEN_AFTER: Final = "30s"

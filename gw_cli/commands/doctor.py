@@ -13,7 +13,7 @@ from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
 
 if TYPE_CHECKING:
-    from gw_core import Finding
+    from gw_core.operations import Finding
 
 KEYS: Final = ("check", "verdict", "finding", "remedy")
 MARKS: Final = {"ok": "  ok  ", "note": " note ", "wrong": "WRONG "}
@@ -35,7 +35,7 @@ def doctor(
     Looks at the server, the schema, rights, indexes, locks, workers, vacuum and ids, and changes nothing. Exits with 7
     when something is wrong.
     """
-    from gw_core import is_healthy
+    from gw_core.operations import is_healthy
 
     configuration = configured(
         config, connection=connection, schema=schema, prepared_statements=prepared_statements, pg_bin=pg_bin

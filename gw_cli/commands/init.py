@@ -11,7 +11,7 @@ import typer
 from gw_cli import configuration as c, options, output, stderr
 from gw_cli.command import command, new_app
 from gw_cli.sanitize import visible
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 TASK: Final = '''\
 """The task `hello`: what runs the jobs added with `gw add hello`."""

@@ -13,7 +13,7 @@ from gw_cli.connect import configured, open_client
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
 
 if TYPE_CHECKING:
-    from gw_core import JobPage
+    from gw_core.operations import JobPage
 
 MOST = 100_000
 WITHIN = "120ms"
@@ -54,7 +54,8 @@ def list_jobs(
     Those that meet every condition, the oldest first; with --state ready, scheduled or backoff, in the order in which
     they will run. On a large table a search may end early and says so, with the --after to go on from.
     """
-    from gw_core import JobFilter, JobState, parse_duration
+    from gw_core import JobFilter, JobState
+    from gw_core.operations import parse_duration
 
     wanted = JobFilter(
         ids=[number for number in (whole_number("ID", text) for text in ids) if number is not None] if ids else None,

@@ -13,7 +13,7 @@ from gw_cli.connect import configured, open_client
 from gw_cli.sanitize import quoted
 
 if TYPE_CHECKING:
-    from gw_core import MigrationPlan, MigrationReport, MigrationStep
+    from gw_core.operations import MigrationPlan, MigrationReport, MigrationStep
 
 KEYS = ("name", "line", "number", "breaking", "again")
 COLUMNS = (
@@ -40,7 +40,7 @@ def migrate(
 
     Any number of processes may do so at once.
     """
-    from gw_core import InvalidInputError
+    from gw_core.errors import InvalidInputError
 
     if sql and (plan or as_json):
         raise InvalidInputError("--sql prints a script and nothing else; give it without --plan and --json")

@@ -14,7 +14,7 @@ from gw_cli.looking import count_text
 from gw_cli.sanitize import quoted
 
 if TYPE_CHECKING:
-    from gw_core import QueueReport
+    from gw_core.operations import QueueReport
 
 MOST: Final = 1_000
 KEYS: Final = (

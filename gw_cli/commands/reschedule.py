@@ -11,7 +11,7 @@ from gw_cli import bulk_command, stderr
 from gw_cli.arguments import moment, whole_number
 from gw_cli.command import new_app
 from gw_cli.sanitize import quoted
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 app = new_app()
 

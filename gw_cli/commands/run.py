@@ -75,7 +75,7 @@ def run(
 
     The schema is installed or brought up to date first. The first signal ends in order, the second at once.
     """
-    from gw_core import InvalidInputError
+    from gw_core.errors import InvalidInputError
 
     if once and schema_only:
         raise InvalidInputError("--once and --schema-only were both given; give one of them")
@@ -134,7 +134,7 @@ def run(
 
 
 def _level(given: str | None, *, verbose: bool, quiet: bool) -> str | None:
-    from gw_core import InvalidInputError
+    from gw_core.errors import InvalidInputError
 
     if [given is not None, verbose, quiet].count(True) > 1:
         raise InvalidInputError("--log-level, --verbose and --quiet say different things; give one of them")
@@ -204,7 +204,8 @@ def _settings(configuration: c.Configuration) -> WorkerSettings:
 
 def _probe(configuration: c.Configuration, process: int | None) -> ProbeSettings | None:
     """Return where probes are answered, if anywhere; of several processes each has the next port."""
-    from gw_core import InvalidInputError, ProbeSettings
+    from gw_core import ProbeSettings
+    from gw_core.errors import InvalidInputError
 
     port = configuration[c.PROBE_PORT]
     if port is not None:
@@ -219,7 +220,8 @@ def _probe(configuration: c.Configuration, process: int | None) -> ProbeSettings
 
 def _tasks(configuration: c.Configuration, *, once: bool) -> TaskRegistry | Path:
     """Return the registry of --app, or the folder; when both are set, the one that was set more strongly."""
-    from gw_core import InvalidInputError, load_app
+    from gw_core import load_app
+    from gw_core.errors import InvalidInputError
 
     app, folder = configuration.origin(c.APP), configuration.origin(c.TASKS)
     is_app = STRENGTH.index(app.kind) < STRENGTH.index(folder.kind)

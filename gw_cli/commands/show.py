@@ -15,10 +15,11 @@ from gw_cli.connect import configured, open_client
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.records import KEYS as JOB_KEYS, job_record
 from gw_cli.sanitize import indented, quoted, visible
-from gw_core import InvalidInputError, JobState
+from gw_core import JobState
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import JobReport, PlannedAttempt
+    from gw_core.operations import JobReport, PlannedAttempt
 
 KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "attempts_to_come")
 REASON_KEYS: Final = ("standing", "sentence", "inferred")

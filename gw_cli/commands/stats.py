@@ -13,12 +13,12 @@ from gw_cli import options, output
 from gw_cli.command import command, new_app
 from gw_cli.connect import configured, open_client
 from gw_cli.looking import count_record, count_text
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from gw_core import QueueStatistics
+    from gw_core.operations import QueueStatistics
 
 KEYS: Final = ("at", "total", "states", "first_due_at", "next_due_at", "queues", "held_queues", "table_bytes", "tasks")
 COUNT_KEYS: Final = ("count", "quality")
@@ -66,7 +66,7 @@ def stats(
 
 
 def _interval(text: str) -> timedelta:
-    from gw_core import parse_duration
+    from gw_core.operations import parse_duration
 
     span = parse_duration(text)
     if span.total_seconds() < SHORTEST_INTERVAL:

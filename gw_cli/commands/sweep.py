@@ -12,7 +12,7 @@ from gw_cli.commands.workers import COLUMNS, KEYS, recovery_settings, worker_rec
 from gw_cli.connect import configured, open_to_change
 
 if TYPE_CHECKING:
-    from gw_core import SweepReport
+    from gw_core.operations import SweepReport
 
 app = new_app()
 

@@ -12,7 +12,7 @@ from gw_cli.connect import configured, open_client
 from gw_cli.looking import count_text
 
 if TYPE_CHECKING:
-    from gw_core import TaskReport
+    from gw_core.operations import TaskReport
 
 STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
 KEYS: Final = ("task", *STATES, "quality", "known_by")

@@ -18,7 +18,7 @@ from gw_cli.command import command, new_app
 from gw_cli.commands.workers import recovery_settings
 from gw_cli.connect import sources
 from gw_cli.exit_codes import ExitCode
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import CronItem
@@ -211,7 +211,7 @@ def _recording(source: Source, path: Path) -> Source:
 
 
 def _source(configuration: c.Configuration) -> Source:
-    from gw_core import find_conninfo
+    from gw_core.operations import find_conninfo
     from gw_tui.data.source import ClientSource, Place
 
     config_file.remember_use(configuration)
@@ -230,7 +230,7 @@ def _source(configuration: c.Configuration) -> Source:
 
 def _crontab(configuration: c.Configuration) -> Callable[[], Sequence[CronItem]] | None:
     """Return what reads the crontab anew; a later fault in the file leaves what was read before."""
-    from gw_core import parse_crontab
+    from gw_core.crontab import parse_crontab
 
     given, usual = configuration[c.CRONTAB], Path("crontab")
     path = given if given is not None else usual if usual.is_file() else None

@@ -12,10 +12,10 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import configured, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import WorkerLocks
+    from gw_core.operations import WorkerLocks
 
 ALIVE_SECONDS: Final = 300.0
 """A heart that beat within this time may well beat again."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 from gw_cli import configuration as c, options, output, stderr
 from gw_cli.command import command, new_app
 from gw_cli.connect import configured, open_to_look
-from gw_core import format_duration
+from gw_core.operations import format_duration
 
 if TYPE_CHECKING:
-    from gw_core import RecoverySettings, WorkerInfo
+    from gw_core import RecoverySettings
+    from gw_core.operations import WorkerInfo
 
 KEYS: Final = (
     "id",

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gw_core import CleanupTarget, Count, Finding, FoundJob, Job, JobSpec, JobVersion, QueueStatistics, SweepReport
+    from gw_core import Job, JobSpec
+    from gw_core.operations import CleanupTarget, Count, Finding, FoundJob, JobVersion, QueueStatistics, SweepReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

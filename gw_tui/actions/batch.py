@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from gw_core import JobVersion
+from gw_core.operations import JobVersion
 from gw_tui.actions.actions import Act, Fail, Remove, RemoveByKey, Reschedule, Restore, Result, Retry
 from gw_tui.text import formatting
 
 if TYPE_CHECKING:
-    from gw_core import FoundJob, Job
+    from gw_core import Job
+    from gw_core.operations import FoundJob
 
 PART: Final = 500
 """Jobs changed in one go; each is one short transaction."""

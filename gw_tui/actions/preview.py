@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gw_core import CommandPreview
+from gw_core.operations import CommandPreview
 from gw_tui.actions.actions import (
     Act,
     Add,
@@ -22,7 +22,7 @@ from gw_tui.actions.actions import (
 )
 
 if TYPE_CHECKING:
-    from gw_core import CommandText, JobVersion, QueueSnapshot
+    from gw_core.operations import CommandText, JobVersion, QueueSnapshot
     from gw_tui.data.source import Target
 
 

@@ -12,24 +12,20 @@ from typing import Any, Final
 
 import msgspec
 
-from gw_core import (
+from gw_core import CronItem, Job, JobFilter, JobSpec, JobState, crontab_item
+from gw_core.crontab import KnownCronItem
+from gw_core.errors import InvalidInputError, StatementTimeoutError
+from gw_core.operations import (
     AdvisoryLock,
     BackendSession,
     CheckStatus,
     CleanupTarget,
     Count,
-    CronItem,
     Finding,
     FoundJob,
-    InvalidInputError,
-    Job,
-    JobFilter,
     JobPage,
     JobReport,
-    JobSpec,
-    JobState,
     JobVersion,
-    KnownCronItem,
     LockedQueue,
     LockWait,
     LockWaits,
@@ -44,11 +40,9 @@ from gw_core import (
     ReasonCode,
     SchemaInfo,
     ServerInfo,
-    StatementTimeoutError,
     SweepReport,
     TableCounters,
     WorkerInfo,
-    crontab_item,
     retry_delay,
 )
 from gw_tui.actions import actions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from gw_core import QueueSnapshot
+    from gw_core.operations import QueueSnapshot
     from gw_tui.data.source import Act, Question, Result
     from gw_tui.rules.connection_state import FailureKind
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
-from gw_core import GraphileWorkerError
+from gw_core.errors import GraphileWorkerError
 from gw_tui.actions.actions import Act, Result
 from gw_tui.data.messages import (
     ActionFinished,

@@ -20,19 +20,16 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
 
-import gw_core
-from gw_core import (
+import gw_core.errors
+from gw_core import CronItem, Job, JobFilter
+from gw_core.crontab import KnownCronItem
+from gw_core.errors import GraphileWorkerError, InvalidInputError
+from gw_core.operations import (
     BackendSession,
-    CronItem,
     Finding,
     FoundJob,
-    GraphileWorkerError,
-    InvalidInputError,
-    Job,
-    JobFilter,
     JobPage,
     JobReport,
-    KnownCronItem,
     LockWaits,
     QueueReport,
     QueueSnapshot,
@@ -44,7 +41,7 @@ from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
-    from gw_core import NameKind, PageCursor
+    from gw_core.operations import NameKind, PageCursor
     from gw_tui.actions.actions import Act, Result
     from gw_tui.data.source import JobSubscription, Source
 
@@ -472,7 +469,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _error(name: str, sentence: str) -> GraphileWorkerError:
-    found = getattr(gw_core, name, None) if name.endswith("Error") else None
+    found = getattr(gw_core.errors, name, None) if name.endswith("Error") else None
     if isinstance(found, type) and issubclass(found, GraphileWorkerError):
         return found(sentence)
     return GraphileWorkerError(sentence)

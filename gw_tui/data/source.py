@@ -13,45 +13,37 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from gw_core import (
+from gw_core import Client, JobFilter, RecoverySettings, SessionLimits, __version__
+from gw_core.errors import (
     AuthenticationError,
-    Client,
     DatabaseUnavailableError,
     EmbeddedError,
     GraphileWorkerError,
     InvalidSettingError,
-    JobFilter,
     LockTimeoutError,
     NoConnectionError,
-    PageCursor,
     PermissionDeniedError,
     ReadOnlyError,
-    RecoverySettings,
     SchemaMissingError,
     SchemaTooNewError,
     SchemaTooOldError,
-    SessionLimits,
-    SkippedJob,
     StatementTimeoutError,
     TransientDatabaseError,
-    __version__,
-    described,
 )
+from gw_core.operations import PageCursor, SkippedJob, described
 from gw_tui.actions import actions
 from gw_tui.actions.actions import Act as Act, Result as Result, SkippedItem
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.count_limit import DEPTHS, affordable
 
 if TYPE_CHECKING:
-    from gw_core import (
-        ActionResult,
+    from gw_core import ActionResult, CronItem, Job
+    from gw_core.crontab import KnownCronItem
+    from gw_core.operations import (
         CleanupTarget,
-        CronItem,
         Finding,
-        Job,
         JobPage,
         JobReport,
-        KnownCronItem,
         LockWaits,
         NameKind,
         QueueReport,

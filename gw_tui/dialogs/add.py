@@ -11,7 +11,9 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Label, TextArea
 
-from gw_core import InvalidInputError, InvalidJobError, JobSpec, parse_moment
+from gw_core import JobSpec
+from gw_core.errors import InvalidInputError, InvalidJobError
+from gw_core.operations import parse_moment
 from gw_tui.actions.actions import Add
 from gw_tui.dialogs.base import Dialog
 from gw_tui.dialogs.payload import check_payload, edited

@@ -11,7 +11,8 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Label
 
-from gw_core import FoundJob, InvalidInputError, JobVersion, parse_moment
+from gw_core.errors import InvalidInputError
+from gw_core.operations import FoundJob, JobVersion, parse_moment
 from gw_tui.actions.actions import Reschedule
 from gw_tui.dialogs.base import Dialog
 from gw_tui.dialogs.confirm import named

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 from gw_tui.text import formatting
 
 if TYPE_CHECKING:
-    from gw_core import Count, CronItem, Finding, KnownCronItem, QueueSnapshot, QueueStatistics
+    from gw_core import CronItem
+    from gw_core.crontab import KnownCronItem
+    from gw_core.operations import Count, Finding, QueueSnapshot, QueueStatistics
 
 LONG_WAIT: Final = timedelta(minutes=5)
 LONG_ALONE: Final = timedelta(seconds=30)

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice
 
-from gw_core import JobReport, JobState, retry_delay
+from gw_core import JobState
+from gw_core.operations import JobReport, retry_delay
 
 MOST_PAST = 50
 

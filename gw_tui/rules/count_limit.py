@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from gw_core import Quality
+from gw_core.operations import Quality
 
 if TYPE_CHECKING:
-    from gw_core import Count
+    from gw_core.operations import Count
 
 DEPTHS: Final = (1_000, 300, 100, 50, 20, 10)
 IN_ALL: Final = 1_000

@@ -16,7 +16,9 @@ from enum import IntEnum
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from gw_core import FoundJob, InvalidInputError, JobFilter, JobState, Narrowing, parse_duration
+from gw_core import JobFilter, JobState
+from gw_core.errors import InvalidInputError
+from gw_core.operations import FoundJob, Narrowing, parse_duration
 
 LONGEST: Final = 1_000
 MOST_TERMS: Final = 30

@@ -10,7 +10,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from gw_core import CronItem, KnownCronItem, Schedule
+from gw_core import CronItem
+from gw_core.crontab import KnownCronItem, Schedule
 
 MOST_MISSED: Final = 1_000
 MINUTE: Final = timedelta(minutes=1)

@@ -11,7 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from gw_core import FoundJob, JobFilter, JobPage, PageCursor
+from gw_core import JobFilter
+from gw_core.operations import FoundJob, JobPage, PageCursor
 from gw_tui.rules.filter_language import EVERYTHING, Filter
 
 PAGE: Final = 100

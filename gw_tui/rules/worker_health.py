@@ -6,7 +6,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from gw_core import RecoverySettings, WorkerInfo
+from gw_core import RecoverySettings
+from gw_core.operations import WorkerInfo
 
 LATE: Final = 1 / 3
 """A heartbeat older than this share of what counts as dead is late: several beats are missing."""

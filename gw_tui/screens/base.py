@@ -20,7 +20,7 @@ from gw_tui.widgets.key_bar import KeyBar
 from gw_tui.widgets.keyed_table import KeyedTable
 
 if TYPE_CHECKING:
-    from gw_core import QueueSnapshot
+    from gw_core.operations import QueueSnapshot
     from gw_tui.actions.actions import Act
     from gw_tui.app import ConsoleApp
     from gw_tui.data.messages import ActionFinished

@@ -13,7 +13,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import CronItem, JobSpec, QueueSnapshot, in_words
+from gw_core import CronItem, JobSpec
+from gw_core.crontab import in_words
+from gw_core.operations import QueueSnapshot
 from gw_tui.actions.actions import Act, Add, Forget
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.data.source import Crontabs, Question, Source

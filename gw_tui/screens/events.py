@@ -17,7 +17,7 @@ from gw_tui.text import formatting
 from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 
 if TYPE_CHECKING:
-    from gw_core import QueueSnapshot
+    from gw_core.operations import QueueSnapshot
 
 COLUMNS: Final = (Column("at", "time", 9), Column("kind", "about", 10), Column("words", "what"))
 MOST_SHOWN: Final = 500

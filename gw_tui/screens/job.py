@@ -12,7 +12,8 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import FoundJob, JobReport, JobState, QueueSnapshot
+from gw_core import JobState
+from gw_core.operations import FoundJob, JobReport, QueueSnapshot
 from gw_tui.clipboard import is_too_long
 from gw_tui.data.source import Question, Source
 from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows

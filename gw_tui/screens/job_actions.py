@@ -7,7 +7,8 @@ from typing import Final
 
 from textual import work
 
-from gw_core import FoundJob, JobState, JobVersion
+from gw_core import JobState
+from gw_core.operations import FoundJob, JobVersion
 from gw_tui.actions import batch
 from gw_tui.actions.actions import Act, Add, Fail, FindByKey, Remove, RemoveByKey, Reschedule, Retry, Unlock
 from gw_tui.actions.batch import ActionBatch

@@ -17,7 +17,8 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
-from gw_core import FoundJob, JobFilter, JobPage, JobState, NameKind, PageCursor, QueueSnapshot
+from gw_core import JobFilter, JobState
+from gw_core.operations import FoundJob, JobPage, NameKind, PageCursor, QueueSnapshot
 from gw_tui.data.source import Question, Source
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose

@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import BackendSession, CheckStatus, CleanupTarget, Finding, LockWaits
+from gw_core.operations import BackendSession, CheckStatus, CleanupTarget, Finding, LockWaits
 from gw_tui.actions.actions import Act, Clean, Sweep
 from gw_tui.data.source import Question, Source
 from gw_tui.dialogs.choose import Choice

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
-from gw_core import Count, JobState
+from gw_core import JobState
+from gw_core.operations import Count
 from gw_tui.actions.actions import CountExactly
 from gw_tui.data.source import FRESH, Crontabs, Question, Source
 from gw_tui.rules.alerts import Alert, AlertInput, Severity, drain_time, worries
@@ -23,7 +24,7 @@ from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
 from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
-    from gw_core import Finding, QueueSnapshot, QueueStatistics
+    from gw_core.operations import Finding, QueueSnapshot, QueueStatistics
     from gw_tui.data.messages import ActionFinished
 
 HEADS: Final = (

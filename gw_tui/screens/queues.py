@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from gw_core import Count, QueueReport, QueueSnapshot
+from gw_core.operations import Count, QueueReport, QueueSnapshot
 from gw_tui.actions.actions import Act, CountExactly, Unlock
 from gw_tui.data.source import QUEUES_AGAIN, Question, Source
 from gw_tui.dialogs.choose import Choice

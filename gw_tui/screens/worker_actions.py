@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from textual import work
 
-from gw_core import RecoverySettings, WorkerInfo
+from gw_core import RecoverySettings
+from gw_core.operations import WorkerInfo
 from gw_tui.actions.actions import Unlock
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.dialogs.confirm import Confirm

@@ -13,7 +13,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core import JobFilter, JobPage, JobState, QueueSnapshot, RecoverySettings, WorkerInfo
+from gw_core import JobFilter, JobState, RecoverySettings
+from gw_core.operations import JobPage, QueueSnapshot, WorkerInfo
 from gw_tui.actions.actions import Act, Sweep, Unlock
 from gw_tui.data.source import FRESH, LOCKS_AGAIN, Question, Source
 from gw_tui.dialogs.choose import Choice

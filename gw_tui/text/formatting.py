@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gw_core import Count
+    from gw_core.operations import Count
 
 NOTHING: Final = "\N{EN DASH}"
 PLAIN_BELOW: Final = 10_000

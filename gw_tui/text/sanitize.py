@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gw_core import UNSAFE_NAME, UNSAFE_TEXT
+from gw_core.operations import UNSAFE_NAME, UNSAFE_TEXT
 
 LONGEST_LINE: Final = 500
 LONGEST_BLOCK: Final = 65_536

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from gw_core import FoundJob, Job, JobState, QueueSnapshot
+from gw_core import Job, JobState
+from gw_core.operations import FoundJob, QueueSnapshot
 from gw_tui.text import formatting, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, Column, Row

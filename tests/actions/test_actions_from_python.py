@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from support.cli_program import Queue
 
-from gw_core import ActionResult, Client, InvalidInputError, JobBatches, JobFilter, Jobs, SkipReason
+from gw_core import ActionResult, Client, JobFilter, Jobs
+from gw_core.errors import InvalidInputError
+from gw_core.operations import JobBatches, SkipReason
 
 ACTIONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "complete": (lambda jobs, which: jobs.complete(which), "not exists (select from graphile_worker._private_jobs)"),

@@ -10,7 +10,9 @@ import pytest
 from support.cli_program import CliProgram, Queue
 from support.waiting import wait_until
 
-from gw_core import CleanupTarget, Client, TransientDatabaseError
+from gw_core import Client
+from gw_core.errors import TransientDatabaseError
+from gw_core.operations import CleanupTarget
 from gw_core.postgres import cleanup
 
 

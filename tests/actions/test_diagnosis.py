@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gw_core import CheckStatus, DoctorFacts, Finding, diagnose, is_healthy
 from gw_core.domain.diagnosis import LockHolder, TableHealth, TableRights
+from gw_core.operations import CheckStatus, DoctorFacts, Finding, diagnose, is_healthy
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from support.cli_program import Queue
 
-from gw_core import CheckStatus, Client, SessionLimits
+from gw_core import Client, SessionLimits
+from gw_core.operations import CheckStatus
 
 
 def test_a_session_opened_to_read_alone_does_not_make_the_server_read_only(queue: Queue) -> None:

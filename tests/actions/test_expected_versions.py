@@ -11,7 +11,9 @@ import psycopg
 import pytest
 from support.cli_program import Queue
 
-from gw_core import ActionResult, Client, InvalidInputError, JobFilter, Jobs, JobVersion, SkipReason
+from gw_core import ActionResult, Client, JobFilter, Jobs
+from gw_core.errors import InvalidInputError
+from gw_core.operations import JobVersion, SkipReason
 
 Act = Callable[[Jobs, Sequence[JobVersion]], ActionResult]
 

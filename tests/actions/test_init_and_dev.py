@@ -12,7 +12,7 @@ from support.cli_program import CliProgram, Queue
 from support.shell import Shell
 from support.waiting import wait_until
 
-from gw_core import parse_crontab
+from gw_core.crontab import parse_crontab
 
 
 def test_what_a_first_run_needs_is_made(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:

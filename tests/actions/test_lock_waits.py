@@ -11,7 +11,8 @@ import pytest
 from support.cli_program import Queue
 from support.waiting import wait_until
 
-from gw_core import Client, LockWaits, SessionLimits
+from gw_core import Client, SessionLimits
+from gw_core.operations import LockWaits
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 from support.cli_program import Queue
 
-from gw_core import Client, JobVersion, RemovedJob, SkippedJob, SkipReason
+from gw_core import Client
+from gw_core.operations import JobVersion, RemovedJob, SkippedJob, SkipReason
 
 
 @pytest.fixture

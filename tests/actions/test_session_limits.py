@@ -11,14 +11,12 @@ import pytest
 from support.cli_program import Queue
 from support.waiting import wait_until
 
-from gw_core import (
-    Client,
+from gw_core import Client, JobFilter, SessionLimits
+from gw_core.errors import (
     DatabaseUnavailableError,
     InvalidSettingError,
-    JobFilter,
     LockTimeoutError,
     ReadOnlyError,
-    SessionLimits,
     StatementTimeoutError,
 )
 

@@ -21,7 +21,8 @@ from typing import Any, Final
 
 import psycopg
 
-from gw_core import Client, GraphileWorkerError, JobSpec
+from gw_core import Client, JobSpec
+from gw_core.errors import GraphileWorkerError
 from gw_core.postgres.database import ANSWER_WITHIN
 from gw_core.runner import LONGEST_SILENCE
 

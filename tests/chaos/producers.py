@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from gw_core import Client, GraphileWorkerError, JobKeyMode, JobSpec
+from gw_core import Client, JobKeyMode, JobSpec
+from gw_core.errors import GraphileWorkerError
 
 QUEUES: Final = 12
 KEYS: Final = 25

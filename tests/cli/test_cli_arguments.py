@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gw_cli import arguments
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 
 
 class Stdin:

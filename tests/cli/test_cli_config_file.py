@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gw_cli import config_file
-from gw_core import InvalidSettingError
+from gw_core.errors import InvalidSettingError
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gw_cli import configuration as c
-from gw_core import InvalidSettingError, WorkerSettings
+from gw_core import WorkerSettings
+from gw_core.errors import InvalidSettingError
 
 HERE = Path("/project/below")
 FILE = Path("/project/gw.toml")

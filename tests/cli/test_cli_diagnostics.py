@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from gw_cli import stderr
 from gw_cli.stderr import log_factory
-from gw_core import UNSAFE_TEXT as UNSAFE
+from gw_core.operations import UNSAFE_TEXT as UNSAFE
 
 JOB_SCOPE = {"label": "job", "worker_id": "gw-1", "thread": "worker-1", "task_identifier": "hello", "job_id": 7}
 

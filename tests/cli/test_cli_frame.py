@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import gw_core
+import gw_core.errors
 from gw_cli import commands
 from gw_cli.configuration import SETTINGS, TUI_KEYS, Setting
 from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
@@ -85,21 +86,21 @@ def test_every_setting_is_an_option_of_its_command(name: str, settings: list[Set
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        pytest.param(gw_core.InvalidJobError("x"), 2, id="a job that breaks a rule"),
-        pytest.param(gw_core.InvalidSettingError("x"), 2, id="a setting out of range"),
-        pytest.param(gw_core.CrontabError("x"), 2, id="a crontab"),
-        pytest.param(gw_core.NoConnectionError("x"), 2, id="no connection given"),
-        pytest.param(gw_core.DatabaseUnavailableError("x"), 3, id="a server that is away"),
-        pytest.param(gw_core.TransientDatabaseError("x"), 3, id="a deadlock"),
-        pytest.param(gw_core.EmbeddedError("x"), 3, id="an embedded server that does not start"),
-        pytest.param(gw_core.AuthenticationError("x"), 4, id="a wrong password"),
-        pytest.param(gw_core.PermissionDeniedError("x"), 4, id="a right that lacks"),
-        pytest.param(gw_core.SchemaMissingError("x"), 5, id="a schema that is missing"),
-        pytest.param(gw_core.SchemaTooOldError("x"), 5, id="a schema that is too old"),
+        pytest.param(gw_core.errors.InvalidJobError("x"), 2, id="a job that breaks a rule"),
+        pytest.param(gw_core.errors.InvalidSettingError("x"), 2, id="a setting out of range"),
+        pytest.param(gw_core.errors.CrontabError("x"), 2, id="a crontab"),
+        pytest.param(gw_core.errors.NoConnectionError("x"), 2, id="no connection given"),
+        pytest.param(gw_core.errors.DatabaseUnavailableError("x"), 3, id="a server that is away"),
+        pytest.param(gw_core.errors.TransientDatabaseError("x"), 3, id="a deadlock"),
+        pytest.param(gw_core.errors.EmbeddedError("x"), 3, id="an embedded server that does not start"),
+        pytest.param(gw_core.errors.AuthenticationError("x"), 4, id="a wrong password"),
+        pytest.param(gw_core.errors.PermissionDeniedError("x"), 4, id="a right that lacks"),
+        pytest.param(gw_core.errors.SchemaMissingError("x"), 5, id="a schema that is missing"),
+        pytest.param(gw_core.errors.SchemaTooOldError("x"), 5, id="a schema that is too old"),
         pytest.param(NothingMatchedError("x"), 6, id="nothing matched"),
-        pytest.param(gw_core.TaskLoadError("x"), 8, id="tasks that cannot be loaded"),
-        pytest.param(gw_core.SchemaTooNewError("x"), 57, id="a schema that is too new"),
-        pytest.param(gw_core.LockedJobsError("x"), 1, id="another error of ours"),
+        pytest.param(gw_core.errors.TaskLoadError("x"), 8, id="tasks that cannot be loaded"),
+        pytest.param(gw_core.errors.SchemaTooNewError("x"), 57, id="a schema that is too new"),
+        pytest.param(gw_core.errors.LockedJobsError("x"), 1, id="another error of ours"),
         pytest.param(KeyboardInterrupt(), 130, id="an interrupt"),
         pytest.param(RuntimeError("x"), 1, id="a fault of ours"),
     ],

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from gw_cli import output
 from gw_cli.output import Column, JsonText, to_json
-from gw_core import UNSAFE_TEXT as UNSAFE
+from gw_core.operations import UNSAFE_TEXT as UNSAFE
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON_VALUES = st.recursive(

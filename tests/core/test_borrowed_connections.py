@@ -12,7 +12,8 @@ import pytest
 from psycopg.rows import dict_row
 from support.queue_fixture import QueueFixture
 
-from gw_core import InvalidInputError, JobContext, JobSpec, TaskRegistry, run_once
+from gw_core import JobContext, JobSpec, TaskRegistry, run_once
+from gw_core.errors import InvalidInputError
 from gw_core.postgres.enqueue import BULK
 
 MANY = BULK + 1_000

@@ -14,13 +14,11 @@ import pytest
 from psycopg.rows import dict_row
 from support.queue_fixture import QueueFixture
 
-from gw_core import (
+from gw_core import Client, JobKeyMode, JobSpec
+from gw_core.errors import (
     AuthenticationError,
-    Client,
     DatabaseUnavailableError,
     InvalidJobError,
-    JobKeyMode,
-    JobSpec,
     NoConnectionError,
     SchemaMissingError,
 )

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gw_core import Database, Events, JobSpec
+from gw_core import Events, JobSpec
 from gw_core.domain.plugins import Interceptors
+from gw_core.operations import Database
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.enqueue import Enqueuer
 

@@ -12,9 +12,9 @@ from support.database_proxy import DatabaseProxy
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import wait_until
 
-from gw_core import (
-    DatabaseUnavailableError,
-    GiveUp,
+from gw_core import GiveUp, RetryAfter, Runner
+from gw_core.errors import DatabaseUnavailableError
+from gw_core.events import (
     JobCompleted,
     JobLockLost,
     JobSucceeded,
@@ -22,8 +22,6 @@ from gw_core import (
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolListening,
-    RetryAfter,
-    Runner,
 )
 
 

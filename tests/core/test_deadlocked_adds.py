@@ -8,7 +8,8 @@ from threading import Barrier
 import psycopg
 import pytest
 
-from gw_core import Client, DeadlockError, JobSpec
+from gw_core import Client, JobSpec
+from gw_core.errors import DeadlockError
 
 KEYS = [f"key-{number}" for number in range(60)]
 

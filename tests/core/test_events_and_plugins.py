@@ -11,28 +11,21 @@ import pytest
 from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import (
-    Client,
-    Events,
-    InvalidJobError,
-    Job,
+from gw_core import Client, Events, Job, JobSpec, Plugin, Reject, Skip
+from gw_core.domain.plugins import RunTask
+from gw_core.errors import InvalidJobError, JobRejectedError
+from gw_core.events import (
     JobAdded,
     JobCompleted,
-    JobRejectedError,
-    JobSpec,
     JobStarted,
     JobSucceeded,
     LocksReset,
     MaintenanceFailed,
-    Plugin,
     PoolClaimed,
     PoolNotified,
     PoolStarted,
-    Reject,
     RunnerStopped,
-    Skip,
 )
-from gw_core.domain.plugins import RunTask
 
 # -- events --------------------------------------------------------------------------------------------------------
 

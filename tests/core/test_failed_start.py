@@ -15,17 +15,15 @@ from support.databases import Databases
 from support.queue_fixture import QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import free_port, wait_until
 
-from gw_core import (
+from gw_core import Client, Runner
+from gw_core.errors import (
     AuthenticationError,
-    Client,
     DatabaseUnavailableError,
     InvalidSettingError,
-    JobCompleted,
-    PoolConnectionLost,
     ReadOnlyError,
-    Runner,
     SchemaMissingError,
 )
+from gw_core.events import JobCompleted, PoolConnectionLost
 from gw_core.postgres import permissions
 
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"

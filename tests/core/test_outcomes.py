@@ -12,7 +12,8 @@ import pytest
 from support.queue_fixture import QueueFixture, RunRecord, ms
 from support.time_range import MeasuredBlock
 
-from gw_core import Client, GiveUp, JobCompleted, JobErrored, JobFailed, JobLockLost, JobReturned, RetryAfter, Snooze
+from gw_core import Client, GiveUp, RetryAfter, Snooze
+from gw_core.events import JobCompleted, JobErrored, JobFailed, JobLockLost, JobReturned
 
 
 def raising(error: BaseException) -> Callable[[object], None]:

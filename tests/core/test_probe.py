@@ -18,16 +18,10 @@ from support.database_proxy import DatabaseProxy
 from support.queue_fixture import DEADLINE, QueueFixture, RunningWorker
 from support.waiting import wait_until
 
-from gw_core import (
-    InvalidSettingError,
-    JobsSettled,
-    JobStarted,
-    PoolConnectionLost,
-    PoolConnectionRestored,
-    ProbeSettings,
-    Snooze,
-)
+from gw_core import ProbeSettings, Snooze
 from gw_core.domain.health import PoolHealth, why_not_ready
+from gw_core.errors import InvalidSettingError
+from gw_core.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
 from gw_core.maintenance import probe, probe_server
 from gw_core.maintenance.probe_server import LONGEST_HEAD, MOST_CLIENTS
 

@@ -11,16 +11,9 @@ import pytest
 from support.queue_fixture import DEADLINE, QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import wait_until
 
-from gw_core import (
-    InvalidSettingError,
-    PoolClaimed,
-    RetryAfter,
-    Runner,
-    SchemaMissingError,
-    TaskLoadError,
-    TaskRegistry,
-    WorkerSettings,
-)
+from gw_core import RetryAfter, Runner, TaskRegistry, WorkerSettings
+from gw_core.errors import InvalidSettingError, SchemaMissingError, TaskLoadError
+from gw_core.events import PoolClaimed
 
 
 def test_an_empty_queue_ends_at_once(site: QueueFixture) -> None:

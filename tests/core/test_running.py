@@ -11,7 +11,7 @@ import pytest
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import JobCompleted, PoolListening
+from gw_core.events import JobCompleted, PoolListening
 
 
 def test_every_job_runs_once(site: QueueFixture) -> None:

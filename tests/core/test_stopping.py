@@ -13,7 +13,8 @@ from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWo
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
-from gw_core import (
+from gw_core import service
+from gw_core.events import (
     JobCompleted,
     JobReturned,
     JobSucceeded,
@@ -22,7 +23,6 @@ from gw_core import (
     PoolStopped,
     PoolStopping,
     WorkerStopped,
-    service,
 )
 from gw_core.service import Service
 from gw_core.worker import pool

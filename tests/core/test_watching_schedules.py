@@ -11,7 +11,8 @@ import pytest
 from support.queue_fixture import EventRecorder, QueueFixture, RunningWorker
 from support.waiting import wait_until
 
-from gw_core import CronItemsRejected, Events, Logger, PoolStarted, Runner, TasksReloaded
+from gw_core import Events, Logger, Runner
+from gw_core.events import CronItemsRejected, PoolStarted, TasksReloaded
 
 
 @pytest.fixture

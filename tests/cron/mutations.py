@@ -45,7 +45,7 @@ def mutated(line: str, chance: random.Random, pieces: list[str] = PIECES) -> str
 
 def read_mutated_lines(count: int, seed: int) -> float:
     """Read `count` spoiled lines, check that none is dropped, and return the slowest one's seconds of CPU."""
-    from gw_core import read_crontab
+    from gw_core.crontab import read_crontab
 
     chance = random.Random(seed)
     slowest = 0.0

@@ -9,7 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from gw_core import CronItem, CrontabError, parse_crontab
+from gw_core import CronItem
+from gw_core.crontab import parse_crontab
+from gw_core.errors import CrontabError
 
 SCRIPT = Path(__file__).with_name("parse_crontab.mjs")
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 def main(url: str, crontab: str, origin: str, speed: str) -> None:
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    from gw_core import Database, parse_crontab
+    from gw_core.crontab import parse_crontab
     from gw_core.maintenance.cron_scheduler import Scheduler
+    from gw_core.operations import Database
     from gw_core.postgres.connections import SharedConnection
 
     simulated, real = (datetime.fromtimestamp(int(part) / 1000, UTC) for part in origin.split("@"))

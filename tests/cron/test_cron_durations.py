@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_core import InvalidInputError, format_duration, parse_duration, parse_moment
+from gw_core.errors import InvalidInputError
+from gw_core.operations import format_duration, parse_duration, parse_moment
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

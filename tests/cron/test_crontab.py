@@ -12,21 +12,10 @@ from hypothesis import given, settings, strategies as st
 from mutations import read_mutated_lines
 from test_schedule import schedules
 
-from gw_core import (
-    CronItem,
-    CrontabError,
-    CrontabFault,
-    InvalidInputError,
-    JobKeyMode,
-    Schedule,
-    crontab_item,
-    daily_at,
-    format_crontab,
-    format_item,
-    parse_crontab,
-    read_crontab,
-)
+from gw_core import CronItem, JobKeyMode, crontab_item
+from gw_core.crontab import Schedule, daily_at, format_crontab, format_item, parse_crontab, read_crontab
 from gw_core.domain.cron_item import refuse_duplicates
+from gw_core.errors import CrontabError, CrontabFault, InvalidInputError
 
 MUTATED_LINES = 20_000
 

@@ -9,7 +9,9 @@ from datetime import timedelta
 import pytest
 from support.cron_fixture import CronFixture, at
 
-from gw_core import InvalidJobError, JobSpec, KnownCronItem, crontab_item
+from gw_core import JobSpec, crontab_item
+from gw_core.crontab import KnownCronItem
+from gw_core.errors import InvalidJobError
 from gw_core.postgres.cron_store import CronStore
 
 NOON = at("12:00")

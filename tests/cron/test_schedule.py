@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from gw_core import (
-    InvalidInputError,
+from gw_core.crontab import (
     Schedule,
     daily_at,
     every_minute,
@@ -21,6 +20,7 @@ from gw_core import (
 )
 from gw_core.domain.schedule import FIELDS, MINUTE, print_field, read_field, take
 from gw_core.domain.schedule_text import never_fires
+from gw_core.errors import InvalidInputError
 
 FOUR_YEARS_IN_DAYS = 4 * 365 + 1
 

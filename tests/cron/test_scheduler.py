@@ -12,10 +12,11 @@ import pytest
 from support.cron_fixture import START, CronFixture, CuttableConnection, at
 from support.waiting import wait_until
 
-from gw_core import (
+from gw_core import CronItem, Event, JobSpec, crontab_item
+from gw_core.errors import CrontabError, DatabaseError, JobRejectedError, TransientDatabaseError
+from gw_core.events import (
     CronBackfill,
     CronFailed,
-    CronItem,
     CronItemFailed,
     CronItemsRejected,
     CronOverdueTimer,
@@ -26,16 +27,9 @@ from gw_core import (
     CronScheduled,
     CronStarted,
     CronStarting,
-    CrontabError,
-    Database,
-    DatabaseError,
-    Event,
-    JobRejectedError,
-    JobSpec,
-    TransientDatabaseError,
-    crontab_item,
 )
 from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, LONGEST_REST, Scheduler
+from gw_core.operations import Database
 from gw_core.postgres.database import Connection
 
 EVERY_MINUTE = "* * * * * tick"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 def main(root: str, connection: str, pg_bin: str) -> None:
     sys.path.insert(0, root)
-    from gw_core import GraphileWorkerError
     from gw_core.embedded import start_or_attach
+    from gw_core.errors import GraphileWorkerError
 
     began = time.monotonic()
     try:

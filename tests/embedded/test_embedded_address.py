@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gw_core import EmbeddedError
 from gw_core.embedded import is_embedded
 from gw_core.embedded.address import conninfo_for, folder_of
+from gw_core.errors import EmbeddedError
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gw_core import EmbeddedError
 from gw_core.embedded import binaries
 from gw_core.embedded.account import Account
 from gw_core.embedded.binaries import Binaries, find_binaries, runnable
+from gw_core.errors import EmbeddedError
 
 NOBODY = Account(uid=65534, gid=65534, borrowed=True)
 OURSELVES = Account(uid=os.geteuid(), gid=os.getegid(), borrowed=False)

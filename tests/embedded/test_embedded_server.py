@@ -17,13 +17,13 @@ import pytest
 from server_users import Users, extra_binaries, is_gone
 from support.waiting import wait_until
 
-from gw_core import EmbeddedError
 from gw_core.embedded import binaries, start_or_attach
 from gw_core.embedded.account import UNPRIVILEGED, Account, account_for, can_reach
 from gw_core.embedded.binaries import Binaries, runnable
 from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.server import _Folder
 from gw_core.embedded.watchdog import processes_of, server_pid
+from gw_core.errors import EmbeddedError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the server another account")
 

@@ -17,17 +17,8 @@ from support.waiting import wait_until
 
 from gw_cli.app import program
 from gw_cli.exit_codes import ExitCode
-from gw_core import (
-    CancelledJob,
-    CancelResult,
-    JobCancelling,
-    JobCompleted,
-    JobContext,
-    JobStarted,
-    PoolListening,
-    StopReason,
-    load_folder,
-)
+from gw_core import CancelledJob, CancelResult, JobContext, StopReason, load_folder
+from gw_core.events import JobCancelling, JobCompleted, JobStarted, PoolListening
 from gw_core.worker import timeouts
 
 SOON = timedelta(seconds=DEADLINE)

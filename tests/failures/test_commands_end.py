@@ -8,7 +8,8 @@ import pytest
 from hollow_server import HollowServer
 from support.queue_fixture import in_time, ms
 
-from gw_core import Client, DatabaseUnavailableError
+from gw_core import Client
+from gw_core.errors import DatabaseUnavailableError
 from gw_core.postgres import database
 
 

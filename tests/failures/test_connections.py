@@ -19,24 +19,26 @@ from support.packet_drop_proxy import PacketDropProxy
 from support.queue_fixture import NEVER, QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import (
-    Database,
+from gw_core import Events
+from gw_core.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     DeadlockError,
-    Events,
+    LockTimeoutError,
+    ReadOnlyError,
+    StatementTimeoutError,
+)
+from gw_core.events import (
     HeartbeatFailed,
     HeartbeatRestored,
     JobCompleted,
-    LockTimeoutError,
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolListening,
     PoolListenLost,
     PoolListenRestored,
-    ReadOnlyError,
-    StatementTimeoutError,
 )
+from gw_core.operations import Database
 from gw_core.postgres import database, notifications
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import QueueConnection

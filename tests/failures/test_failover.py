@@ -12,7 +12,7 @@ from support.queue_fixture import NEVER, Gate, QueueFixture, RunRecord, ms
 from support.stall_clock import StallClock
 from support.waiting import wait_until
 
-from gw_core import (
+from gw_core.events import (
     HeartbeatRestored,
     JobCompleted,
     JobLockLost,

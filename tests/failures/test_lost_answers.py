@@ -16,7 +16,8 @@ from support.database_proxy import DatabaseProxy
 from support.queue_fixture import QueueFixture, ms
 from support.waiting import wait_until
 
-from gw_core import JobCompleted, JobLockLost, PoolConnectionRestored, PoolListening, RetryAfter, WorkersRecovered
+from gw_core import RetryAfter
+from gw_core.events import JobCompleted, JobLockLost, PoolConnectionRestored, PoolListening, WorkersRecovered
 
 ROUNDS = int(os.environ.get("GW_ROUNDS", "4"))
 JOBS = int(os.environ.get("GW_JOBS", "2000"))

@@ -11,16 +11,9 @@ from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_cli.app import program
-from gw_core import (
-    Client,
-    Database,
-    JobCompleted,
-    PoolerDetected,
-    PoolerMode,
-    PoolListening,
-    PoolListenLost,
-    SessionLimits,
-)
+from gw_core import Client, PoolerMode, SessionLimits
+from gw_core.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
+from gw_core.operations import Database
 
 
 def test_the_mode_of_a_pooler_is_noticed(site: QueueFixture, bouncer: PgBouncer) -> None:

@@ -6,7 +6,8 @@ import pytest
 from support.queue_fixture import NEVER, QueueFixture, RunRecord
 from support.waiting import wait_until
 
-from gw_core import GiveUp, JobCompleted, JobResultRejected
+from gw_core import GiveUp
+from gw_core.events import JobCompleted, JobResultRejected
 from gw_core.worker import settler
 
 

@@ -11,7 +11,7 @@ from support.queue_fixture import QueueFixture, RunRecord, in_time
 
 from gw_cli.app import program
 from gw_cli.exit_codes import ExitCode
-from gw_core import InvalidSettingError
+from gw_core.errors import InvalidSettingError
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from support.node_worker import NEWEST, node_worker
 from support.schema_fixture import Row, SchemaFixture, connected
 from support.waiting import wait_until
 
-from gw_core import LockedJobsError
+from gw_core.errors import LockedJobsError
 from gw_core.postgres.migrations import SchemaStatus, check, migrate
 
 pytestmark = pytest.mark.interop

@@ -21,29 +21,13 @@ import psycopg
 import pytest
 from psycopg.rows import DictRow, dict_row
 
-from gw_core import (
-    Completed,
-    Database,
-    Events,
-    Failed,
-    GiveUp,
-    Job,
-    JobCompleted,
-    JobLockLost,
-    JobReturned,
-    JobSpec,
-    Outcome,
-    PoolClaimed,
-    RecoverySettings,
-    RetryAfter,
-    Returned,
-    Snooze,
-    WorkerSettings,
-)
+from gw_core import Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
 from gw_core.domain.plugins import Interceptors
+from gw_core.events import Completed, Failed, JobCompleted, JobLockLost, JobReturned, Outcome, PoolClaimed, Returned
 from gw_core.execution.executor import outcome_of
 from gw_core.maintenance.lock_renewal import LockRenewal
 from gw_core.maintenance.sweeper import Sweep
+from gw_core.operations import Database
 from gw_core.postgres import database as database_module
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.database import QueueConnection

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def main(script: dict[str, Any]) -> None:
-    from gw_core import ControlChannel
+    from gw_core.operations import ControlChannel
 
     line = ControlChannel()
     ended, reasons = threading.Event(), []

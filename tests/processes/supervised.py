@@ -13,7 +13,8 @@ from typing import Any
 from support.queue_fixture import DEADLINE, EventRecorder
 from support.waiting import wait_until
 
-from gw_core import Logger, Supervisor
+from gw_core import Logger
+from gw_core.operations import Supervisor
 from gw_core.processes import supervisor as supervising
 
 A_PROCESS = Path(__file__).with_name("stub_process.py")

@@ -20,29 +20,13 @@ from support.queue_fixture import DEADLINE, LogRecorder, QueueFixture, ms
 from support.task_builders import a_job
 from support.waiting import wait_until
 
-from gw_core import (
-    Database,
-    Failed,
-    JobCompleted,
-    JobContext,
-    JobErrored,
-    JobRejectedError,
-    JobReturned,
-    Logger,
-    LogSink,
-    Outcome,
-    Plugin,
-    Reject,
-    Runner,
-    TaskLoadError,
-    TaskRegistry,
-    load_app,
-    load_folder,
-    task,
-)
+from gw_core import JobContext, Logger, LogSink, Plugin, Reject, Runner, TaskRegistry, load_app, load_folder, task
+from gw_core.errors import JobRejectedError, TaskLoadError
+from gw_core.events import Failed, JobCompleted, JobErrored, JobReturned, Outcome
 from gw_core.execution import process_pool
 from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
+from gw_core.operations import Database
 from gw_core.postgres.connections import ConnectionPool
 from gw_core.worker import timeouts
 

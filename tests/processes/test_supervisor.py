@@ -13,7 +13,7 @@ import pytest
 from supervised import Supervised, quick_pauses, supervising, wait_until
 from support.stall_clock import StallClock
 
-from gw_core import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
+from gw_core.events import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 from gw_cli.app import program
-from gw_core import Client, JobQueries
+from gw_core import Client
+from gw_core.operations import JobQueries
 
 
 class Queue:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from query_fixture import Queue
 
-from gw_core import InvalidInputError, JobFilter, JobState, Narrowing, PageCursor
+from gw_core import JobFilter, JobState
+from gw_core.errors import InvalidInputError
+from gw_core.operations import Narrowing, PageCursor
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR = timedelta(hours=1)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from query_fixture import CliProgram, Queue
 
-from gw_core import Count
+from gw_core.operations import Count
 from gw_core.postgres import job_queries
 from gw_core.postgres.statements import query
 

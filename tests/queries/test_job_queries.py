@@ -13,18 +13,15 @@ import pytest
 from query_fixture import Queue
 from support.databases import Databases
 
-from gw_core import (
+from gw_core import JobFilter, JobState
+from gw_core.errors import (
     DatabaseError,
     InvalidInputError,
-    JobFilter,
-    JobQueries,
-    JobState,
     PermissionDeniedError,
-    Quality,
-    ReasonCode,
     SchemaMissingError,
     TransientDatabaseError,
 )
+from gw_core.operations import JobQueries, Quality, ReasonCode
 from gw_core.postgres import job_queries as bounds, read_only
 from gw_core.postgres.statements import query
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from gw_core import InvalidInputError, Job, JobFilter, JobState, PageCursor, Quality, ReasonCode, retry_delay
+from gw_core import Job, JobFilter, JobState
 from gw_core.domain.job_state import state_of
 from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
 from gw_core.domain.query_results import FEWEST_HITS, projected
+from gw_core.errors import InvalidInputError
+from gw_core.operations import PageCursor, Quality, ReasonCode, retry_delay
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

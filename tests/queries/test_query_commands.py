@@ -13,7 +13,8 @@ from query_fixture import CliProgram, Queue
 
 from gw_cli.commands import queues, show, stats, tasks
 from gw_cli.records import KEYS as JOB_KEYS
-from gw_core import UNSAFE_TEXT as UNSAFE, GiveUp, JobState, Quality, ReasonCode, RetryAfter, TaskRegistry, run_once
+from gw_core import GiveUp, JobState, RetryAfter, TaskRegistry, run_once
+from gw_core.operations import UNSAFE_TEXT as UNSAFE, Quality, ReasonCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 EVIL = "a\x1b]52;c;aGk=\x07b\u202ec\x9bd\ttab\nline"

@@ -12,17 +12,9 @@ from query_fixture import Queue
 from support.databases import Databases
 from support.waiting import wait_until
 
-from gw_core import (
-    Client,
-    Count,
-    Quality,
-    QueueSnapshot,
-    RecoverySettings,
-    SchemaMissingError,
-    SessionLimits,
-    TableCounters,
-    ThroughputMeter,
-)
+from gw_core import Client, RecoverySettings, SessionLimits
+from gw_core.errors import SchemaMissingError
+from gw_core.operations import Count, Quality, QueueSnapshot, TableCounters, ThroughputMeter
 from gw_core.postgres import snapshots as bounds
 from gw_core.postgres.statements import numbered_query, query
 

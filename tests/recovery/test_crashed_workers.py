@@ -12,7 +12,7 @@ from support.queue_fixture import DEADLINE, RunRecord, ms
 from support.recovery_fixture import RecoveryFixture, WorkerProcess
 from support.waiting import wait_until
 
-from gw_core import JobCompleted, JobLockLost, JobRecovered, JobStarted, WorkersRecovered
+from gw_core.events import JobCompleted, JobLockLost, JobRecovered, JobStarted, WorkersRecovered
 
 QUICK: dict[str, Any] = {
     "recover": True,
@@ -123,7 +123,8 @@ def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: RecoveryFixture
 def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
     ward: RecoveryFixture, statement: str | None, survives: bool
 ) -> None:
-    from gw_core import Completed, Database
+    from gw_core.events import Completed
+    from gw_core.operations import Database
     from gw_core.postgres.job_store import JobStore
 
     ward.dead_worker("zombie")

@@ -13,7 +13,7 @@ from support.recovery_fixture import RUST_WORKERS, RecoveryFixture
 from support.waiting import wait_until
 
 import gw_core
-from gw_core import (
+from gw_core.events import (
     HeartbeatFailed,
     HeartbeatLate,
     HeartbeatRestored,

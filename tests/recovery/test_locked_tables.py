@@ -13,8 +13,11 @@ from support.queue_fixture import RunRecord, ms
 from support.recovery_fixture import RecoveryFixture
 from support.waiting import wait_until
 
-from gw_core import Database, Events, HeartbeatFailed, HeartbeatRestored, JobCompleted, LockTimeoutError
+from gw_core import Events
+from gw_core.errors import LockTimeoutError
+from gw_core.events import HeartbeatFailed, HeartbeatRestored, JobCompleted
 from gw_core.maintenance.heartbeat import SESSION, Heartbeat
+from gw_core.operations import Database
 from gw_core.postgres import worker_store
 from gw_core.postgres.connections import SharedConnection
 

@@ -9,18 +9,10 @@ from typing import Any
 import pytest
 from support.recovery_fixture import Deciding, minutes, seconds
 
-from gw_core import (
-    DefaultRecovery,
-    FailWithBackoff,
-    InvalidSettingError,
-    Job,
-    RecoverySettings,
-    Reschedule,
-    SkipRecovery,
-    WorkerInfo,
-    WorkerSettings,
-)
+from gw_core import DefaultRecovery, FailWithBackoff, Job, RecoverySettings, Reschedule, SkipRecovery, WorkerSettings
 from gw_core.domain.recovery import allowed_silence, decide, is_dead, merged
+from gw_core.errors import InvalidSettingError
+from gw_core.operations import WorkerInfo
 
 HOURS = minutes(60)
 

@@ -19,14 +19,12 @@ from gw_core import (
     Event,
     Events,
     FailWithBackoff,
-    JobRecovered,
     Plugin,
-    RecoveryHookFailed,
     RecoverySettings,
     Reschedule,
     SkipRecovery,
-    WorkersRecovered,
 )
+from gw_core.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
 
 
 def test_a_dead_workers_jobs_go_back_with_their_attempt_uncounted_after_a_delay(ward: RecoveryFixture) -> None:

@@ -7,7 +7,9 @@ from typing import Any, cast
 import pytest
 from support.recovery_fixture import minutes, seconds
 
-from gw_core import DatabaseUnavailableError, Events, MaintenanceFailed, RecoverySettings
+from gw_core import Events, RecoverySettings
+from gw_core.errors import DatabaseUnavailableError
+from gw_core.events import MaintenanceFailed
 from gw_core.maintenance.sweeper import Sweep, Sweeper
 
 MINUTE = 60.0

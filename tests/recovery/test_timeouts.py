@@ -11,17 +11,9 @@ import pytest
 from support.queue_fixture import DEADLINE, RunRecord, ms
 from support.recovery_fixture import RecoveryFixture
 
-from gw_core import (
-    JobCompleted,
-    JobContext,
-    JobErrored,
-    JobLockLost,
-    JobStarted,
-    TaskLoadError,
-    TaskRegistry,
-    TaskTimeoutError,
-    task,
-)
+from gw_core import JobContext, TaskRegistry, task
+from gw_core.errors import TaskLoadError, TaskTimeoutError
+from gw_core.events import JobCompleted, JobErrored, JobLockLost, JobStarted
 
 SHORT = ms(100)
 REASON = "TaskTimeoutError: the task took longer than its timeout of 100ms"

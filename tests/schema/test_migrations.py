@@ -20,8 +20,8 @@ from support.catalog import catalog
 from support.schema_fixture import SchemaFixture, connected
 from support.waiting import wait_until
 
-from gw_core import (
-    Database,
+from gw_core.domain.schema_name import check_schema_name
+from gw_core.errors import (
     InvalidSettingError,
     LockedJobsError,
     MigrationError,
@@ -31,7 +31,7 @@ from gw_core import (
     SchemaTooOldError,
     ServerTooOldError,
 )
-from gw_core.domain.schema_name import check_schema_name
+from gw_core.operations import Database
 from gw_core.postgres import migrations, schema_state
 from gw_core.postgres.migrations import SchemaState, SchemaStatus, check, migrate, plan, script
 from gw_core.postgres.statements import numbered_query, query

@@ -16,7 +16,8 @@ import pytest
 from support.queue_fixture import QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import BreakingMigrationDetected, Client, HeartbeatFailed, JobCompleted, PoolListening
+from gw_core import Client
+from gw_core.events import BreakingMigrationDetected, HeartbeatFailed, JobCompleted, PoolListening
 from gw_core.postgres import notifications
 from gw_core.postgres.notifications import announced_jobs, own_channel
 from gw_core.runner import BREAKING_MIGRATION_EXIT_CODE

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gw_core import Database, InvalidSettingError, described
+from gw_core.errors import InvalidSettingError
+from gw_core.operations import Database, described
 from gw_core.postgres.database import is_ambiguous
 
 AMBIGUOUS = [

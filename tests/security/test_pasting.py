@@ -17,7 +17,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gw_core import UNSAFE_TEXT, CommandPreview, CommandText, JobSpec
+from gw_core import JobSpec
+from gw_core.operations import UNSAFE_TEXT, CommandPreview, CommandText
 from gw_tui.clipboard import on_one_line, ways
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]

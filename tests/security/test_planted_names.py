@@ -15,7 +15,7 @@ from parse_trees import recorded
 from psycopg import sql
 from support.node_worker import NEWEST, node_worker
 
-from gw_core import Database
+from gw_core.operations import Database
 from gw_core.postgres.database import LENT_TO_TASKS, SEARCH_PATH
 from gw_core.postgres.migrations import migrate, plan
 from gw_core.postgres.statements import query, sql_folder

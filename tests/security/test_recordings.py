@@ -17,7 +17,7 @@ MOST_MEMORY = 900_000  # KiB
 PLAYS = """
 import resource, sys
 from pathlib import Path
-from gw_core import InvalidInputError
+from gw_core.errors import InvalidInputError
 from gw_tui.data.recording import ReplaySource
 try:
     ReplaySource(Path(sys.argv[1]))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from support.shell import Shell, jobs
 
-from gw_core import InvalidSettingError, WorkerSettings, load_folder
+from gw_core import WorkerSettings, load_folder
+from gw_core.errors import InvalidSettingError
 from gw_core.tasks.loading import reload_folder
 
 SHOW = "#!/bin/sh\nenv\n"

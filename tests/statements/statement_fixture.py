@@ -10,8 +10,10 @@ from typing import Any, cast
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from gw_core import Client, Completed, Database, Failed, Job, JobSpec, Returned
+from gw_core import Client, Job, JobSpec
 from gw_core.domain.claim import queue_locks
+from gw_core.events import Completed, Failed, Returned
+from gw_core.operations import Database
 from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
 
 SCHEMA = "graphile_worker"

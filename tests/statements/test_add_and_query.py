@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from support.time_range import MeasuredBlock
 
-from gw_core import InvalidJobError, JobKeyMode, JobSpec, SchemaMissingError
+from gw_core import JobKeyMode, JobSpec
+from gw_core.errors import InvalidJobError, SchemaMissingError
 from gw_core.postgres.job_store import JobStore
 from statements.statement_fixture import HOUR, OURS, Queue
 

@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from gw_core import Database, Job
+from gw_core import Job
 from gw_core.domain.claim import claim_number
+from gw_core.operations import Database
 from gw_core.postgres.job_store import SETTLE_PLAN
 from gw_core.postgres.statements import numbered_query
 from statements.statement_fixture import OURS, Queue

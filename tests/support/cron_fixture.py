@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gw_core import Database, DatabaseUnavailableError, Event, Events, parse_crontab
+from gw_core import Event, Events
+from gw_core.crontab import parse_crontab
+from gw_core.errors import DatabaseUnavailableError
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
+from gw_core.operations import Database
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.database import Connection
 

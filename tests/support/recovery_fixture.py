@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import psycopg
 
-from gw_core import Client, Job, Plugin, RecoverySettings, SweepReport
+from gw_core import Client, Job, Plugin, RecoverySettings
+from gw_core.operations import SweepReport
 from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from gw_core import Job, JobContext, Logger, LogSink, Outcome, TaskRegistry
+from gw_core import Job, JobContext, Logger, LogSink, TaskRegistry
+from gw_core.events import Outcome
 from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
 from gw_core.log import Meta

@@ -12,7 +12,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from gw_core import JobLockLost, Logger, Runner, TaskRegistry, WorkerSettings
+from gw_core import Logger, Runner, TaskRegistry, WorkerSettings
+from gw_core.events import JobLockLost
 
 TICK = 0.01
 

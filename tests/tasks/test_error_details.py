@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from support.task_builders import run
 
-from gw_core import Failed, GiveUp, RetryAfter
+from gw_core import GiveUp, RetryAfter
+from gw_core.events import Failed
 
 
 def last_error(function: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> str:

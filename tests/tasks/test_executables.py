@@ -18,7 +18,9 @@ import pytest
 from support.task_builders import LogRecorder, a_context, a_job, in_thread, run_python, write, write_program
 from support.waiting import wait_until
 
-from gw_core import Completed, ExecutableError, Failed, Job, JobContext, Outcome, Returned, Snooze, Task
+from gw_core import Job, JobContext, Snooze, Task
+from gw_core.errors import ExecutableError
+from gw_core.events import Completed, Failed, Outcome, Returned
 from gw_core.execution import executables
 from gw_core.execution.executables import LONGEST_LINE, compose_executable, interrupt_given_back, run_executable
 from gw_core.execution.executor import execute

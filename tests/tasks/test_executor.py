@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 from support.task_builders import LogRecorder, a_context, a_job, run
 
-from gw_core import BatchError, Completed, Failed, GiveUp, RetryAfter, Returned, Snooze, Task, TaskResultError
+from gw_core import GiveUp, RetryAfter, Snooze, Task
+from gw_core.errors import BatchError, TaskResultError
+from gw_core.events import Completed, Failed, Returned
 from gw_core.execution.executor import MAX_MESSAGE_LENGTH, execute, outcome_of
 
 

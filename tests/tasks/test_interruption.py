@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from support.task_builders import DEADLINE, LogRecorder, a_context, in_thread, run_python, write_program
 
-from gw_core import Returned, Task, TaskRegistry
+from gw_core import Task, TaskRegistry
+from gw_core.events import Returned
 from gw_core.execution import event_loop, executables
 from gw_core.execution.executor import execute
 from gw_core.execution.kill import interrupt_given_back

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from support.task_builders import write
 
-from gw_core import TaskLoadError, load_app
+from gw_core import load_app
+from gw_core.errors import TaskLoadError
 
 REGISTRY = """
 from typing import TypedDict

@@ -14,7 +14,9 @@ import pydantic
 import pytest
 from support.task_builders import run
 
-from gw_core import Completed, CronRun, Failed, JobContext, PayloadError, TaskLoadError
+from gw_core import CronRun, JobContext
+from gw_core.errors import PayloadError, TaskLoadError
+from gw_core.events import Completed, Failed
 from gw_core.execution.signature import compose
 
 

@@ -11,7 +11,9 @@ import pytest
 from support.task_builders import DEADLINE, write
 from support.waiting import wait_until
 
-from gw_core import Events, TaskLoadError, TaskRegistry, TasksReloaded, load_folder
+from gw_core import Events, TaskRegistry, load_folder
+from gw_core.errors import TaskLoadError
+from gw_core.events import TasksReloaded
 from gw_core.tasks.reloader import TaskWatcher
 
 TIMEOUT = timedelta(seconds=DEADLINE)

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from gw_core import FoundJob, JobFilter, JobPage, QueueSnapshot
+from gw_core import JobFilter
+from gw_core.operations import FoundJob, JobPage, QueueSnapshot
 from gw_tui.data.demo import DemoSource
 from gw_tui.main import run
 from gw_tui.rules.options import Options

@@ -10,7 +10,7 @@ from console_fixture import Console
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from gw_core import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose

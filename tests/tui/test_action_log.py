@@ -16,7 +16,8 @@ import pytest
 from console_fixture import Console, run
 
 from gw_cli import job_files
-from gw_core import JobFilter, JobSpec, JobState, JobVersion
+from gw_core import JobFilter, JobSpec, JobState
+from gw_core.operations import JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog, Payloads, usual_path
 from gw_tui.data.demo import DemoSource

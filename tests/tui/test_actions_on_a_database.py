@@ -19,7 +19,8 @@ import pytest
 from console_fixture import Console
 from psycopg.rows import dict_row
 
-from gw_core import Client, FoundJob, JobFilter, JobSpec, JobVersion
+from gw_core import Client, JobFilter, JobSpec
+from gw_core.operations import FoundJob, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
 from gw_tui.app import ConsoleApp

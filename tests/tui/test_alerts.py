@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core import CheckStatus, Count, Finding, JobState, LockedQueue, Quality, QueueSnapshot, crontab_item
+from gw_core import JobState, crontab_item
+from gw_core.operations import CheckStatus, Count, Finding, LockedQueue, Quality, QueueSnapshot
 from gw_tui.data.demo import START, DemoSource, FixedClock
 from gw_tui.data.source import Crontabs
 from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, drain_time, worries

@@ -12,7 +12,7 @@ from console_fixture import Console, run
 from hostile_console import HostileSource
 from hypothesis import given, strategies as st
 
-from gw_core import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
+from gw_core.operations import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
 from gw_tui import clipboard
 from gw_tui.actions.actions import Fail, Remove, Reschedule, Retry, Unlock
 from gw_tui.actions.preview import as_typed

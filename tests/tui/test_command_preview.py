@@ -14,7 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from gw_core import CleanupTarget, JobFilter, JobSpec, JobVersion, RecoverySettings, SessionLimits
+from gw_core import JobFilter, JobSpec, RecoverySettings, SessionLimits
+from gw_core.operations import CleanupTarget, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.preview import as_typed
 from gw_tui.data import source

@@ -11,7 +11,8 @@ from console_fixture import Console, run
 from textual.screen import Screen
 from textual.widgets import Button, Input, TextArea
 
-from gw_core import DatabaseUnavailableError, JobState
+from gw_core import JobState
+from gw_core.errors import DatabaseUnavailableError
 from gw_tui.actions import actions
 from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs.add import AddDialog

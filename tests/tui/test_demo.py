@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core import JobFilter, JobSpec, JobState, JobVersion, NameKind
+from gw_core import JobFilter, JobSpec, JobState
+from gw_core.operations import JobVersion, NameKind
 from gw_tui.actions import actions
 from gw_tui.data.demo import DemoSource, FixedClock
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from console_fixture import Console, run
 
-from gw_core import FoundJob, JobFilter, JobState
+from gw_core import JobFilter, JobState
+from gw_core.operations import FoundJob
 from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from gw_core import FoundJob, Job, JobFilter, JobState, Narrowing
+from gw_core import Job, JobFilter, JobState
+from gw_core.operations import FoundJob, Narrowing
 from gw_tui.rules.filter_language import KINDS, TICK, Cost, Filter, FilterError, parse, suggest
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

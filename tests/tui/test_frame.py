@@ -10,7 +10,7 @@ import pytest
 from console_fixture import Console, run
 from textual.command import CommandPalette
 
-from gw_core import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
 from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.rules import connection_state

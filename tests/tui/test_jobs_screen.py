@@ -12,7 +12,9 @@ from console_fixture import Console, run
 from textual import events
 from textual.widgets import Input
 
-from gw_core import JobFilter, JobPage, JobState, PageCursor, StatementTimeoutError
+from gw_core import JobFilter, JobState
+from gw_core.errors import StatementTimeoutError
+from gw_core.operations import JobPage, PageCursor
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.choose import Choose
 from gw_tui.screens import jobs

@@ -10,7 +10,7 @@ from console_fixture import Console, run
 from textual.screen import Screen
 from textual.widgets import Button, Input, TextArea
 
-from gw_core import CleanupTarget
+from gw_core.operations import CleanupTarget
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import DemoSource

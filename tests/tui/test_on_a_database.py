@@ -14,7 +14,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
 
-from gw_core import Client, JobFilter, JobSpec, JobState, JobVersion, ReadOnlyError
+from gw_core import Client, JobFilter, JobSpec, JobState
+from gw_core.errors import ReadOnlyError
+from gw_core.operations import JobVersion
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, Place

@@ -10,19 +10,18 @@ import msgspec
 import pytest
 from console_fixture import Console, run
 
-from gw_core import (
+from gw_core import Job, crontab_item
+from gw_core.crontab import KnownCronItem
+from gw_core.errors import StatementTimeoutError
+from gw_core.operations import (
     AdvisoryLock,
     BackendSession,
     CheckStatus,
     Finding,
-    Job,
-    KnownCronItem,
     LockWait,
     LockWaits,
     QueueSnapshot,
-    StatementTimeoutError,
     WorkerInfo,
-    crontab_item,
 )
 from gw_tui.data.demo import DemoSource
 from gw_tui.data.source import Crontabs, judged

@@ -13,16 +13,15 @@ import pytest
 from support.waiting import wait_until
 from textual.message import Message
 
-from gw_core import (
+from gw_core.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
-    JobVersion,
     LockTimeoutError,
     PermissionDeniedError,
-    QueueSnapshot,
     SchemaMissingError,
     StatementTimeoutError,
 )
+from gw_core.operations import JobVersion, QueueSnapshot
 from gw_tui.actions.actions import Fail, Retry
 from gw_tui.data.demo import DemoSource
 from gw_tui.data.messages import (

@@ -12,16 +12,9 @@ import msgspec
 import pytest
 from console_fixture import Console
 
-from gw_core import (
-    DatabaseUnavailableError,
-    GraphileWorkerError,
-    InvalidInputError,
-    JobFilter,
-    JobState,
-    NameKind,
-    Narrowing,
-    PageCursor,
-)
+from gw_core import JobFilter, JobState
+from gw_core.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidInputError
+from gw_core.operations import NameKind, Narrowing, PageCursor
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import START, DemoSource, FixedClock

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from gw_core import CronItem, KnownCronItem, crontab_item
+from gw_core import CronItem, crontab_item
+from gw_core.crontab import KnownCronItem
 from gw_tui.rules.recurring import MOST_MISSED, CronStatus, recurring
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)

@@ -8,7 +8,8 @@ from itertools import islice
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_core import FoundJob, Job, JobPage, JobState, PageCursor
+from gw_core import Job, JobState
+from gw_core.operations import FoundJob, JobPage, PageCursor
 from gw_tui.rules.filter_language import parse
 from gw_tui.rules.search import CHEAP, MOST_ROWS, PAGE, Ask, Pages, Search, Stage
 

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core import RecoverySettings, WorkerInfo
+from gw_core import RecoverySettings
+from gw_core.operations import WorkerInfo
 from gw_tui.rules.worker_health import Health, health, silence
 
 RECOVERY = RecoverySettings(threshold=timedelta(minutes=5), orphans_after=timedelta(hours=4))

@@ -1,0 +1,33 @@
+from gw_core.client import Client as Client
+from gw_core.domain.cancellation import (
+    CancelledJob as CancelledJob,
+    CancelResult as CancelResult,
+    StopReason as StopReason,
+)
+from gw_core.domain.cron_item import CronItem as CronItem, crontab_item as crontab_item
+from gw_core.domain.events import Event as Event, Events as Events
+from gw_core.domain.health import ProbeSettings as ProbeSettings
+from gw_core.domain.job import Job as Job, JobSpec as JobSpec
+from gw_core.domain.job_key import JobKeyMode as JobKeyMode
+from gw_core.domain.job_state import JobFilter as JobFilter, JobState as JobState
+from gw_core.domain.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
+from gw_core.domain.plugins import Plugin as Plugin, Reject as Reject, Skip as Skip
+from gw_core.domain.recovery import (
+    DefaultRecovery as DefaultRecovery,
+    FailWithBackoff as FailWithBackoff,
+    RecoverySettings as RecoverySettings,
+    Reschedule as Reschedule,
+    SkipRecovery as SkipRecovery,
+)
+from gw_core.domain.session_limits import SessionLimits as SessionLimits
+from gw_core.domain.settings import PoolerMode as PoolerMode, WorkerSettings as WorkerSettings
+from gw_core.execution.context import JobContext as JobContext, StopSignal as StopSignal
+from gw_core.execution.payloads import CronRun as CronRun
+from gw_core.execution.task import Task as Task
+from gw_core.log import LogFactory as LogFactory, Logger as Logger, LogSink as LogSink
+from gw_core.postgres.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
+from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
+from gw_core.selection import Selection as Selection
+from gw_core.tasks.loading import LoadedTasks as LoadedTasks, load_app as load_app, load_folder as load_folder
+from gw_core.tasks.registry import TaskRegistry as TaskRegistry, cron as cron, task as task
+from gw_core.version import __version__ as __version__

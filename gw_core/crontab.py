@@ -1,0 +1,5 @@
+"""Crontabs and schedules: read, write, build and describe them."""
+
+from gw_core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -1,0 +1,5 @@
+"""Exceptions. Every exception that gw raises is a `GraphileWorkerError`."""
+
+from gw_core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

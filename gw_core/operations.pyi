@@ -1,0 +1,71 @@
+from gw_core.domain.backoff import retry_delay as retry_delay
+from gw_core.domain.diagnosis import (
+    CheckStatus as CheckStatus,
+    DoctorFacts as DoctorFacts,
+    Finding as Finding,
+    diagnose as diagnose,
+    is_healthy as is_healthy,
+)
+from gw_core.domain.durations import (
+    format_duration as format_duration,
+    parse_duration as parse_duration,
+    parse_moment as parse_moment,
+)
+from gw_core.domain.job_status import PlannedAttempt as PlannedAttempt, Reason as Reason, ReasonCode as ReasonCode
+from gw_core.domain.job_version import JobVersion as JobVersion
+from gw_core.domain.lock_waits import (
+    AdvisoryLock as AdvisoryLock,
+    BackendSession as BackendSession,
+    LockWait as LockWait,
+    LockWaits as LockWaits,
+)
+from gw_core.domain.narrowing import Narrowing as Narrowing
+from gw_core.domain.query_results import (
+    Count as Count,
+    FoundJob as FoundJob,
+    JobPage as JobPage,
+    JobReport as JobReport,
+    PageCursor as PageCursor,
+    Quality as Quality,
+    QueueReport as QueueReport,
+    QueueStatistics as QueueStatistics,
+    TaskReport as TaskReport,
+)
+from gw_core.domain.recovery import SweepReport as SweepReport, WorkerInfo as WorkerInfo
+from gw_core.domain.snapshot import (
+    LockedQueue as LockedQueue,
+    PrioritySummary as PrioritySummary,
+    QueueSnapshot as QueueSnapshot,
+    SchemaInfo as SchemaInfo,
+    ServerInfo as ServerInfo,
+    TableCounters as TableCounters,
+    Throughput as Throughput,
+    ThroughputMeter as ThroughputMeter,
+)
+from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
+from gw_core.log import stdlib_factory as stdlib_factory
+from gw_core.postgres.bulk_actions import (
+    ChangedJob as ChangedJob,
+    JobBatches as JobBatches,
+    SelectionCount as SelectionCount,
+    SkippedJob as SkippedJob,
+    SkipReason as SkipReason,
+    WorkerActions as WorkerActions,
+    WorkerLocks as WorkerLocks,
+)
+from gw_core.postgres.cleanup import Cleaner as Cleaner, CleanupTarget as CleanupTarget
+from gw_core.postgres.command_preview import CommandPreview as CommandPreview, CommandText as CommandText
+from gw_core.postgres.database import Database as Database, described as described, find_conninfo as find_conninfo
+from gw_core.postgres.doctor import Doctor as Doctor
+from gw_core.postgres.job_queries import JobQueries as JobQueries
+from gw_core.postgres.job_store import RemovedJob as RemovedJob
+from gw_core.postgres.listener import JobListener as JobListener
+from gw_core.postgres.migrations import (
+    MigrationPlan as MigrationPlan,
+    MigrationReport as MigrationReport,
+    MigrationStep as MigrationStep,
+)
+from gw_core.postgres.name_lookup import NameKind as NameKind, known_names as known_names
+from gw_core.postgres.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
+from gw_core.processes.control_channel import ControlChannel as ControlChannel
+from gw_core.processes.supervisor import Supervisor as Supervisor
