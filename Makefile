@@ -3,7 +3,7 @@
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 # One process more than processors, see tests/conftest.py, or the tests that wait would hold up those that compute.
-# Neighbours share what is costly to make, so each process begins with one stretch of the tests and then helps the other.
+# Neighbouring tests share fixtures that are costly to create. Each process starts with one range of tests, then steals work.
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 
 # PostgreSQL 12 to 18 from npm, one after the other. VERSIONS="12 18" chooses, PATHS=tests/core narrows.
@@ -20,7 +20,7 @@ help:
 	@echo 'make format   put the code into shape'
 	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
 	@echo 'make chaos    kill and crash everything for a minute; CHAOS_ARGS="--seconds 600 --node"'
-	@echo 'make model-test   look for a sequence that breaks a promise; SECONDS=600 is ten minutes'
+	@echo 'make model-test   search for a sequence that breaks a guarantee; SECONDS=600 is ten minutes'
 	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
 	@echo 'make venv     only make $(VENV)'
 	@echo 'make lock     choose the newest versions that pyproject.toml allows, and write .ci/locks'

@@ -54,7 +54,7 @@ def _scale(given: argparse.Namespace) -> Scale:
 
 
 def _command(given: argparse.Namespace) -> str:
-    """Return what was asked for as it would be typed, without what is nobody's business."""
+    """Return the command line of this run, without the database."""
     words = ["python", "-m", "bench", "--scale", given.scale, "--rounds", str(given.rounds)]
     words += ["--alone"] * given.alone + (["--minutes", f"{given.minutes:g}"] if given.minutes is not None else [])
     words += [word for benchmark in given.without for word in ("--without", benchmark)]
@@ -81,7 +81,7 @@ def _measured(
 
 
 def _keep(file: Path | None, where: Mapping[str, str], results: Iterable[BenchmarkResult]) -> None:
-    """Write the file anew, so that it is whole at every moment."""
+    """Replace the file, so that it is complete at any time."""
     if file is None:
         return
     fresh = file.with_name(f"{file.name}.new")

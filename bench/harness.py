@@ -13,7 +13,7 @@ OURS: Final = "gw"
 
 
 class NotMeasuredError(Exception):
-    """A side could not be measured; the message says why and stands in the table instead of a figure."""
+    """A side could not be measured; the table shows the message instead of a figure."""
 
 
 class WrongResultError(Exception):
@@ -22,7 +22,7 @@ class WrongResultError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one measurement of one side gave: figures by their unit, and what has to be said about them."""
+    """The result of one measurement of one side: figures by their unit, and notes."""
 
     figures: Mapping[str, float]
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Benchmark:
     sides: Sides
     goals: Sequence[Goal] = ()
     rounds: int | None = None
-    """For a benchmark that one round costs enough, the most there are."""
+    """The maximum, for a benchmark whose rounds are long."""
 
     def rounds_of(self, wanted: int) -> int:
         """Return how many rounds there are when so many are wanted."""
@@ -74,7 +74,7 @@ class SideResult:
 
     rounds: list[Mapping[str, float]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    """What each round cost, with everything around it."""
+    """The duration of each round, with its preparation."""
     notes: dict[str, str] = field(default_factory=dict)
     missing: str | None = None
     wrong: str | None = None
@@ -133,7 +133,7 @@ def measure(benchmarks: Iterable[Benchmark], *, rounds: int, say: Callable[[str]
 
 
 def _measure_side(side: Measure, result: SideResult) -> bool:
-    """Measure a side once more, unless that went wrong before; returns whether it did."""
+    """Measure a side again unless it failed before; returns whether it was measured."""
     if result.missing is not None or result.wrong is not None:
         return False
     began = time.monotonic()

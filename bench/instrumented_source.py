@@ -31,7 +31,7 @@ HOT: Final = "tick"
 
 @dataclass(slots=True)
 class Tick:
-    """A glance and what the visible screen asked until the next one: milliseconds by lane, and by statement."""
+    """A snapshot and the queries of the visible screen until the next one: milliseconds by lane, and by statement."""
 
     screen: str
     wall: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -61,11 +61,11 @@ class InstrumentedSource(ClientSource):
 
     @property
     def processor_time(self) -> float:
-        """How many milliseconds the server's process has computed for us; 0 where nobody tells."""
+        """The CPU milliseconds of the server's process for this session; 0 where the system does not report them."""
         return processor_time(self.pid) or 0.0
 
     def glance(self) -> QueueSnapshot:
-        self.pid = self._times.hear(self._looking)
+        self.pid = self._times.receive(self._looking)
         self._times.take()
         if self._tick is not None:
             self._packed.append(self._pack(self._tick))
@@ -126,14 +126,14 @@ class InstrumentedSource(ClientSource):
         finally:
             self._note(lane, 1000 * (time.perf_counter() - began), self._times.take())
 
-    def _note(self, lane: str, wall: float, spans: Mapping[str, float]) -> None:
+    def _note(self, lane: str, wall: float, durations: Mapping[str, float]) -> None:
         tick = self._tick
         if tick is None:
             return
         tick.wall[lane] += wall
-        tick.server[lane] += sum(spans.values())
-        for name, span in spans.items():
-            tick.statements[name] += span
+        tick.server[lane] += sum(durations.values())
+        for name, duration in durations.items():
+            tick.statements[name] += duration
 
     # An hour has 18,000 ticks, and whether the console's memory grows is what it is watched for: a tick kept as it is
     # takes 1.3 KiB, and packed a ninth of that.

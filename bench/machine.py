@@ -72,9 +72,9 @@ def _commits(server: Server, settings: Mapping[str, str]) -> float:
         for name, value in settings.items():
             connection.execute("select set_config(%s, %s, false)", (name, value))
         connection.execute("create table tiny (n int)")
-        spans = []
+        durations = []
         for number in range(COMMITS):
             began = time.perf_counter()
             connection.execute("insert into tiny values (%s)", (number,))
-            spans.append(time.perf_counter() - began)
-    return median(spans) * 1000
+            durations.append(time.perf_counter() - began)
+    return median(durations) * 1000

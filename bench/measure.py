@@ -59,7 +59,7 @@ class RunOptions:
     watched: bool = False
     """Run workers that go on, and watch the queue: for those that end before it is empty."""
     prepare: Callable[[str], int] = lambda url: 0
-    """Does something to the empty queue; answers how many jobs it added that nobody can run."""
+    """Prepares the empty queue; returns how many jobs it added that no worker can run."""
 
 
 DEFAULTS: Final = RunOptions()
@@ -120,11 +120,11 @@ def _rate(done: int, run: Finished, start_up: float) -> float:
 
 
 def _notes(count: int, left: int, run: Finished, start_up: float, *, unsettled: int) -> dict[str, str]:
-    told = {
+    texts = {
         "stopped": f"stopped when its time was up, with {count - left:,} of {count:,} jobs done",
-        "ended": f"ended by itself with {left:,} of {count:,} runnable jobs left",
+        "ended": f"exited with {left:,} of {count:,} runnable jobs left",
         "unsettled": f"when it was stopped, {unsettled:,} jobs it had run were still in the queue",
-        "doubtful": f"doubtful: of {run.seconds:.2f} s, {start_up:.2f} s were spent on starting; more jobs would tell",
+        "doubtful": f"doubtful: of {run.seconds:.2f} s, {start_up:.2f} s were start-up; use more jobs",
     }
     true = {
         "stopped": run.stopped,
@@ -132,7 +132,7 @@ def _notes(count: int, left: int, run: Finished, start_up: float, *, unsettled: 
         "unsettled": unsettled,
         "doubtful": start_up > run.seconds * DOUBTFUL,
     }
-    return {kind: text for kind, text in told.items() if true[kind]}
+    return {kind: text for kind, text in texts.items() if true[kind]}
 
 
 def check_numbers(folder: Path, *, done: int, of: int, some_unsettled: bool = False) -> int:

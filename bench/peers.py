@@ -1,4 +1,4 @@
-"""What the benchmark needs of everybody who takes part, and the two who share the queue's schema."""
+"""What the benchmark needs of each side, and the two sides that share the queue's schema."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Jobs:
 
 
 class Peer(Protocol):
-    """Somebody who runs jobs."""
+    """A program that runs jobs."""
 
     @property
     def finishes(self) -> bool:
-        """Whether it promises to leave nothing behind that it can run, so that anything left is a fault."""
+        """Whether it guarantees to run everything it can, so that a job left over is an error."""
 
     def install(self, url: str) -> None:
         """Make an empty database ready."""
@@ -64,11 +64,11 @@ class Peer(Protocol):
         """Return how many jobs there still are."""
 
     def worker(self, url: str, folder: Path, *, once: bool = True) -> Command:
-        """Return the program that runs what there is, or runs until told to stop."""
+        """Return the program that empties the queue, or runs until it is stopped."""
 
 
 def task_environment(folder: Path) -> dict[str, str]:
-    """Return the variables through which tasks learn where to leave what they have to tell."""
+    """Return the variables that name the files to which tasks report."""
     started = folder / "started"
     return {"BENCH_RAN": str(folder)} | ({"BENCH_STARTED": str(started)} if started.exists() else {})
 
@@ -121,7 +121,7 @@ class Gw(_OnTheSharedSchema):
         )
 
 
-# -- the ancestor ----------------------------------------------------------------------------------------------------
+# -- Graphile Worker (Node.js) ----------------------------------------------------------------------------------------
 
 TUNED: Final[Mapping[str, Any]] = {
     "concurrentJobs": 24,
@@ -130,7 +130,7 @@ TUNED: Final[Mapping[str, Any]] = {
     "completeJobBatchDelay": 0,
     "failJobBatchDelay": 0,
 }
-"""What the ancestor's manual calls its fastest configuration."""
+"""What Graphile Worker's manual calls its fastest configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Node(_OnTheSharedSchema):
     configuration: Mapping[str, Any] = field(default_factory=dict)
     log_success: bool = True
     arguments: Sequence[str] = ()
-    # With named queues it may look for more while it still settles the last job, find none and end.
+    # With named queues it may query for more while it still settles the last job, find none and end.
     finishes: bool = False
 
     def install(self, url: str) -> None:
@@ -176,7 +176,7 @@ class Node(_OnTheSharedSchema):
 
 
 def node_tuned() -> Node:
-    """Return the Node.js worker in its fastest configuration, and silent."""
+    """Return the Node.js worker in its fastest configuration, without log lines."""
     return Node(TUNED, log_success=False)
 
 

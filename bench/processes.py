@@ -1,4 +1,4 @@
-"""Run programs: together, for a time, watched; an end that is not a good one is said with their last words."""
+"""Run programs: together, for a time, watched; a failure is reported with the end of their output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOREIGN: Final = ("PG", "GW_", "GRAPHILE_", "NODE_", "PYTHON", "DATABASE_URL", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A program, ready to start in a folder of its own; what it says goes to a file there."""
+    """A program, ready to start in its own folder; its output goes to a file there."""
 
     argv: Sequence[str]
     folder: Path
@@ -46,11 +46,11 @@ class Command:
 
     @property
     def output(self) -> Path:
-        """The file with what the program said."""
+        """The file with the program's output."""
         return self.folder / "output.log"
 
     def last_words(self) -> str:
-        """Return the end of what the program said, in one line."""
+        """Return the end of the program's output, in one line."""
         return " ".join(self.output.read_text(errors="replace")[-LAST_WORDS:].split())
 
 
@@ -63,11 +63,11 @@ class Finished:
 
 
 def run_together(commands: Sequence[Command], *, limit_seconds: float = LIMIT_SECONDS) -> Finished:
-    """Run programs at the same time until all have ended; after the limit they are told to stop."""
+    """Run programs at the same time until all have ended; after the limit they are stopped."""
     began = time.perf_counter()
     processes = [command.start() for command in commands]
     with stopping_after(limit_seconds, processes) as stopped:
-        # Waiting without a timeout: with one, the standard library looks only every 50 ms.
+        # Waiting without a timeout: with one, the standard library refreshes only every 50 ms.
         codes = [process.wait() for process in processes]
         seconds = time.perf_counter() - began
     if not stopped.is_set():
@@ -126,7 +126,7 @@ def repeating(act: Callable[[], None], *, every_seconds: float) -> Iterator[None
 
 @contextmanager
 def stopping_after(seconds: float, processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[Event]:
-    """Tell programs to stop when the block takes longer, and later kill them; the event says whether that was so."""
+    """Stop programs when the block takes longer, and kill them later; the event is set if that happened."""
     stopped = Event()
 
     def stop() -> None:

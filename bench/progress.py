@@ -29,7 +29,7 @@ class Eta:
         self._left = self._all
 
     def note(self, results: Iterable[BenchmarkResult]) -> None:
-        """Look at everything measured so far."""
+        """Update the estimate from everything measured so far."""
         spent = expected = 0.0
         for result in results:
             for side in result.sides.values():
@@ -44,5 +44,7 @@ class Eta:
 
 def learned(results: Iterable[BenchmarkResult]) -> dict[str, float]:
     """Return what `expected_seconds.json` should say of these benchmarks."""
-    spans = {each.benchmark.name: [span for side in each.sides.values() for span in side.seconds] for each in results}
-    return {name: round(mean(seconds), 1) for name, seconds in spans.items() if seconds}
+    durations = {
+        each.benchmark.name: [duration for side in each.sides.values() for duration in side.seconds] for each in results
+    }
+    return {name: round(mean(seconds), 1) for name, seconds in durations.items() if seconds}

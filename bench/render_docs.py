@@ -94,8 +94,8 @@ def table(runs: Iterable[Run]) -> str:
     measured = sorted((result for _, results in runs for result in results), key=_rounds)
     results = {result.benchmark.name: result for result in measured}
     lines = [_cells(line, results[line.benchmark]) for line in LINES if line.benchmark in results]
-    heads = ("Measurement", "gw", "Compared with", "Its figure", "gw / it")
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ("---", "--:", "---", "--:", "--:"), *lines))
+    header = ("Measurement", "gw", "Compared with", "Its figure", "gw / it")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ("---", "--:", "---", "--:", "--:"), *lines))
 
 
 def data_rows(runs: Mapping[str, Run]) -> Iterator[Sequence[object]]:

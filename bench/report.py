@@ -13,7 +13,7 @@ ALIGNED_RIGHT: Final = frozenset({"median", "min - max", "ours / theirs"})
 
 
 def table(results: Iterable[BenchmarkResult]) -> str:
-    """Return one table of all benchmarks, then the goals and what else has to be said."""
+    """Return one table of all benchmarks, then the goals and the notes."""
     results = list(results)
     lines = [line for result in results for line in _lines(result)]
     parts = [_padded([HEADINGS, *lines])]

@@ -23,11 +23,11 @@ class Scale:
     connections_node: int
     memory: int
     starts: int
-    looked_at: int
-    looks: int
+    read_jobs: int
+    refreshes: int
     console_seconds: float
     """How long the console is watched."""
-    glances: int
+    snapshots: int
     peers: int
     procrastinate: int
     backlog: tuple[int, ...]
@@ -40,7 +40,7 @@ class Scale:
     soak_seconds: float
     soak_rate: int
     limit_seconds: float
-    """After this long a worker that is slow at a benchmark is told to stop; what it did until then counts."""
+    """After this long a worker that is slow at a benchmark is stopped; what it did until then counts."""
 
 
 TINY: Final = Scale(
@@ -57,10 +57,10 @@ TINY: Final = Scale(
     connections_node=50,
     memory=1_000,
     starts=1,
-    looked_at=2_000,
-    looks=0,
+    read_jobs=2_000,
+    refreshes=0,
     console_seconds=3,
-    glances=3,
+    snapshots=3,
     peers=100,
     procrastinate=20,
     backlog=(1_000, 2_000),
@@ -89,10 +89,10 @@ SMALL: Final = Scale(
     connections_node=5_000,
     memory=100_000,
     starts=3,
-    looked_at=1_000_000,
-    looks=10,
+    read_jobs=1_000_000,
+    refreshes=10,
     console_seconds=120,
-    glances=50,
+    snapshots=50,
     peers=50_000,
     procrastinate=1_000,
     backlog=(10_000, 1_000_000),
@@ -120,10 +120,10 @@ FULL: Final = Scale(
     connections_node=10_000,
     memory=1_000_000,
     starts=3,
-    looked_at=10_000_000,
-    looks=20,
+    read_jobs=10_000_000,
+    refreshes=20,
     console_seconds=600,
-    glances=200,
+    snapshots=200,
     peers=100_000,
     procrastinate=5_000,
     backlog=(10_000, 1_000_000, 10_000_000),

@@ -1,4 +1,4 @@
-"""What the server itself says its statements take: it tells the session that ran them, so that no log is read."""
+"""How long statements take in the server, reported to the session that ran them, so no log is read."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from gw_core.postgres.statements import numbered_query, sql_folder
 SCHEMA: Final = "graphile_worker"
 TELLING: Final = "-c log_min_duration_statement=0 -c client_min_messages=log -c log_parameter_max_length=0"
 """Planning is in it: each message of the protocol is timed, to parse, to bind and to execute."""
-_SPAN: Final = re.compile(r"duration: ([\d.]+) ms  \w+ [^:]*: (.*)", re.DOTALL)
+_DURATION: Final = re.compile(r"duration: ([\d.]+) ms  \w+ [^:]*: (.*)", re.DOTALL)
 _OTHERS: Final = 30
 
 
-def telling(url: str) -> str:
-    """Return a connection string for sessions that are told what their statements take; a superuser's only."""
+def with_timing(url: str) -> str:
+    """Return a connection string for sessions that receive the durations of their statements; needs a superuser."""
     return make_conninfo(url, options=TELLING)
 
 
@@ -35,25 +35,25 @@ def telling(url: str) -> str:
 class ServerTiming:
     """Milliseconds by statement since they were last taken away; one thread at a time."""
 
-    _spans: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    _heard: Connection | None = None
+    _durations: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _received: Connection | None = None
 
-    def hear(self, client: Client) -> int:
+    def receive(self, client: Client) -> int:
         """Listen to the one connection of a client, a new one as well, and return its server process."""
         with client._lender.connection() as connection:
-            if connection is not self._heard:
+            if connection is not self._received:
                 connection.add_notice_handler(self._note)
-                self._heard = connection
+                self._received = connection
             return connection.info.backend_pid
 
     def take(self) -> Mapping[str, float]:
-        """Return what was heard since the last time."""
-        spans, self._spans = self._spans, defaultdict(float)
-        return spans
+        """Return what was received since the last call."""
+        durations, self._durations = self._durations, defaultdict(float)
+        return durations
 
-    def _note(self, told: Diagnostic) -> None:
-        if span := _SPAN.match(told.message_primary or ""):
-            self._spans[_name(span[2])] += float(span[1])
+    def _note(self, notice: Diagnostic) -> None:
+        if duration := _DURATION.match(notice.message_primary or ""):
+            self._durations[_name(duration[2])] += float(duration[1])
 
 
 @lru_cache(maxsize=512)
@@ -70,12 +70,12 @@ def _names() -> Mapping[str, str]:
 
 
 def processor_time(pid: int) -> float | None:
-    """Return how many milliseconds a process on this machine has computed; None where nobody tells."""
+    """Return the CPU milliseconds of a process on this machine; None where the system does not report them."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
     return None
 
 
-def percentile(spans: Sequence[float], share: float) -> float:
+def percentile(durations: Sequence[float], share: float) -> float:
     """Return the smallest value that at least a share of all do not exceed."""
-    return sorted(spans)[max(1, ceil(share * len(spans))) - 1]
+    return sorted(durations)[max(1, ceil(share * len(durations))) - 1]

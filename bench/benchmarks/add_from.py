@@ -1,4 +1,4 @@
-"""Add the jobs of a file: its speed beside one call that has them at hand, and the memory it takes."""
+"""Add the jobs of a file: the rate beside one call with the jobs in memory, and the memory used."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _from_file(url: str, folder: Path, count: int) -> dict[str, float]:
 
 
 def _peak(pid: int) -> int:
-    """Return the most resident KiB a process has had so far; 0 where that is not told."""
+    """Return the peak resident KiB of a process; 0 where the system does not report it."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -89,7 +89,7 @@ def _one_call(url: str, folder: Path, count: int) -> dict[str, float]:
 
 
 def _in_sql(url: str, folder: Path, count: int) -> dict[str, float]:
-    """The schema's own function called once, with jobs the server makes up by itself: no client, no network."""
+    """The schema's own function called once, with jobs that the server generates: no client, no network."""
     began = time.perf_counter()
     ask(url, FILL, "noop", 0, "", 1, 0, count - 1)
     return {RATE: count / (time.perf_counter() - began)}

@@ -1,4 +1,4 @@
-"""Add many jobs at once."""
+"""Add many jobs with one call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.server import ask
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
-    """The client's `add_many` beside the ancestor's `addJobs`."""
+    """Compare the client's `add_many` with `addJobs` of Graphile Worker (Node.js)."""
     return (
         Benchmark(
             name="bulk-add",

@@ -1,4 +1,4 @@
-"""The console on a very large queue: what its looks cost the server and how long they take; and a soak under load."""
+"""The console on a very large queue: the cost of its refreshes in the server, their duration, and a soak under load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.instrumented_source import HOT, InstrumentedSource, Tick
 from bench.measure import Bench
 from bench.server import ask
-from bench.server_time import percentile, telling
+from bench.server_time import percentile, with_timing
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import Place
 from gw_tui.rules.options import Options
@@ -73,7 +73,7 @@ class Load:
     """What a console is used for and what happens around it."""
 
     period: float
-    """How often it looks, in seconds, unless its looks take too long for that."""
+    """How often it refreshes, in seconds, unless its refreshes take too long for that."""
     announced: int = 0
     """How many jobs others announce in a second."""
 
@@ -85,13 +85,13 @@ HEAVY: Final = Load(period=0.2, announced=2_000)
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
     """The console itself, without a terminal, on all its screens in turn."""
     scale = bench.scale
-    what = f"on {scale.looked_at:,} jobs beside {WORKERS} workers at {PACE} jobs/s each at most"
-    span = f"for {scale.console_seconds / 60:g} minutes"
+    what = f"on {scale.read_jobs:,} jobs beside {WORKERS} workers at {PACE} jobs/s each at most"
+    duration = f"for {scale.console_seconds / 60:g} minutes"
     bounds = (Goal(figure=DUTY, at_most=5), Goal(figure=BACKENDS, at_most=3), Goal(figure=OPEN, at_most=0))
     return (
         Benchmark(
             name="console",
-            title=f"The console as it comes {what}, {span}",
+            title=f"The console as it comes {what}, {duration}",
             sides={"gw": partial(watch, bench, USUAL)},
             goals=(Goal(figure=TICK, at_most=10), Goal(figure=SCREEN, at_most=10), *bounds),
             rounds=1,
@@ -99,8 +99,8 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
         Benchmark(
             name="console-soak",
             title=(
-                f"The console at {1 / HEAVY.period:g} looks a second {what}, "
-                f"and {HEAVY.announced:,} announcements a second, {span}"
+                f"The console at {1 / HEAVY.period:g} refreshes a second {what}, "
+                f"and {HEAVY.announced:,} announcements a second, {duration}"
             ),
             sides={"gw": partial(watch, bench, HEAVY)},
             goals=(*bounds, Goal(figure=GROWTH, at_most=5), Goal(figure=LAG, at_most=25)),
@@ -124,7 +124,7 @@ class _Seen:
 
 
 def watch(bench: Bench, load: Load) -> Measured:
-    """Let the console look at a full queue while workers work and, perhaps, jobs are announced."""
+    """Run the console on a full queue while workers run jobs and, optionally, jobs are announced."""
     with bench.place() as (url, folder):
         fill(bench, url, OUR_INDEXES)
         with workers(url, folder):
@@ -139,14 +139,14 @@ def _figures(seen: _Seen) -> dict[str, float]:
     server = [tick.server[HOT] for tick in ticks]
     screens = _screens(ticks)
     return {
-        "looks a second": len(seen.ticks) / seen.seconds,
+        "refreshes a second": len(seen.ticks) / seen.seconds,
         "jobs/s": seen.done / seen.seconds,
         "tick p50 ms in the server": median(server),
         TICK: percentile(server, 0.95),
         "tick max ms in the server": max(server),
-        **_spans("glance", [tick.wall[HOT] for tick in ticks if tick.screen == "events"]),
-        **_spans("tick", [tick.wall[HOT] for tick in ticks]),
-        **{f"{name}: tick p95 ms in the server": span for name, span in screens.items()},
+        **_durations("snapshot", [tick.wall[HOT] for tick in ticks if tick.screen == "events"]),
+        **_durations("tick", [tick.wall[HOT] for tick in ticks]),
+        **{f"{name}: tick p95 ms in the server": duration for name, duration in screens.items()},
         SCREEN: max(screens.values()),
         **_lanes(ticks),
         **_statements(ticks),
@@ -161,26 +161,26 @@ def _figures(seen: _Seen) -> dict[str, float]:
     }
 
 
-def _spans(what: str, spans: Sequence[float]) -> dict[str, float]:
+def _durations(what: str, durations: Sequence[float]) -> dict[str, float]:
     """Return what the console waited, the way there and back included."""
-    if not spans:
+    if not durations:
         return {}
-    return {f"{what} p50 ms in all": median(spans), f"{what} p95 ms in all": percentile(spans, 0.95)}
+    return {f"{what} p50 ms in all": median(durations), f"{what} p95 ms in all": percentile(durations, 0.95)}
 
 
 def _screens(ticks: Sequence[Tick]) -> dict[str, float]:
-    spans: dict[str, list[float]] = defaultdict(list)
+    durations: dict[str, list[float]] = defaultdict(list)
     for tick in ticks:
-        spans[tick.screen].append(tick.server[HOT])
-    return {name: percentile(each, 0.95) for name, each in spans.items()}
+        durations[tick.screen].append(tick.server[HOT])
+    return {name: percentile(each, 0.95) for name, each in durations.items()}
 
 
 def _lanes(ticks: Sequence[Tick]) -> dict[str, float]:
     """Return what is asked every few seconds only: at its dearest, for there are few of them."""
     names = {lane for tick in ticks for lane in tick.server} - {HOT}
-    spans = {name: [tick.server[name] for tick in ticks if tick.server.get(name)] for name in sorted(names)}
+    durations = {name: [tick.server[name] for tick in ticks if tick.server.get(name)] for name in sorted(names)}
     figures: dict[str, float] = {}
-    for name, each in spans.items():
+    for name, each in durations.items():
         if each:
             figures[f"{name} p50 ms in the server"] = median(each)
             figures[f"{name} p95 ms in the server"] = percentile(each, 0.95)
@@ -188,11 +188,11 @@ def _lanes(ticks: Sequence[Tick]) -> dict[str, float]:
 
 
 def _statements(ticks: Sequence[Tick]) -> dict[str, float]:
-    spans: dict[str, list[float]] = defaultdict(list)
+    durations: dict[str, list[float]] = defaultdict(list)
     for tick in ticks:
-        for name, span in tick.statements.items():
-            spans[name].append(span)
-    means = {name: mean(each) for name, each in spans.items()}
+        for name, duration in tick.statements.items():
+            durations[name].append(duration)
+    means = {name: mean(each) for name, each in durations.items()}
     return {
         f"{name} mean ms": means[name] for name in sorted(means, key=lambda name: -means[name]) if means[name] > COSTLY
     }
@@ -209,7 +209,7 @@ def _curve(seen: _Seen) -> dict[str, str]:
 
 async def _watch(url: str, seconds: float, load: Load) -> _Seen:
     seen = _Seen()
-    source = InstrumentedSource(Place(conninfo=telling(url), schema="graphile_worker"))
+    source = InstrumentedSource(Place(conninfo=with_timing(url), schema="graphile_worker"))
     app = ConsoleApp(source, Options(period=load.period))
     done, began = int(ask(url, DONE)), time.monotonic()
     async with app.run_test(size=(120, 34)) as pilot:
@@ -228,7 +228,7 @@ async def _watch(url: str, seconds: float, load: Load) -> _Seen:
         await pilot.pause()
     for end in ends:
         if not isinstance(end, asyncio.CancelledError):
-            raise NotMeasuredError(f"watching ended by itself: {end!r}")
+            raise NotMeasuredError(f"the console exited early: {end!r}")
     return seen
 
 

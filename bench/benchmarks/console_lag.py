@@ -21,7 +21,7 @@ from bench.processes import Command, run_together
 P95: Final = "lag p95 ms"
 MAX: Final = "lag max ms"
 SLOW: Final = "gw, answered in 2 s"
-FAST: Final = "gw, answered at once"
+FAST: Final = "gw, answered immediately"
 JOBS: Final = 100_000
 LONGEST: Final = 60.0
 SLOWED_BY: Final = 2.0
@@ -45,9 +45,9 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
 
 
 def use(bench: Bench, seconds: float, delay: float) -> Measured:
-    """Let a console look at a queue through a line that hands on each answer so much later."""
+    """Connect a console to a queue through a proxy that delays each answer."""
     with bench.place() as (url, folder):
-        fill(bench, url, OUR_INDEXES, min(bench.scale.looked_at, JOBS))
+        fill(bench, url, OUR_INDEXES, min(bench.scale.read_jobs, JOBS))
         with slowed(url, delay) as line:
             program = HERE / "programs" / "console_lag.py"
             where = {"PYTHONPATH": str(HERE.parent)}
@@ -84,7 +84,7 @@ def slowed(url: str, delay: float) -> Iterator[str]:
 
 
 async def _line(host: str, port: int, delay: float, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-    """Hand on what is asked at once, and what is answered later."""
+    """Forward requests immediately, and answers after the delay."""
     far, there = await asyncio.open_connection(host, port)
     asking = asyncio.create_task(_hand_on(near, there, 0.0))
     await _hand_on(far, back, delay)

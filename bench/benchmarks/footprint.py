@@ -25,7 +25,7 @@ FEWEST_SAMPLES: Final = 8
 FLAT: Final = 4
 """What may be added in half of the time; of that, two belong to the numbers of a million jobs, which the task keeps."""
 
-LOOK: Final = """
+QUERY: Final = """
 select exists (select from graphile_worker._private_jobs),
        (select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid())
 """
@@ -72,7 +72,7 @@ def _most_connections(connection: psycopg.Connection, process: subprocess.Popen[
     most, busy = 0, True
     deadline = time.monotonic() + limit_seconds
     while busy and process.poll() is None and time.monotonic() < deadline:
-        busy, there = connection.execute(LOOK).fetchone() or (False, 0)
+        busy, there = connection.execute(QUERY).fetchone() or (False, 0)
         most = max(most, there)
         time.sleep(EVERY_SECONDS)
     return most

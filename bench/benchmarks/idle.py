@@ -22,14 +22,14 @@ TRANSACTIONS: Final = "transactions/poll"
 LEFT_OPEN: Final = "left open"
 GROWN: Final = "KiB grown"
 POLL_SECONDS: Final = 2.0
-"""Everybody's default."""
+"""The default of every side."""
 SETTLING_SECONDS: Final = 1.5
 COUNTED_AFTER: Final = 12.0
 """Seconds after which the server has counted the transactions of a session that does nothing; it does not hurry."""
 OPEN_SECONDS: Final = 0.5
 """A transaction that is older than this was left open: what an idle worker asks takes a millisecond."""
 
-LOOK: Final = """
+QUERY: Final = """
 select count(*) from pg_stat_activity
  where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
    and xact_start < now() - make_interval(secs => %s)
@@ -63,18 +63,18 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
 
 def idle(bench: Bench, peer: Peer) -> Measured:
     """Count transactions of a short life and of a longer one; the difference is what being idle costs."""
-    span = bench.scale.idle_seconds
+    duration = bench.scale.idle_seconds
     with bench.place() as (url, folder):
         peer.install(url)
-        begin = min(SETTLING_SECONDS, span)
+        begin = min(SETTLING_SECONDS, duration)
         _life(peer, url, folder, begin)  # the first time, which makes tasks known and fills caches
         short, _, _ = _life(peer, url, folder, begin)
-        long, most_open, grown = _life(peer, url, folder, begin + span)
-    return Measured({TRANSACTIONS: (long - short) / (span / POLL_SECONDS), LEFT_OPEN: most_open, GROWN: grown})
+        long, most_open, grown = _life(peer, url, folder, begin + duration)
+    return Measured({TRANSACTIONS: (long - short) / (duration / POLL_SECONDS), LEFT_OPEN: most_open, GROWN: grown})
 
 
 def _life(peer: Peer, url: str, folder: Path, seconds: float) -> tuple[int, int, float]:
-    """Let a worker live so long; return its transactions, how many stood open at once, and its growth in KiB.
+    """Run a worker for a while; return its transactions, how many were open together, and its growth in KiB.
 
     A server counts the transactions of a connection at the latest when it ends, and autovacuum's among them.
     """
@@ -83,19 +83,19 @@ def _life(peer: Peer, url: str, folder: Path, seconds: float) -> tuple[int, int,
     before = _transactions(url)
     with psycopg.connect(url, autocommit=True) as watch, running(peer.worker(url, folder, once=False)) as process:
 
-        def look() -> None:
-            row = watch.execute(LOOK, (OPEN_SECONDS,)).fetchone()
+        def count_open() -> None:
+            row = watch.execute(QUERY, (OPEN_SECONDS,)).fetchone()
             opened.append(0 if row is None else int(row[0]))
             memory.extend(_resident_kib(process))
 
         time.sleep(seconds / 4)
-        look()
-        with repeating(look, every_seconds=0.25):
+        count_open()
+        with repeating(count_open, every_seconds=0.25):
             time.sleep(seconds * 3 / 4)
         if process.poll() is not None:
-            raise NotMeasuredError(f"it ended by itself with {process.returncode}")
-        looks = len(opened)
-    return _transactions(url) - before - looks, max(opened), float(memory[-1] - memory[len(memory) // 2])
+            raise NotMeasuredError(f"it exited early with code {process.returncode}")
+        refreshes = len(opened)
+    return _transactions(url) - before - refreshes, max(opened), float(memory[-1] - memory[len(memory) // 2])
 
 
 def _transactions(url: str) -> int:
@@ -106,18 +106,18 @@ def _transactions(url: str) -> int:
 
 def idle_many(bench: Bench, peer: Peer) -> Measured:
     """Start many workers, let them settle, and weigh what they and the server use from then on."""
-    span, many = bench.scale.idle_seconds, bench.scale.idle_workers
+    duration, many = bench.scale.idle_seconds, bench.scale.idle_workers
     with bench.place() as (url, folder), ExitStack() as stack:
         peer.install(url)
         workers = [stack.enter_context(running(peer.worker(url, each, once=False))) for each in _parts(folder, many)]
         deadline = time.monotonic() + 60
         while _connected(url) < many and time.monotonic() < deadline:
             time.sleep(0.2)
-        time.sleep(min(COUNTED_AFTER, span))
+        time.sleep(min(COUNTED_AFTER, duration))
         ours, servers = [each.pid for each in workers], _backends(url)
         began, transactions = time.monotonic(), int(ask(url, COUNT))
         before = _cpu(ours), _cpu(servers)
-        time.sleep(span)
+        time.sleep(duration)
         passed = time.monotonic() - began
         # What the server has not counted yet at the end it had not at the beginning either.
         counted = int(ask(url, COUNT)) - transactions
@@ -142,7 +142,7 @@ def _parts(folder: Path, count: int) -> list[Path]:
 
 def _refuse_dead(workers: Iterable[subprocess.Popen[bytes]]) -> None:
     if dead := [each.returncode for each in workers if each.poll() is not None]:
-        raise NotMeasuredError(f"{len(dead)} of them ended by themselves, the first with {dead[0]}")
+        raise NotMeasuredError(f"{len(dead)} of them exited early, the first with code {dead[0]}")
 
 
 def _connected(url: str) -> int:

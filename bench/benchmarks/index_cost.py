@@ -24,7 +24,7 @@ POOL: Final = "gw-bench"
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
-    """One connection claims and another completes, in turn, and nobody runs the jobs: what is left is the server."""
+    """One connection claims, another completes, in turn. No task runs, so the time is the server's."""
     return (
         Benchmark(
             name="index-cost",

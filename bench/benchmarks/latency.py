@@ -45,13 +45,13 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
 
 
 def latency(bench: Bench, peer: Peer) -> Measured:
-    """Add jobs from here through one connection, the same for everybody; the task tells when it starts."""
+    """Add jobs through one connection, the same for every side; the task reports when it starts."""
     with bench.place() as (url, folder), _pipe(folder / "started") as pipe:
         peer.install(url)
         worker = peer.worker(url, folder, once=False)
         with running(worker), psycopg.connect(url, autocommit=True) as connection:
-            spans = [_one(connection, pipe, worker) for _ in range(WARM_UP + bench.scale.latency)][WARM_UP:]
-    whole, adding = (quantiles(each, n=100, method="inclusive") for each in zip(*spans, strict=True))
+            durations = [_one(connection, pipe, worker) for _ in range(WARM_UP + bench.scale.latency)][WARM_UP:]
+    whole, adding = (quantiles(each, n=100, method="inclusive") for each in zip(*durations, strict=True))
     return Measured(
         {P50: whole[49], P99: whole[98], "p50 ms of it adding": adding[49], "p99 ms of it adding": adding[98]}
     )

@@ -40,7 +40,7 @@ select count(*)
        ))
 """
 ADD_URGENT: Final = "select from graphile_worker.add_job('mixed', json_build_object('n', %s::int), priority => -10)"
-# What a session did last took from the start of its statement to the moment from which it is idle; the sessions that
+# What a session did last took from the start of its statement until it became idle; the sessions that
 # claim do little else.
 LAST_CLAIMS: Final = """
 select pid, query_start, 1000 * extract(epoch from state_change - query_start)::float8
@@ -100,7 +100,7 @@ def mixed(bench: Bench, peer: Gw, *, long_one: int) -> Measured:
 def _add_urgent_ones(url: str, *, limit_seconds: float) -> tuple[dict[int, int], list[float]]:
     """Add an urgent job now and then until the queue is empty.
 
-    Returns their numbers with the moments from which they waited, and the milliseconds of the claims seen meanwhile.
+    Returns their numbers with the times from which they waited, and the milliseconds of the claims in that period.
     """
     added: dict[int, int] = {}
     claims: dict[tuple[int, object], float] = {}
@@ -116,7 +116,7 @@ def _add_urgent_ones(url: str, *, limit_seconds: float) -> tuple[dict[int, int],
             connection.execute(ADD_URGENT, (number,))
             added[number] = time.monotonic_ns()
             time.sleep(URGENT_EVERY_SECONDS)
-            claims |= {(pid, began): span for pid, began, span in connection.execute(LAST_CLAIMS.encode())}
+            claims |= {(pid, began): duration for pid, began, duration in connection.execute(LAST_CLAIMS.encode())}
 
 
 def _runs(file: Path) -> list[Run]:
@@ -128,8 +128,8 @@ def _runs(file: Path) -> list[Run]:
 def figures(runs: Sequence[Sequence[Run]], added: dict[int, int], claim: float) -> dict[str, float]:
     """An urgent job's delay begins when it has been added. Jobs were hoarded while a process had nothing to run.
 
-    Only urgent ones tell that came while others waited: the first came when the processes had not started, and the last
-    when nothing was left but the long job.
+    Only urgent jobs added while others waited count: the first came before the processes had started, the last when
+    only the long job was left.
     """
     up = max(min(began for _, began, _ in each) for each in runs)
     last = max(began for each in runs for n, began, _ in each if n < URGENT_FROM)
@@ -154,5 +154,5 @@ def _longest_idle(runs: Sequence[Run], since: int, last: int) -> int:
     return max(longest, last - busy_until)
 
 
-def _p99(spans: Sequence[float]) -> float:
-    return quantiles(spans, n=100, method="inclusive")[98] if len(spans) > 1 else sum(spans)
+def _p99(durations: Sequence[float]) -> float:
+    return quantiles(durations, n=100, method="inclusive")[98] if len(durations) > 1 else sum(durations)

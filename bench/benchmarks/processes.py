@@ -54,5 +54,5 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
 
 
 def _each(measured: Measured) -> Measured:
-    """Return how long one job took, which says more here than how many a second do."""
+    """Return the duration of one job, which is more useful here than a rate."""
     return Measured({EACH: 1000 / measured.figures[RATE]}, measured.notes)

@@ -1,4 +1,4 @@
-"""Named queues: many jobs in one, jobs in many, and jobs behind queues that somebody holds."""
+"""Named queues: many jobs in one, jobs in many, and jobs behind locked queues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
 
 
 def _queues(bench: Bench, queues: int) -> Benchmark:
-    # No queue stays without a job, or there would be fewer than the title says.
+    # No queue stays without a job, or there would be fewer than in the title.
     ours = Jobs(count=max(bench.scale.queued, queues), queues=queues)
     theirs = Jobs(count=max(bench.scale.queued_node, queues), queues=queues)
     in_time = RunOptions(limit_seconds=bench.scale.limit_seconds, watched=True)
@@ -70,7 +70,7 @@ def _stuck(bench: Bench, name: str, what: str, *, queues: int) -> Benchmark:
     limit = 4 * bench.scale.limit_seconds
     return Benchmark(
         name=name,
-        title=f"{bench.scale.stuck:,} jobs stuck behind two held queues ahead of {bench.scale.free:,} {what}",
+        title=f"{bench.scale.stuck:,} jobs stuck behind two locked queues ahead of {bench.scale.free:,} {what}",
         sides={
             "gw": lambda: _behind_stuck_ones(bench, Gw(), free, RunOptions(limit_seconds=limit)),
             "gw, nothing stuck": lambda: drain(bench, Gw(), free),
@@ -85,7 +85,7 @@ def _stuck(bench: Bench, name: str, what: str, *, queues: int) -> Benchmark:
 def _behind_stuck_ones(bench: Bench, peer: Peer, free: Jobs, options: RunOptions) -> Measured:
     def hold_two_queues(url: str) -> int:
         peer.fill(url, Jobs(count=bench.scale.stuck, queues=2, queue_prefix=HELD))
-        ask(url, "update graphile_worker._private_job_queues set locked_at = now(), locked_by = 'somebody else'")
+        ask(url, "update graphile_worker._private_job_queues set locked_at = now(), locked_by = 'another worker'")
         return bench.scale.stuck
 
     return drain(bench, peer, free, replace(options, prepare=hold_two_queues))

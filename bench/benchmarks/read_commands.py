@@ -1,4 +1,4 @@
-"""Look at a very large queue: every command that reads, as a whole process, and the console's glance."""
+"""Read a very large queue: every reading command as a whole process, and the console's snapshot."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bench.measure import Bench
 from bench.peers import HERE, Gw
 from bench.processes import Command, running
 from bench.server import ask
-from bench.server_time import ServerTiming, percentile, telling
+from bench.server_time import ServerTiming, percentile, with_timing
 from gw_core import Client
 from gw_tui.data.source import LOCKS_AGAIN
 
 SLOWEST: Final = "slowest reading command, p95 ms"
-GLANCE: Final = "glance p95 ms in the server"
+SNAPSHOT: Final = "snapshot p95 ms in the server"
 SCANS: Final = "sequential scans of the jobs"
 TASKS: Final = 20
 WORKERS: Final = 3
@@ -47,7 +47,7 @@ OUR_INDEXES: Final = (
 )
 
 # What survives is old: the first quarter has failed. Then ready, scheduled and waiting for a retry, in turns; all that
-# is ready has the same moment, as after one bulk insert.
+# is ready has the same run_at, as after one bulk insert.
 FILL: Final = """
 set search_path to graphile_worker;
 set synchronous_commit to off;
@@ -119,48 +119,48 @@ SEQUENTIAL_SCANS: Final = (
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
     """A queue of ten million jobs, with our own indexes and as npm leaves the schema."""
-    count = bench.scale.looked_at
+    count = bench.scale.read_jobs
     goals = (
         Goal(figure=SLOWEST, at_most=400),
-        Goal(figure=GLANCE, at_most=10),
+        Goal(figure=SNAPSHOT, at_most=10),
         Goal(figure=SCANS, at_most=0),
     )
     return (
         Benchmark(
             name="ten-million",
-            title=f"Look at {count:,} jobs; the glance beside {WORKERS} workers at {PACE} jobs/s each at most",
-            sides={"gw": partial(look, bench, OUR_INDEXES)},
+            title=f"Read {count:,} jobs; the snapshot beside {WORKERS} workers at {PACE} jobs/s each at most",
+            sides={"gw": partial(read_all, bench, OUR_INDEXES)},
             goals=goals,
             rounds=1,
         ),
         Benchmark(
             name="ten-million-npm",
-            title=f"Look at {count:,} jobs on the schema as npm leaves it",
-            sides={"gw": partial(look, bench, ())},
+            title=f"Read {count:,} jobs on the schema as npm leaves it",
+            sides={"gw": partial(read_all, bench, ())},
             rounds=1,
         ),
     )
 
 
-def look(bench: Bench, indexes: Sequence[str]) -> Measured:
-    """Fill a queue, then run every command some times, warm, and glance while workers work."""
+def read_all(bench: Bench, indexes: Sequence[str]) -> Measured:
+    """Fill a queue, run every command several times, warm, and take snapshots while workers run jobs."""
     with bench.place() as (url, folder):
         fill(bench, url, indexes)
-        marks = _marks(url, bench.scale.looked_at)
+        marks = _marks(url, bench.scale.read_jobs)
         before = _scans(url)
-        reading = _spans(bench, url, folder, READING if indexes else WITHOUT_INDEXES, marks)
-        figures = {**reading, **_spans(bench, url, folder, OTHERS if indexes else (), marks)}
-        figures[SLOWEST] = max(span for name, span in reading.items() if name.endswith("p95 ms"))
+        reading = _durations(bench, url, folder, READING if indexes else WITHOUT_INDEXES, marks)
+        figures = {**reading, **_durations(bench, url, folder, OTHERS if indexes else (), marks)}
+        figures[SLOWEST] = max(duration for name, duration in reading.items() if name.endswith("p95 ms"))
         # A worker would install what is missing before anything else.
         with workers(url, folder) if indexes else nullcontext():
-            figures |= _glances(url, bench.scale.glances)
+            figures |= _snapshots(url, bench.scale.snapshots)
         figures[SCANS] = _scans(url) - before
     return Measured(figures)
 
 
 def fill(bench: Bench, url: str, indexes: Sequence[str], count: int | None = None) -> None:
     """Make a database one with so many jobs, and of our own indexes these; the jobs are made once in a whole run."""
-    count = bench.scale.looked_at if count is None else count
+    count = bench.scale.read_jobs if count is None else count
     bench.server.become_copy(url, f"{count} jobs", lambda kept: _make(bench, kept, count))
     for name in set(OUR_INDEXES) - set(indexes):
         ask(url, f"drop index graphile_worker.{name}")
@@ -180,7 +180,7 @@ def _make(bench: Bench, url: str, count: int) -> None:
 
 
 def _marks(url: str, count: int) -> dict[str, str]:
-    """Return what stands for places that depend on the jobs: one deep among those with one priority and moment."""
+    """Return what stands for places that depend on the jobs: one deep among those with the same priority and run_at."""
     place = ask(
         url,
         "select replace((run_at at time zone 'UTC')::text, ' ', '_') || '/' || trim(both '()' from ctid::text) "
@@ -192,21 +192,21 @@ def _marks(url: str, count: int) -> dict[str, str]:
     return {"DEEP": f"turn/0/{place}", "MIDDLE": str(middle), "KEY": f"key-{middle}"}
 
 
-def _spans(
+def _durations(
     bench: Bench, url: str, folder: Path, commands: Sequence[tuple[str, ...]], marks: dict[str, str]
 ) -> dict[str, float]:
     """Time whole processes; the first of each command, which fills caches, is not counted."""
     figures: dict[str, float] = {}
-    for words in commands if bench.scale.looks else commands[::IN_MINIATURE]:
+    for words in commands if bench.scale.refreshes else commands[::IN_MINIATURE]:
         command = _command(url, folder, [marks.get(word, word) for word in words])
-        runs = [_span(command) for _ in range(1 + bench.scale.looks)]
-        spans = sorted(runs[1:] or runs)
-        figures[f"gw {' '.join(words)}, p50 ms"] = median(spans)
-        figures[f"gw {' '.join(words)}, p95 ms"] = spans[int(0.95 * (len(spans) - 1))]
+        runs = [_duration(command) for _ in range(1 + bench.scale.refreshes)]
+        durations = sorted(runs[1:] or runs)
+        figures[f"gw {' '.join(words)}, p50 ms"] = median(durations)
+        figures[f"gw {' '.join(words)}, p95 ms"] = durations[int(0.95 * (len(durations) - 1))]
     return figures
 
 
-def _span(command: Command) -> float:
+def _duration(command: Command) -> float:
     """Run a program to its end and return the milliseconds; to find something wrong is as good an end as any."""
     began = time.perf_counter()
     code = command.start().wait()
@@ -221,32 +221,32 @@ def _command(url: str, folder: Path, words: Sequence[str]) -> Command:
     return Command(argv=(sys.executable, "-m", "gw_cli", *words), folder=folder, environment=environment)
 
 
-def _glances(url: str, count: int) -> dict[str, float]:
-    """Glance as the console does; the first, which learns what the schema has, is not counted."""
-    walls, spans, locks, times = [], [], [], ServerTiming()
+def _snapshots(url: str, count: int) -> dict[str, float]:
+    """Take snapshots as the console does. The first reads what the schema has, and does not count."""
+    walls, durations, locks, times = [], [], [], ServerTiming()
     again = time.monotonic()
-    with Client(telling(url), max_pool_size=1) as client:
+    with Client(with_timing(url), max_pool_size=1) as client:
         client.reports.glance()
-        times.hear(client)
+        times.receive(client)
         for _ in range(count):
             if time.monotonic() >= again:
                 again = time.monotonic() + LOCKS_AGAIN.total_seconds()
                 client.reports.count_locks()
                 locks.append(sum(times.take().values()))
             began = time.perf_counter()
-            glance = client.reports.glance(locks_every=None)
+            snapshot = client.reports.glance(locks_every=None)
             walls.append(1000 * (time.perf_counter() - began))
-            spans.append(sum(times.take().values()))
-            if glance.unseen:
-                raise NotMeasuredError(f"a glance did not see {glance.unseen}")
+            durations.append(sum(times.take().values()))
+            if snapshot.unseen:
+                raise NotMeasuredError(f"a snapshot could not read {snapshot.unseen}")
             time.sleep(BETWEEN_GLANCES)
     return {
-        "glance p50 ms in the server": median(spans),
-        GLANCE: percentile(spans, 0.95),
-        "glance max ms in the server": max(spans),
+        "snapshot p50 ms in the server": median(durations),
+        SNAPSHOT: percentile(durations, 0.95),
+        "snapshot max ms in the server": max(durations),
         "locks p95 ms in the server": percentile(locks, 0.95),
-        "glance p50 ms in all": median(walls),
-        "glance p95 ms in all": percentile(walls, 0.95),
+        "snapshot p50 ms in all": median(walls),
+        "snapshot p95 ms in all": percentile(walls, 0.95),
     }
 
 
@@ -267,7 +267,7 @@ def workers(url: str, folder: Path) -> Iterator[None]:
 
 
 def _wait_for_workers(url: str) -> None:
-    """Wait until their hearts beat."""
+    """Wait until they send heartbeats."""
     deadline = time.monotonic() + TO_START_SECONDS
     while ask(url, "select count(*) from graphile_worker._private_gw_workers") < WORKERS:
         if time.monotonic() > deadline:

@@ -31,7 +31,7 @@ select count(*)
            from generate_series(%s::int, %s::int) as n
        ))
 """
-LOOK: Final = """
+QUERY: Final = """
 select (select n_dead_tup from pg_stat_user_tables where relid = 'graphile_worker._private_jobs'::regclass),
        pg_total_relation_size('graphile_worker._private_jobs') / 1048576.0,
        (select count(*) from graphile_worker._private_jobs),
@@ -84,7 +84,7 @@ def soak(bench: Bench) -> Measured:
         ):
             periods = _run(connection, probe, seconds=scale.soak_seconds, rate=scale.soak_rate)
             if process.poll() is not None:
-                raise NotMeasuredError(f"the worker ended by itself with {process.returncode}")
+                raise NotMeasuredError(f"the worker exited early with code {process.returncode}")
     middle, end = periods[PERIODS // 3 : 2 * PERIODS // 3], periods[2 * PERIODS // 3 :]
     return Measured(
         {
@@ -107,7 +107,7 @@ def _growth(before: Sequence[float], after: Sequence[float]) -> float:
 def _run(connection: psycopg.Connection, probe: JobStore, *, seconds: float, rate: int) -> list[_Period]:
     """Add what is due at every tick, and time a claim for a task that has no jobs: it reads what stands in the way."""
     began = time.monotonic()
-    added, periods, spans = 0, list[_Period](), list[float]()
+    added, periods, durations = 0, list[_Period](), list[float]()
     tasks = probe.register_tasks(["nothing-of-this"])
     while len(periods) < PERIODS:
         time.sleep(max(0.0, began + added / rate + TICK_SECONDS - time.monotonic()))
@@ -117,17 +117,17 @@ def _run(connection: psycopg.Connection, probe: JobStore, *, seconds: float, rat
             added = due
         claim_began = time.perf_counter()
         probe.claim(worker_id="bench", tasks=tasks, limit=10)
-        spans.append((time.perf_counter() - claim_began) * 1000)
+        durations.append((time.perf_counter() - claim_began) * 1000)
         if time.monotonic() - began >= (len(periods) + 1) * seconds / PERIODS:
-            periods.append(_look(connection, spans))
-            spans.clear()
+            periods.append(_read_all(connection, durations))
+            durations.clear()
     return periods
 
 
-def _look(connection: psycopg.Connection, spans: Sequence[float]) -> _Period:
-    row = connection.execute(LOOK).fetchone()
+def _read_all(connection: psycopg.Connection, durations: Sequence[float]) -> _Period:
+    row = connection.execute(QUERY).fetchone()
     assert row is not None
-    cuts = quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else [0.0] * 99
+    cuts = quantiles(durations, n=100, method="inclusive") if len(durations) > 1 else [0.0] * 99
     return _Period(int(row[0]), float(row[1]), int(row[2]), int(row[3]), cuts[98])
 
 

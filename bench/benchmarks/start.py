@@ -11,7 +11,7 @@ from bench.measure import Bench
 from bench.peers import Gw, Node, Peer
 from bench.processes import run_together
 
-SPAN: Final = "ms"
+DURATION: Final = "ms"
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
@@ -21,7 +21,7 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
             name="start",
             title="run --once on an empty queue, whole process",
             sides={"gw": lambda: start(bench, Gw()), "Node defaults": lambda: start(bench, Node())},
-            goals=(Goal(figure=SPAN, at_most=400),),
+            goals=(Goal(figure=DURATION, at_most=400),),
         ),
     )
 
@@ -31,5 +31,5 @@ def start(bench: Bench, peer: Peer) -> Measured:
     with bench.place() as (url, folder):
         peer.install(url)
         worker = peer.worker(url, folder)
-        spans = [run_together([worker]).seconds for _ in range(1 + bench.scale.starts)]
-    return Measured({SPAN: median(spans[1:]) * 1000})
+        durations = [run_together([worker]).seconds for _ in range(1 + bench.scale.starts)]
+    return Measured({DURATION: median(durations[1:]) * 1000})

@@ -1,4 +1,4 @@
-"""What a claim must get past: a long backlog, rows that cannot be removed, jobs of tasks that nobody here knows."""
+"""What a claim must skip: a long backlog, rows that cannot be removed, jobs of unknown tasks."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def backlog(bench: Bench) -> Measured:
     figures: dict[str, float] = {}
     p99s: list[float] = []
     for count in bench.scale.backlog:
-        spans: list[float] = []
-        while len(spans) < bench.scale.claims:
+        durations: list[float] = []
+        while len(durations) < bench.scale.claims:
             with bench.place() as (url, _):
                 fill(bench, url, OUR_INDEXES, count)
-                spans += claims(url, min(bench.scale.claims, CLAIMS_OF_A_QUEUE, count // 50))
-        cuts = quantiles(spans, n=100, method="inclusive")
+                durations += claims(url, min(bench.scale.claims, CLAIMS_OF_A_QUEUE, count // 50))
+        cuts = quantiles(durations, n=100, method="inclusive")
         p99s.append(cuts[98])
         figures |= {f"p50 ms, {count:,}": cuts[49], f"p99 ms, {count:,}": cuts[98]}
     return Measured({**figures, GROWTH: p99s[-1] / p99s[0]})
@@ -81,15 +81,15 @@ def claims(url: str, count: int) -> list[float]:
     ):
         store, settler = JobStore(one, database.schema), JobStore(two, database.schema)
         tasks = store.register_tasks(f"task_{number}" for number in range(1, TASKS + 1))
-        spans = []
+        durations = []
         for _ in range(WARM_UP + count):
             began = time.perf_counter()
             jobs = store.claim(worker_id="bench", tasks=tasks, limit=IDLE_THREADS)
-            spans.append((time.perf_counter() - began) * 1000)
+            durations.append((time.perf_counter() - began) * 1000)
             if not jobs:
                 raise NotMeasuredError("a claim found nothing")
             settler.complete([Completed(job, 0.0) for job in jobs], worker_id="bench", releases=queue_locks(jobs))
-    return spans[WARM_UP:]
+    return durations[WARM_UP:]
 
 
 def held_back(bench: Bench, jobs: Jobs) -> Measured:
@@ -112,7 +112,7 @@ def unknown_tasks(bench: Bench, jobs: Jobs) -> Measured:
     """Drain what stands behind jobs that no worker here can run."""
 
     def add_unknown(url: str) -> int:
-        ask(url, FILL, "somebody-elses", 0, "", 1, 0, bench.scale.stuck - 1)
+        ask(url, FILL, "unknown-task", 0, "", 1, 0, bench.scale.stuck - 1)
         return bench.scale.stuck
 
     return drain(

@@ -1,6 +1,6 @@
 """Use the console without a terminal and print how late its loop was, as JSON: console_lag.py URL SECONDS [--profile].
 
-Keys arrive as from a keyboard that repeats, filters are typed at once, and screens change. With --profile it prints to
+Keys arrive as from a keyboard that repeats, filters are typed quickly, and screens change. With --profile it prints to
 stderr which callbacks held the loop for more than ten milliseconds, the worst first.
 """
 
@@ -112,8 +112,11 @@ def _profile() -> Iterator[None]:
     finally:
         MessagePump._dispatch_message = usual  # type: ignore[method-assign]
         worst = sorted(took.items(), key=lambda each: -max(each[1]))
-        for name, spans in [each for each in worst if max(each[1]) > 1000 * LONG][:SHOWN]:
-            print(f"{name:50} max {max(spans):6.1f} ms  median {median(spans):6.2f}  x{len(spans)}", file=sys.stderr)
+        for name, durations in [each for each in worst if max(each[1]) > 1000 * LONG][:SHOWN]:
+            print(
+                f"{name:50} max {max(durations):6.1f} ms  median {median(durations):6.2f}  x{len(durations)}",
+                file=sys.stderr,
+            )
 
 
 if __name__ == "__main__":

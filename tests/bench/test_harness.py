@@ -1,4 +1,4 @@
-"""Sides take turns, what could not be measured is said, and a figure of a wrong result is never shown."""
+"""Sides take turns, missing measurements are reported, and a wrong result has no figure."""
 
 from __future__ import annotations
 

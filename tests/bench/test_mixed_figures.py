@@ -1,4 +1,4 @@
-"""How long jobs waited while a process had nothing to run, told from when each job started and ended."""
+"""How long jobs waited while a process had nothing to run, computed from each job's start and end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from bench.benchmarks.mixed import HOARDED, Run, figures
 MS = 1_000_000
 
 
-def runs(*spans: tuple[float, float]) -> list[Run]:
+def runs(*durations: tuple[float, float]) -> list[Run]:
     """Runs of one process from so many milliseconds to so many."""
-    return [(number, round(began * MS), round(ended * MS)) for number, (began, ended) in enumerate(spans)]
+    return [(number, round(began * MS), round(ended * MS)) for number, (began, ended) in enumerate(durations)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Figures outlive the run that measured them: in a file that is whole at every moment, and in the manual."""
+"""Figures are kept in a file that is complete at any time, and in the documentation."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def test_the_figures_of_an_interrupted_run_are_kept(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [file]
 
 
-def test_a_fault_of_one_side_ends_no_other() -> None:
-    def at_fault() -> Measured:
+def test_an_error_of_one_side_ends_no_other() -> None:
+    def failing() -> Measured:
         raise KeyError("n")
 
-    result = measured(a_benchmark(gw=at_fault, node=giving(ms=3)))
+    result = measured(a_benchmark(gw=failing, node=giving(ms=3)))
 
     assert result.sides["gw"].missing == "KeyError: 'n'"
     assert result.sides["node"].median("ms") == 3
@@ -141,7 +141,7 @@ def test_the_time_left_follows_what_the_machine_needs(monkeypatch: pytest.Monkey
     assert progress.learned([result]) == {"one": 200.0}
 
 
-def test_the_command_is_told_without_the_database(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_is_shown_without_the_database(capsys: pytest.CaptureFixture[str]) -> None:
     given = app._parser().parse_args(["--database", "postgres://me:secret@host", "--alone", "drain*", "--rounds", "5"])
 
     assert app._command(given) == "python -m bench --scale small --rounds 5 --alone 'drain*'"

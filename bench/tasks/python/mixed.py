@@ -1,4 +1,4 @@
-"""Take as long as the job says, and leave in a file which job started when and ended when."""
+"""Take as long as the payload demands, and record in a file when each job started and ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tell when a job starts, by a clock that all processes of one machine share."""
+"""Report when a job starts, by a clock that all processes of one machine share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TOLD = os.open(os.environ["BENCH_STARTED"], os.O_WRONLY) if "BENCH_STARTED" in o
 
 
 def run(payload: object) -> None:
-    """Write the moment to the pipe that the benchmark reads."""
+    """Write the time to the pipe that the benchmark reads."""
     now = time.monotonic_ns()
     if TOLD is not None:
         os.write(TOLD, b"%d\n" % now)
