@@ -40,7 +40,7 @@ class ServerTiming:
 
     def receive(self, client: Client) -> int:
         """Listen to the one connection of a client, a new one as well, and return its server process."""
-        with client._lender.connection() as connection:
+        with client._connections.connection() as connection:
             if connection is not self._received:
                 connection.add_notice_handler(self._note)
                 self._received = connection

@@ -24,7 +24,7 @@ WHOLE_ANSWER_SECONDS: Final = 0.19
 LONGEST_FETCH_SECONDS: Final = 5
 FRESH_SECONDS: Final = 5.0
 KEPT_SECONDS: Final = 3600.0
-MOST_NAMES: Final = 200
+MAX_NAMES: Final = 200
 
 KINDS: Final = ("tasks", "queues", "keys", "workers")
 HARMLESS: Final = r"[\w@%+=:,./-]+"
@@ -65,7 +65,7 @@ def _names(kind: str, prefix: str) -> list[str]:
         if not config_file.may_complete(configuration):
             return []
         everything = _cache_file(configuration, kind, "")
-        if _is_fresh(everything) and len(names := _read(everything)) < MOST_NAMES:
+        if _is_fresh(everything) and len(names := _read(everything)) < MAX_NAMES:
             return names
         cache = _cache_file(configuration, kind, prefix)
         if not _is_fresh(cache):
@@ -166,7 +166,7 @@ def _read_all(number: int) -> bytes:
 
 
 def _fetched(known_names: Any, connection: str | None, schema: str, kind: str, prefix: str) -> list[str]:
-    names = known_names(connection, schema, kind, prefix=prefix, limit=MOST_NAMES)
+    names = known_names(connection, schema, kind, prefix=prefix, limit=MAX_NAMES)
     return [name for name in names if name.isprintable()]
 
 

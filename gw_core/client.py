@@ -72,7 +72,7 @@ class Client:
             manners=manners,
         )
         # One caller at a time needs no pool and none of its threads.
-        self._lender = (
+        self._connections = (
             SharedConnection(self._database)
             if max_pool_size == 1
             else ConnectionPool(self._database, max_size=max_pool_size)
@@ -84,41 +84,41 @@ class Client:
         """Looks at the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
         from gw_core.postgres.job_queries import JobQueries
 
-        return JobQueries(self._lender, self.schema)
+        return JobQueries(self._connections, self.schema)
 
     @cached_property
     def jobs(self) -> Jobs:
         """Acts on any number of jobs: complete, fail, reschedule, retry, restore; at once, or `in_batches`."""
         from gw_core.postgres.bulk_actions import Jobs
 
-        return Jobs(self._lender, self.schema)
+        return Jobs(self._connections, self.schema)
 
     @cached_property
     def care(self) -> WorkerActions:
         """Frees the locks of dead workers, and finds names."""
         from gw_core.postgres.bulk_actions import WorkerActions
 
-        return WorkerActions(self._lender, self.schema)
+        return WorkerActions(self._connections, self.schema)
 
     @cached_property
     def cleaner(self) -> Cleaner:
         """Clears away jobs that failed for good, unused task identifiers and unused queues."""
         from gw_core.postgres.cleanup import Cleaner
 
-        return Cleaner(self._lender, self.schema)
+        return Cleaner(self._connections, self.schema)
 
     @cached_property
     def doctor(self) -> Doctor:
         """Says what is wrong with the queue and what mends it, and feels its pulse."""
         from gw_core.postgres.doctor import Doctor
 
-        return Doctor(self._lender, self.schema)
+        return Doctor(self._connections, self.schema)
 
     @cached_property
     def _adder(self) -> Enqueuer:
         from gw_core.postgres.enqueue import Enqueuer
 
-        return Enqueuer(self._lender, self.schema, self._interceptors, self.events)
+        return Enqueuer(self._connections, self.schema, self._interceptors, self.events)
 
     @property
     def schema(self) -> str:
@@ -140,7 +140,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections and leave the embedded server, if one was started."""
-        self._lender.close()
+        self._connections.close()
         self._database.close()
 
     def cancel(self) -> bool:
@@ -148,7 +148,7 @@ class Client:
 
         So that a program that ends need not wait for an answer nobody reads. Safe from any thread.
         """
-        return self._lender.cancel()
+        return self._connections.cancel()
 
     def listen(self) -> JobListener:
         """Open a connection that hears of new jobs as they are added, in this schema and in its neighbours.
@@ -246,7 +246,7 @@ class Client:
         check_ids(ids)
         from gw_core.postgres.cancel_requests import CancelRequests
 
-        canceller = CancelRequests(self._lender, self.schema)
+        canceller = CancelRequests(self._connections, self.schema)
         return canceller.cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
 
     def unlock(self, worker_ids: Sequence[str]) -> None:
@@ -284,11 +284,11 @@ class Client:
     def workers(self, recovery: RecoverySettings | None = None) -> list[WorkerInfo]:
         """Return every worker known by its heartbeat or by locks it holds; `recovery` says which count as dead."""
         settings = recovery or RecoverySettings()
-        from gw_core.postgres.worker_store import LONGEST_LOOK, WorkerStore
+        from gw_core.postgres.worker_store import QUERY_TIMEOUT, WorkerStore
 
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             store = WorkerStore(connection, self.schema)
-            with store.bounded(self._database.manners.within_statement(LONGEST_LOOK)):
+            with store.bounded(self._database.manners.within_statement(QUERY_TIMEOUT)):
                 around = store.look_before_sweep()
                 found = store.list_workers(
                     has_hearts=around.has_hearts,
@@ -304,7 +304,9 @@ class Client:
         """
         from gw_core.maintenance.sweeper import Sweep
 
-        sweep = Sweep(self._lender, recovery or RecoverySettings(), events=self.events, interceptors=self._interceptors)
+        sweep = Sweep(
+            self._connections, recovery or RecoverySettings(), events=self.events, interceptors=self._interceptors
+        )
         return sweep.run(dry_run=dry_run)
 
     # -- recurring tasks -------------------------------------------------------------------------------------------
@@ -313,14 +315,14 @@ class Client:
         """Return the crontab items the database has seen, with their last run."""
         from gw_core.postgres.cron_store import CronStore
 
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             return CronStore(connection, self.schema).known()
 
     def forget_crontab(self, identifier: str) -> KnownCronItem | None:
         """Forget a crontab item and return it, or None; a worker that still has it makes it known anew."""
         from gw_core.postgres.cron_store import CronStore
 
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             return CronStore(connection, self.schema).forget(identifier)
 
     # -- schema ----------------------------------------------------------------------------------------------------
@@ -329,7 +331,7 @@ class Client:
         """Install the schema or bring it up to date; any number of processes may do so at once."""
         from gw_core.postgres.migrations import migrate
 
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             return migrate(connection, self.schema)
 
     def check_schema(self) -> None:
@@ -341,7 +343,7 @@ class Client:
         from gw_core.postgres.error_mapping import rows_hidden
         from gw_core.postgres.schema_state import check
 
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             state = check(connection, self.schema)
         problem = state.migration_problem()
         if problem is not None:
@@ -353,21 +355,21 @@ class Client:
         """Raise `PermissionDeniedError` when row security hides every job from the role: a queue would look empty."""
         from gw_core.postgres.permissions import require_visible_jobs
 
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             require_visible_jobs(connection, self.schema)
 
     def migration_plan(self) -> MigrationPlan:
         """Return what `migrate` would run, and change nothing."""
         from gw_core.postgres.migrations import plan
 
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             return plan(connection, self.schema)
 
     def migration_script(self) -> str:
         """Return what `migrate` would run as a script for psql, and change nothing."""
         from gw_core.postgres.migrations import script
 
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             return script(connection, self.schema)
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -381,5 +383,5 @@ class Client:
 
             yield JobStore(borrowed(conn), self.schema)
             return
-        with self._lender.connection() as connection:
+        with self._connections.connection() as connection:
             yield JobStore(connection, self.schema)

@@ -476,7 +476,7 @@ class Runner:
             events=self.events,
             vitals=lambda: None if self._pool is None else self._pool.vitals,
             poll=self.settings.poll_interval,
-            lender=self._maintenance,
+            connections=self._maintenance,
             schema=self._database.schema,
             on_crash=self._on_crash,
         )

@@ -72,7 +72,7 @@ def list_jobs(
     with open_client(configuration) as client:
         page = client.list_jobs(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
         # Whether a full page is the last one is asked separately: only the page itself knows the place where it ends.
-        rest = client.list_jobs(wanted, after=page.after, limit=1, timeout=timeout) if page.full else None
+        rest = client.list_jobs(wanted, after=page.after, limit=1, timeout=timeout) if page.is_full else None
     rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in page.jobs]
     keys = (*KEYS, "payload") if payload else KEYS
     output.records(rows, keys=keys, columns=COLUMNS, as_json=as_json)
@@ -91,6 +91,6 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
             stderr.note(f"There may be more jobs; go on with --after {page.after}")
     else:
         stderr.note(
-            f"The search looked at {page.looked_at:,} jobs and found {len(page.jobs)}; there are more to look at: "
+            f"The search looked at {page.scanned:,} jobs and found {len(page.jobs)}; there are more to look at: "
             f"go on with --after {page.after} or search longer with --within 10s"
         )

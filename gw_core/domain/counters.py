@@ -12,7 +12,7 @@ from gw_core.domain.outcome import Completed, Failed, Outcome
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 600.0)
 """The upper ends of the histograms' buckets, in seconds: from a trivial job to one of ten minutes."""
 
-MOST_TASKS: Final = 100
+MAX_TASKS: Final = 100
 """Tasks that are counted each for itself; each costs some forty series."""
 
 OTHERS: Final = "(others)"
@@ -86,7 +86,7 @@ class OutcomeCounters:
         """Return the tally of a task; beyond so many, all others share one."""
         found = self.tasks.get(identifier)
         if found is None:
-            if len(self.tasks) >= MOST_TASKS:
+            if len(self.tasks) >= MAX_TASKS:
                 identifier = OTHERS
             found = self.tasks.setdefault(identifier, TaskCounters())
         return found

@@ -113,7 +113,7 @@ class FoundJob:
 class JobPage:
     """Jobs that matched, and where to go on.
 
-    `after` is None when nothing can follow. `looked_at` says how many jobs were looked at; a page that is not `full`
+    `after` is None when nothing can follow. `scanned` says how many jobs were looked at; a page that is not `is_full`
     and has an `after` ended because the search had taken its time, and more matches may follow. `order` is that of its
     jobs, in the words of `PageCursor`.
     """
@@ -121,8 +121,8 @@ class JobPage:
     jobs: tuple[FoundJob, ...] = ()
     order: str = "id"
     after: PageCursor | None = None
-    looked_at: int = 0
-    full: bool = False
+    scanned: int = 0
+    is_full: bool = False
 
 
 # -- one job ---------------------------------------------------------------------------------------------------------

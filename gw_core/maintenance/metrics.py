@@ -79,7 +79,7 @@ class QueueSampler(Service):
 
     def __init__(
         self,
-        lender: ConnectionSource,
+        connections: ConnectionSource,
         schema: str,
         *,
         events: Events,
@@ -88,7 +88,7 @@ class QueueSampler(Service):
     ) -> None:
         super().__init__("gw-sample", on_crash=on_crash)
         self.latest: QueueSample | None = None
-        self._reports = JobQueries(lender, schema)
+        self._reports = JobQueries(connections, schema)
         self._events = events
         self._every = every.total_seconds()
         self._looked_at = float("-inf")

@@ -31,7 +31,7 @@ class Probe:
         events: Events,
         vitals: Callable[[], PoolHealth | None],
         poll: timedelta,
-        lender: ConnectionSource,
+        connections: ConnectionSource,
         schema: str,
         on_crash: Callable[[str, BaseException], None],
     ) -> None:
@@ -41,7 +41,7 @@ class Probe:
         pages: dict[str, Page] = {"/live": self._live, "/ready": self._ready}
         if settings.metrics:
             self._sampler = QueueSampler(
-                lender, schema, events=events, every=settings.sample_interval, on_crash=on_crash
+                connections, schema, events=events, every=settings.sample_interval, on_crash=on_crash
             )
             self._metrics = Metrics(MetricsCollector(events), self._readiness, self._sampler)
             pages["/metrics"] = self._scrape

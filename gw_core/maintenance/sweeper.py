@@ -42,14 +42,14 @@ class Sweep:
 
     def __init__(
         self,
-        lender: ConnectionSource,
+        connections: ConnectionSource,
         settings: RecoverySettings,
         *,
         events: Events,
         interceptors: Interceptors,
         worker_id: str | None = None,
     ) -> None:
-        self._lender = lender
+        self._connections = connections
         self._settings = settings
         self._events = events
         self._hooks = interceptors.on_recovery
@@ -72,14 +72,14 @@ class Sweep:
 
     def contact(self) -> None:
         """Ask the server for an answer, any; raises the database's errors."""
-        with_workers(self._lender, WorkerStore.look_before_sweep)
+        with_workers(self._connections, WorkerStore.look_before_sweep)
 
     def _dead(self, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         def look(store: WorkerStore) -> list[WorkerInfo]:
             with store.sweeping():
                 return self._look(store, with_orphans, since_server_start)
 
-        return with_workers(self._lender, look)
+        return with_workers(self._connections, look)
 
     def _look(self, store: WorkerStore, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         around = store.look_before_sweep()
@@ -103,7 +103,7 @@ class Sweep:
             with store.sweeping():
                 return store.list_jobs_to_recover(self._silent(dead))
 
-        jobs = with_workers(self._lender, look)
+        jobs = with_workers(self._connections, look)
         return {job.id: decide(self._hooks, job, job.locked_by or "", self._tell_hook_failure) for job in jobs}
 
     def _tell_hook_failure(self, job: Job, error: Exception) -> None:
@@ -114,8 +114,8 @@ class Sweep:
     def _recover(
         self, found: set[str], decisions: dict[int, Decision], with_orphans: bool, since_server_start: bool
     ) -> SweepReport:
-        with self._lender.connection() as connection:
-            store = WorkerStore(connection, self._lender.database.schema)
+        with self._connections.connection() as connection:
+            store = WorkerStore(connection, self._connections.database.schema)
             with store.sweeping():
                 if not store.try_sweep_lock():
                     return SweepReport(was_busy=True)

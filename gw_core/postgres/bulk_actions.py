@@ -19,7 +19,7 @@ from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.job_store import RemovedJob
-from gw_core.postgres.name_lookup import MOST_NAMES, NameKind, find_names
+from gw_core.postgres.name_lookup import MAX_NAMES, NameKind, find_names
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
@@ -27,7 +27,7 @@ from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
 
-LONGEST_WAIT: Final = timedelta(seconds=10)
+LOCK_TIMEOUT: Final = timedelta(seconds=10)
 """How long a batch waits for a row that somebody else holds in an open transaction."""
 
 NOW: Final = timedelta()
@@ -147,7 +147,7 @@ Which = JobFilter | Sequence[int]
 class _Actions:
     """What all actions share: the connections, the schema, and transactions that wait for no lock for long."""
 
-    lender: ConnectionSource
+    connections: ConnectionSource
     schema: str
 
     def _survey(self, jobs: JobFilter) -> SelectionCount:
@@ -171,13 +171,13 @@ class _Actions:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        with self.lender.connection() as connection, translated(self.schema):
+        with self.connections.connection() as connection, translated(self.schema):
             yield connection
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         with self._connection() as connection, connection.transaction():
-            timeout = milliseconds(self.lender.database.manners.within_lock(LONGEST_WAIT))
+            timeout = milliseconds(self.connections.database.manners.within_lock(LOCK_TIMEOUT))
             connection.execute("select set_config('lock_timeout', %s, true)", (timeout,))
             yield connection
 
@@ -344,7 +344,7 @@ class Jobs(_Actions):
         """Return the same actions as iterators over batches of at most `size` jobs; raises `InvalidInputError`."""
         if size < 1:
             raise InvalidInputError(f"a batch cannot have {size} jobs; give at least 1")
-        return JobBatches(self.lender, self.schema, size)
+        return JobBatches(self.connections, self.schema, size)
 
     def count(self, which: JobFilter) -> SelectionCount:
         """Count the jobs a filter means, and change nothing."""
@@ -449,9 +449,9 @@ class WorkerActions(_Actions):
             self._announce(connection, sum(each.jobs + each.queues for each in freed))
         return freed
 
-    def names(self, kind: NameKind, prefix: str = "", *, limit: int = MOST_NAMES) -> list[str]:
+    def names(self, kind: NameKind, prefix: str = "", *, limit: int = MAX_NAMES) -> list[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; nothing when that takes long."""
-        with self.lender.connection() as connection:
+        with self.connections.connection() as connection:
             return find_names(connection, self.schema, kind, prefix=prefix, limit=limit)
 
     def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerLocks]:

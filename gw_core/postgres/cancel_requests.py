@@ -32,7 +32,7 @@ POLL_INTERVAL_SECONDS = 0.1
 class CancelRequests:
     """Requests workers to cancel jobs and waits for the results. Safe from any thread."""
 
-    lender: ConnectionSource
+    connections: ConnectionSource
     schema: str
 
     def cancel(
@@ -73,7 +73,7 @@ class CancelRequests:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        with self.lender.connection() as connection, translated(self.schema):
+        with self.connections.connection() as connection, translated(self.schema):
             yield connection
 
 

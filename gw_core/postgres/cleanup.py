@@ -50,7 +50,7 @@ QUEUES: Final = {
 class Cleaner:
     """Clears away in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
 
-    lender: ConnectionSource
+    connections: ConnectionSource
     schema: str
     batch: int = BATCH
 
@@ -136,5 +136,5 @@ class Cleaner:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        with self.lender.connection() as connection, translated(self.schema):
+        with self.connections.connection() as connection, translated(self.schema):
             yield connection

@@ -55,13 +55,13 @@ FAILOVER_CONNECT_TIMEOUT: Final = 4
 ANSWER_WITHIN: Final = timedelta(seconds=20)
 """How long the server may say nothing to those who claim and settle: it ends their statements after 15 s itself."""
 
-LONGEST_TICK: Final = 1.0
+MAX_TICK: Final = 1.0
 """Seconds between two looks at a socket while a statement runs; more, and this process did not run."""
 
 READS_NULLS: Final = {"array_nulls": "on"}
 """Off, as a database may have it, nulls in the columns of outcomes would be read as the text "NULL"."""
 
-LENT_TO_TASKS: Final = "task"
+TASK_ROLE: Final = "task"
 """The role of sessions that tasks borrow: they stay as the server and the user set them."""
 
 SEARCH_PATH: Final = "pg_catalog, pg_temp"
@@ -99,7 +99,7 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
                 ready = yield wanted
                 now = monotonic()
                 # The driver looks several times a second: while this process was frozen, nobody was late.
-                deadline += max(0.0, now - looked_at - LONGEST_TICK)
+                deadline += max(0.0, now - looked_at - MAX_TICK)
                 looked_at = now
                 # What has arrived comes first, for it may be the answer. If not, it is notifications, which say nothing
                 # about the statement: they go on arriving when its answer was lost.
@@ -289,7 +289,7 @@ class Database:
                 self._refuse_unknown_encoding(connection)
                 if self._notice_pooler:
                     self._look_for_pooler(connection, role)
-                elif role == LENT_TO_TASKS:
+                elif role == TASK_ROLE:
                     # At least one statement is answered, or the connection is worth nothing; else `prepare` has one.
                     connection.execute("select 1", prepare=False)
                 self.prepare(connection, role)
@@ -343,7 +343,7 @@ class Database:
         forks.close_in_children(connection)
         if not self.prepared_statements:
             connection.prepare_threshold = None
-        if role != LENT_TO_TASKS and self.pooling is not PoolerMode.TRANSACTION:
+        if role != TASK_ROLE and self.pooling is not PoolerMode.TRANSACTION:
             _pin_search_path(connection)
         settings = self.manners.settings()
         # Behind such a pooler they would stay behind for its other clients: workers that may no longer write.

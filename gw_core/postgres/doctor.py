@@ -33,7 +33,7 @@ from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatu
 from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 
-LONGEST_LOOK: Final = timedelta(seconds=10)
+QUERY_TIMEOUT: Final = timedelta(seconds=10)
 """How long one question may take; on a large table somebody may lack patience for more."""
 
 _Look = Callable[[Connection, DoctorFacts], DoctorFacts]
@@ -43,7 +43,7 @@ _Look = Callable[[Connection, DoctorFacts], DoctorFacts]
 class Doctor:
     """Looks at the whole queue and changes nothing; `client.doctor` is one. Safe from any thread."""
 
-    lender: ConnectionSource
+    connections: ConnectionSource
     schema: str
 
     def pulse(self) -> timedelta:
@@ -100,12 +100,12 @@ class Doctor:
 
     def _be_patient(self, connection: Connection) -> None:
         """Bound what follows in this pipeline, which is one transaction; the server does not wait for us in it."""
-        manners = self.lender.database.manners
+        manners = self.connections.database.manners
         connection.execute(
             "select set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
             (
-                milliseconds(manners.within_statement(LONGEST_LOOK)),
-                milliseconds(manners.within_lock(LONGEST_LOOK)),
+                milliseconds(manners.within_statement(QUERY_TIMEOUT)),
+                milliseconds(manners.within_lock(QUERY_TIMEOUT)),
             ),
         )
 
@@ -211,5 +211,5 @@ class Doctor:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        with self.lender.connection() as connection, translated(self.schema):
+        with self.connections.connection() as connection, translated(self.schema):
             yield connection

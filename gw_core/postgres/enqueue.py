@@ -23,10 +23,10 @@ from gw_core.postgres.pipelining import overlapped
 BULK: Final = 5_000
 """Jobs in one statement of a bulk: past this a statement gains nothing and only grows in memory."""
 
-FIRST_OF_BULK: Final = 1_000
+FIRST_BATCH: Final = 1_000
 """Jobs in the first statement of a longer bulk: until it is encoded the server has nothing to do."""
 
-MOST_TRIES: Final = 10
+MAX_TRIES: Final = 10
 """How often an add is tried that the server undoes because of a deadlock."""
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 def _in_parts(store: JobStore, specs: Sequence[JobSpec]) -> Iterator[list[int]]:
     """Add jobs part by part; while the server works on one, the next is encoded."""
-    ends = [*range(FIRST_OF_BULK, len(specs), BULK), len(specs)]
+    ends = [*range(FIRST_BATCH, len(specs), BULK), len(specs)]
     parts = (specs[start:end] for start, end in pairwise([0, *ends]))
     calls = (call for part in parts for call in store.bulk_calls(part))
     return overlapped(calls, store.add_bulk, cancel=store.connection.cancel)
@@ -49,14 +49,14 @@ class Enqueuer:
 
     def __init__(
         self,
-        lender: ConnectionSource,
+        connections: ConnectionSource,
         schema: str,
         interceptors: Interceptors,
         events: Events,
         *,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
-        self._lender = lender
+        self._connections = connections
         self._schema = schema
         self._interceptors = interceptors
         self._events = events
@@ -115,12 +115,12 @@ class Enqueuer:
         """
         if callers is not None:
             return add(JobStore(callers, self._schema))
-        for tries in range(1, MOST_TRIES + 1):
+        for tries in range(1, MAX_TRIES + 1):
             try:
-                with self._lender.connection() as connection:
+                with self._connections.connection() as connection:
                     return add(JobStore(connection, self._schema))
             except DeadlockError:
-                if tries == MOST_TRIES:
+                if tries == MAX_TRIES:
                     raise
                 time.sleep(random.uniform(0.01, 0.05) * tries)
         raise AssertionError  # the last try has returned or raised

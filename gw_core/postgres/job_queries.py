@@ -1,4 +1,4 @@
-"""Look at the queue without disturbing it: every statement is bounded, read-only and over before the next one."""
+"""Read-only queries about jobs, queues and tasks, each with a timeout."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gw_core.domain.snapshot import QueueSnapshot
     from gw_core.postgres.snapshots import Snapshots
 
-FOR_ALL_VALUES: Final = frozenset(
+GENERIC_PLANS: Final = frozenset(
     {
         "heartbeat_list",
         "find_jobs",
@@ -53,62 +53,62 @@ FOR_ALL_VALUES: Final = frozenset(
         "stats_table",
     }
 )
-"""What is planned once: there is one index to walk, whatever is asked."""
+"""Statements with a generic plan: the same index serves all values."""
 
 SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
-"""How long a search for jobs takes unless told otherwise."""
+"""How long a search for jobs takes by default."""
 
 STATEMENT_TIMEOUT: Final = timedelta(seconds=5)
 EXACT_TIMEOUT: Final = timedelta(minutes=5)
 COUNTING_TIMEOUT: Final = timedelta(seconds=2)
 LOCK_TIMEOUT: Final = timedelta(seconds=1)
 
-FIRST_REACH: Final = 1_000
-MOST_REACH: Final = 100_000
-"""How many jobs one statement of a search looks at."""
+FIRST_CHUNK: Final = 1_000
+MAX_CHUNK: Final = 100_000
+"""How many jobs one statement of a search reads."""
 
-FIRST_PLACE: Final = "(0,0)"
-"""Before the place of any row."""
+FIRST_CTID: Final = "(0,0)"
+"""Before every row."""
 
-FIRST_MOMENT: Final = "4714-11-24 00:00:00 BC"
-"""Where PostgreSQL's calendar begins."""
+MIN_TIMESTAMP: Final = "4714-11-24 00:00:00 BC"
+"""PostgreSQL's first timestamp."""
 
 LAST_ID: Final = "9223372036854775807"
 
-MOST_HELD: Final = 10_000
-"""So many jobs that workers hold are looked at for every page of them; where there are more, they are searched for."""
+MAX_LOCKED: Final = 10_000
+"""Up to this many locked jobs, each page of them reads all; if there are more, the table is scanned."""
 
-MOST_EQUALS: Final = 10_000
-"""So many jobs of one priority and moment are walked past to find the place where a page ended."""
+MAX_TIES: Final = 10_000
+"""Up to this many jobs with one priority and `run_at` are skipped to find the end of the previous page."""
 
-FEWEST_PAGES: Final = 200
-JOBS_ON_A_PAGE: Final = 20
+MIN_TABLE_PAGES: Final = 200
+JOBS_PER_TABLE_PAGE: Final = 20
 
 FRUITFUL: Final = 10
-"""A stretch in which one of so many jobs matches brings enough to go on at leisure."""
+"""A chunk does not count towards the timeout if at least one in this many of its jobs matches."""
 
-LEAST_LEFT: Final = 0.02
-"""Seconds a stretch is given at least."""
+MIN_SECONDS_LEFT: Final = 0.02
+"""The time assumed for the next chunk, at least."""
 
-ROWS_AT_ONCE: Final = 1_000
+ROWS_PER_READ: Final = 1_000
 SAMPLED_PAGES: Final = 3_000
-"""A table no larger is counted; of a larger one so many pages are sampled, which takes some 60 ms."""
+"""A larger table is sampled by this many pages, which takes about 60 ms; a smaller one is counted."""
 
 OUTSIDE: Final = 100_000
-"""Beyond what a small integer holds."""
+"""More than a smallint holds."""
 
-MOST_WAITING: Final = 1_000
-"""How far the jobs of one queue are counted."""
+MAX_WAITING: Final = 1_000
+"""The limit for counting the jobs of one queue."""
 
-BACKLOG_REACH: Final = 30_000
-MOST_PRIORITIES: Final = 100
-MOST_TASKS: Final = 10_000
+BACKLOG_LIMIT: Final = 30_000
+MAX_PRIORITIES: Final = 100
+MAX_TASKS: Final = 10_000
 MAX_WORKERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What stands behind the names of a filter in this schema."""
+    """The ids of the names in a filter, and what the schema has."""
 
     task_id: int | None
     queue_id: int | None
@@ -123,23 +123,23 @@ class _Names:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """What one statement of a search found, in order, where to go on, if anywhere, and where its last find was."""
+class _Chunk:
+    """The matches of one statement, in order; where the next chunk starts, if there is one; and the last match."""
 
-    looked_at: int
+    scanned: int
     ids: Sequence[int]
     end: PageCursor | None
     last: PageCursor | None
 
 
 class JobQueries:
-    """Looks at one queue; safe to share between threads. Raises our errors, not the driver's."""
+    """Queries about one queue; thread-safe. Raises gw's errors, not the driver's."""
 
-    def __init__(self, lender: ConnectionSource, schema: str) -> None:
-        self._lender = lender
+    def __init__(self, connections: ConnectionSource, schema: str) -> None:
+        self._connections = connections
         self._schema = schema
 
-    # -- at a glance -----------------------------------------------------------------------------------------------
+    # -- snapshots -------------------------------------------------------------------------------------------------
 
     def glance(
         self, recovery: RecoverySettings | None = None, *, locks_every: timedelta | None = timedelta()
@@ -150,7 +150,7 @@ class JobQueries:
         `locks_every`, or when it calls `count_locks`, and gives None. A part that fails is named in the answer; raised
         is only what makes looking in vain: no connection, no schema, no right to see the tables.
         """
-        return self._glances.look(recovery or RecoverySettings(), locks_every=locks_every)
+        return self._snapshots.look(recovery or RecoverySettings(), locks_every=locks_every)
 
     def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
         """Count anew what workers hold, for the glances that follow; they tell when it failed.
@@ -158,13 +158,13 @@ class JobQueries:
         Returned is how long the server worked at it; None where it could not say.
         Before the first glance nothing is known of the schema, and nothing is done: that glance counts by itself.
         """
-        return self._glances.count_locks(recovery or RecoverySettings())
+        return self._snapshots.count_locks(recovery or RecoverySettings())
 
     @cached_property
-    def _glances(self) -> Snapshots:
+    def _snapshots(self) -> Snapshots:
         from gw_core.postgres.snapshots import Snapshots  # a command that shows one job waits for none of it
 
-        return Snapshots(self._lender, self._schema)
+        return Snapshots(self._connections, self._schema)
 
     # -- pages of jobs ---------------------------------------------------------------------------------------------
 
@@ -199,129 +199,129 @@ class JobQueries:
         return replace(self._filled(page, wanted, with_payload), order=beginning.order)
 
     def _named(self, wanted: JobFilter, mark: PageCursor | None, limit: int, with_payload: bool) -> JobPage:
-        """Find jobs by their ids or key, where nothing has to be searched."""
+        """Find jobs by their ids or key, without a scan."""
         least = int(_of_order(mark, "id").place[0]) if mark else 0
         with_payload = with_payload or (wanted.narrowing is not None and wanted.narrowing.needs_payload)
         ids = [each for each in wanted.ids or () if each > least]
         found: list[FoundJob] = []
-        looked_at = 0
+        scanned = 0
         for some in _chunks(ids) if wanted.ids is not None else [[]]:
             rows = self._jobs(some, None if wanted.ids is not None else wanted.key, with_payload)
-            looked_at += len(rows)
+            scanned += len(rows)
             found += [each for each in rows if wanted.matches(each.job, each.state) and each.job.id > least]
             if len(found) > limit:
                 return JobPage(
                     jobs=tuple(found[:limit]),
                     after=PageCursor.after_id(found[limit - 1].job.id),
-                    looked_at=looked_at,
-                    full=True,
+                    scanned=scanned,
+                    is_full=True,
                 )
-        return JobPage(jobs=tuple(found), looked_at=looked_at, full=len(found) == limit)
+        return JobPage(jobs=tuple(found), scanned=scanned, is_full=len(found) == limit)
 
     def _held(self, wanted: JobFilter, names: _Names, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
-        """Find jobs among those that workers hold; None where others are meant, or too many are held to look at all."""
+        """Find jobs among the locked ones; None if the filter does not ask for those, or if too many are locked."""
         is_meant = wanted.state is JobState.RUNNING or (wanted.state is None and wanted.worker is not None)
         if not (is_meant and names.has_locked_index) or mark.order == "newest":
             return None
         values = {**_searched(wanted, names), "after_id": int(_of_order(mark, "id").place[0])}
-        rows = self._rows("job_page_of_locked", {**values, "most": MOST_HELD + 1, "limit": limit})
-        ((looked_at, ids),) = rows
-        if looked_at > MOST_HELD:
+        rows = self._rows("job_page_of_locked", {**values, "most": MAX_LOCKED + 1, "limit": limit})
+        ((scanned, ids),) = rows
+        if scanned > MAX_LOCKED:
             return None
         is_full = len(ids) == limit
         after = PageCursor.after_id(ids[-1]) if is_full else None
-        return ids, JobPage(after=after, looked_at=looked_at, full=is_full)
+        return ids, JobPage(after=after, scanned=scanned, is_full=is_full)
 
     def _search(
         self, wanted: JobFilter, names: _Names, mark: PageCursor, limit: int, timeout: timedelta
     ) -> tuple[list[int], JobPage]:
-        """Look at stretches of the table, each as long as the time left allows.
+        """Scan the table in chunks, each as long as the remaining time allows.
 
-        Only time that brings little counts as searching: who asked for many jobs, and gets them, waits for them.
+        Chunks with many matches do not count towards the timeout: a caller that asks for many jobs waits for them.
         """
         ids: list[int] = []
-        looked_at, reach, left = 0, _first_reach(wanted, mark, limit), timeout.total_seconds()
+        scanned, chunk_size, left = 0, _first_chunk_size(wanted, mark, limit), timeout.total_seconds()
         while True:
             began = monotonic()
-            stretch = self._stretch(wanted, names, mark, reach=reach, limit=limit - len(ids))
+            chunk = self._chunk(wanted, names, mark, chunk_size=chunk_size, limit=limit - len(ids))
             took = monotonic() - began
-            looked_at += stretch.looked_at
-            ids += stretch.ids
+            scanned += chunk.scanned
+            ids += chunk.ids
             if len(ids) >= limit:
-                return ids, JobPage(after=stretch.last, looked_at=looked_at, full=True)
-            if stretch.end is None:
-                return ids, JobPage(looked_at=looked_at)
-            if len(stretch.ids) * FRUITFUL < stretch.looked_at:
+                return ids, JobPage(after=chunk.last, scanned=scanned, is_full=True)
+            if chunk.end is None:
+                return ids, JobPage(scanned=scanned)
+            if len(chunk.ids) * FRUITFUL < chunk.scanned:
                 left -= took
                 if left <= 0:
-                    return ids, JobPage(after=stretch.end, looked_at=looked_at)
-            mark, reach = stretch.end, _next_reach(reach, took=took, left=max(left, LEAST_LEFT))
+                    return ids, JobPage(after=chunk.end, scanned=scanned)
+            mark, chunk_size = chunk.end, _next_chunk_size(chunk_size, took=took, left=max(left, MIN_SECONDS_LEFT))
 
-    def _stretch(self, wanted: JobFilter, names: _Names, mark: PageCursor, *, reach: int, limit: int) -> _Stretch:
-        values = {**_searched(wanted, names), "reach": reach, "limit": limit}
+    def _chunk(self, wanted: JobFilter, names: _Names, mark: PageCursor, *, chunk_size: int, limit: int) -> _Chunk:
+        values = {**_searched(wanted, names), "chunk_size": chunk_size, "limit": limit}
         if mark.order == "id":
-            return self._stretch_by_id(values, mark)
+            return self._chunk_by_id(values, mark)
         if mark.order == "newest":
-            return self._stretch_of_newest(values, mark)
+            return self._newest_chunk(values, mark)
         if mark.order == "failed":
-            return self._stretch_of_failed(values, mark, names)
+            return self._failed_chunk(values, mark, names)
         if wanted.state not in WAITING or (mark.order == "queue") > (names.queue_id is not None):
             raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
         priority, run_at, place = mark.place
         values |= {"after_priority": int(priority), "after_run_at": run_at, "after_place": place}
-        if mark.order == "turn" and place != FIRST_PLACE:
-            among = self._rows("job_page_equals", {**values, **self._tables, "most": MOST_EQUALS})
+        if mark.order == "turn" and place != FIRST_CTID:
+            among = self._rows("job_page_equals", {**values, **self._tables, "most": MAX_TIES})
             if among[0][0]:
-                return self._stretch_of_equals(values, mark, *among[0][1:])
-        return self._stretch_by_turn(f"job_page_by_{mark.order}", values, mark)
+                return self._chunk_of_ties(values, mark, *among[0][1:])
+        return self._chunk_by_turn(f"job_page_by_{mark.order}", values, mark)
 
-    def _stretch_of_failed(self, values: dict[str, Any], mark: PageCursor, names: _Names) -> _Stretch:
+    def _failed_chunk(self, values: dict[str, Any], mark: PageCursor, names: _Names) -> _Chunk:
         if values["state"] is not JobState.FAILED or not names.has_failed_index:
             raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
         run_at, job_id = mark.place
-        return self._stretch_by_turn("job_page_of_failed", {**values, "after_run_at": run_at, "after_id": job_id}, mark)
+        return self._chunk_by_turn("job_page_of_failed", {**values, "after_run_at": run_at, "after_id": job_id}, mark)
 
-    def _stretch_by_id(self, values: dict[str, Any], mark: PageCursor) -> _Stretch:
+    def _chunk_by_id(self, values: dict[str, Any], mark: PageCursor) -> _Chunk:
         values |= {"after_id": int(mark.place[0])}
-        ((looked_at, end, ids),) = self._rows("job_page_by_id", values)
-        return _Stretch(
-            looked_at=looked_at,
+        ((scanned, end, ids),) = self._rows("job_page_by_id", values)
+        return _Chunk(
+            scanned=scanned,
             ids=ids,
-            end=PageCursor.after_id(end) if looked_at == values["reach"] else None,
+            end=PageCursor.after_id(end) if scanned == values["chunk_size"] else None,
             last=PageCursor.after_id(ids[-1]) if ids else None,
         )
 
-    def _stretch_of_newest(self, values: dict[str, Any], mark: PageCursor) -> _Stretch:
-        ((looked_at, end, ids),) = self._rows("job_page_newest", {**values, "before_id": int(mark.place[0])})
-        return _Stretch(
-            looked_at=looked_at,
+    def _newest_chunk(self, values: dict[str, Any], mark: PageCursor) -> _Chunk:
+        ((scanned, end, ids),) = self._rows("job_page_newest", {**values, "before_id": int(mark.place[0])})
+        return _Chunk(
+            scanned=scanned,
             ids=ids,
-            end=PageCursor.newest(end) if looked_at == values["reach"] else None,
+            end=PageCursor.newest(end) if scanned == values["chunk_size"] else None,
             last=PageCursor.newest(ids[-1]) if ids else None,
         )
 
-    def _stretch_by_turn(self, name: str, values: dict[str, Any], mark: PageCursor) -> _Stretch:
-        ((looked_at, ids, last, end),) = self._rows(name, values)
-        return _Stretch(
-            looked_at=looked_at,
+    def _chunk_by_turn(self, name: str, values: dict[str, Any], mark: PageCursor) -> _Chunk:
+        ((scanned, ids, last, end),) = self._rows(name, values)
+        return _Chunk(
+            scanned=scanned,
             ids=ids,
-            end=PageCursor(mark.order, tuple(end)) if looked_at == values["reach"] else None,
+            end=PageCursor(mark.order, tuple(end)) if scanned == values["chunk_size"] else None,
             last=PageCursor(mark.order, tuple(last)) if last else None,
         )
 
-    def _stretch_of_equals(self, values: dict[str, Any], mark: PageCursor, pages: int, next_moment: str) -> _Stretch:
-        """Look at jobs that have their priority and moment in common with very many others, page by page."""
+    def _chunk_of_ties(self, values: dict[str, Any], mark: PageCursor, pages: int, next_moment: str) -> _Chunk:
+        """Read jobs that share priority and `run_at` with very many others, by pages of the table."""
         priority, run_at, place = mark.place
-        bound = int(place.strip("()").split(",")[0]) + max(FEWEST_PAGES, values["reach"] // JOBS_ON_A_PAGE)
-        stretch = self._stretch_by_turn("job_page_of_equals", {**values, "before_place": f"({bound},0)"}, mark)
-        if stretch.end is not None:
-            return stretch
+        bound = int(place.strip("()").split(",")[0]) + max(MIN_TABLE_PAGES, values["chunk_size"] // JOBS_PER_TABLE_PAGE)
+        chunk = self._chunk_by_turn("job_page_of_equals", {**values, "before_place": f"({bound},0)"}, mark)
+        if chunk.end is not None:
+            return chunk
         if bound < pages:
-            return replace(stretch, end=PageCursor("turn", (priority, run_at, f"({bound},0)")))
-        return replace(stretch, end=_after_equals(int(priority), run_at, next_moment))
+            return replace(chunk, end=PageCursor("turn", (priority, run_at, f"({bound},0)")))
+        return replace(chunk, end=_after_equals(int(priority), run_at, next_moment))
 
     def _filled(self, found: tuple[list[int], JobPage], wanted: JobFilter, with_payload: bool) -> JobPage:
-        """Put the jobs into a page in the order found; one whose state has changed since is left out."""
+        """Read the jobs of a page in the order found; omit those whose state has changed since."""
         ids, page = found
         by_id = {each.job.id: each for some in _chunks(ids) for each in self._jobs(some, None, with_payload)}
         jobs = (by_id[each] for each in ids if each in by_id)
@@ -349,7 +349,7 @@ class JobQueries:
         if not found:
             return None
         job, state = found[0].job, found[0].state
-        around = self._surroundings(job, state)
+        around = self._facts(job, state)
         return JobReport(
             job=job,
             state=state,
@@ -358,10 +358,10 @@ class JobQueries:
             attempts=retry_schedule(job, state, around.now),
         )
 
-    def _surroundings(self, job: Job, state: JobState) -> JobFacts:
+    def _facts(self, job: Job, state: JobState) -> JobFacts:
         names = self._names(JobFilter())
         can_count = job.queue_id is not None and names.has_queue_index and state is JobState.READY
-        values = {"id": job.id, "queue_id": job.queue_id, "most": MOST_WAITING if can_count else 0}
+        values = {"id": job.id, "queue_id": job.queue_id, "most": MAX_WAITING if can_count else 0}
         ((now, holder, held_at, ahead, is_bound),) = self._rows("queue_of_job", values)
         return JobFacts(
             now=timestamp(now),
@@ -380,11 +380,11 @@ class JobQueries:
         A large table is sampled, and the numbers say that they are estimates; `exact` counts it, which reads it whole.
         """
         now, pages, size, queues, held = self._rows("stats_table", self._tables)[0]
-        priorities = self._rows("snapshot_priorities", {"levels": MOST_PRIORITIES, "most": 1})
+        priorities = self._rows("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": 1})
         first = min((row[4] for row in priorities if row[4] is not None), default=None)
         upcoming = min((row[5] for row in priorities if row[5] is not None), default=None)
         hits, share = self._sample(pages, exact=exact)
-        tasks = {row[0]: row[1] for row in self._rows("task_list", {"most": MOST_TASKS})}
+        tasks = {row[0]: row[1] for row in self._rows("task_list", {"most": MAX_TASKS})}
         by_task = {
             tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
         }
@@ -409,9 +409,9 @@ class JobQueries:
         """
         values = {"after": after, "limit": limit, "only_held": only_held}
         if self._names(JobFilter()).has_queue_index:
-            rows = self._rows("queue_list", {**values, "most": MOST_WAITING if most is None else most})
+            rows = self._rows("queue_list", {**values, "most": MAX_WAITING if most is None else most})
         else:
-            rows = self._rows("queue_list_in_backlog", {**values, "reach": BACKLOG_REACH})
+            rows = self._rows("queue_list_in_backlog", {**values, "chunk_size": BACKLOG_LIMIT})
         return [_queue_report(*row) for row in rows]
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
@@ -429,11 +429,11 @@ class JobQueries:
         live = self._live_workers()
         return [
             TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_workers_with(name, live))
-            for task_id, name in self._rows("task_list", {"most": MOST_TASKS})
+            for task_id, name in self._rows("task_list", {"most": MAX_TASKS})
         ]
 
     def _sample(self, pages: int, *, exact: bool) -> tuple[dict[tuple[int, str], int], float]:
-        """Return the hits by task and state, and the share of the table that was looked at."""
+        """Return the hits by task and state, and the share of the table that was read."""
         share = 1.0 if exact or pages <= SAMPLED_PAGES else SAMPLED_PAGES / pages
         timeout = EXACT_TIMEOUT if exact else STATEMENT_TIMEOUT
         rows = self._rows("stats_sample", {"percent": 100 * share}, timeout=timeout)
@@ -453,7 +453,7 @@ class JobQueries:
         return [_with_start(each, starts) for each in found] if starts else found
 
     def _renewed(self, ids: Sequence[int] | None) -> list[tuple[Any, ...]]:
-        """Return id, lock and start of the attempts whose locks were renewed; a schema of others does not note them."""
+        """Return id, lock and start of the attempts whose locks were renewed; none without gw's table."""
         if not self._names(JobFilter()).has_renewed_locks:
             return []
         return self._rows("renewed_lock_list", {"ids": ids})
@@ -485,9 +485,9 @@ class JobQueries:
     def _rows(
         self, name: str, values: Mapping[str, Any] | None = None, *, timeout: timedelta = STATEMENT_TIMEOUT
     ) -> list[tuple[Any, ...]]:
-        plans = PlanMode.ONCE if name in FOR_ALL_VALUES else PlanMode.ANEW
-        bounds = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=plans)
-        return read(self._lender, self._schema, [(name, values or {})], bounds)[0]
+        plans = PlanMode.GENERIC if name in GENERIC_PLANS else PlanMode.CUSTOM
+        limits = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=plans)
+        return read(self._connections, self._schema, [(name, values or {})], limits)[0]
 
 
 # -- searching -------------------------------------------------------------------------------------------------------
@@ -499,7 +499,7 @@ def _with_start(found: FoundJob, starts: Mapping[tuple[int, float | None], float
 
 
 def _cannot_match(wanted: JobFilter, names: _Names) -> bool:
-    """Tell whether a name nobody knows, or two conditions that exclude each other, spare the search."""
+    """Return whether a name is unknown or two conditions exclude each other, so that nothing can match."""
     return (
         (wanted.task is not None and names.task_id is None)
         or (wanted.queue is not None and names.queue_id is None)
@@ -508,7 +508,7 @@ def _cannot_match(wanted: JobFilter, names: _Names) -> bool:
 
 
 def _searched(wanted: JobFilter, names: _Names) -> dict[str, Any]:
-    """Return the conditions as the statements know them."""
+    """Return the conditions as values of the statements."""
     return {
         "state": wanted.state,
         "task_id": names.task_id,
@@ -557,23 +557,23 @@ def _moments(bounds: Moments | None) -> str | None:
 
 
 def _beginning(wanted: JobFilter, names: _Names) -> PageCursor:
-    """Choose the order that an index serves."""
+    """Return the start of the order that an index serves."""
     if wanted.state is JobState.FAILED and names.has_failed_index:
         return PageCursor("failed", ("infinity", LAST_ID))
     if wanted.state not in WAITING:
         return PageCursor.after_id(0)
     if names.queue_id is not None and names.has_queue_index:
         return PageCursor("queue", ("-32768", "-infinity", "0"))
-    return PageCursor("turn", ("-32768", "-infinity", FIRST_PLACE))
+    return PageCursor("turn", ("-32768", "-infinity", FIRST_CTID))
 
 
 def _after_equals(priority: int, run_at: str, next_moment: str) -> PageCursor | None:
-    """Return where to go on when all jobs of a moment have been seen; nothing can be added to an infinity."""
+    """Return the cursor behind all jobs with one `run_at`; an infinite time has no successor."""
     if run_at == "-infinity":
-        return PageCursor("turn", (str(priority), FIRST_MOMENT, FIRST_PLACE))
+        return PageCursor("turn", (str(priority), MIN_TIMESTAMP, FIRST_CTID))
     if run_at != "infinity":
-        return PageCursor("turn", (str(priority), next_moment, FIRST_PLACE))
-    return PageCursor("turn", (str(priority + 1), "-infinity", FIRST_PLACE)) if priority < SMALLINT_MAX else None
+        return PageCursor("turn", (str(priority), next_moment, FIRST_CTID))
+    return PageCursor("turn", (str(priority + 1), "-infinity", FIRST_CTID)) if priority < SMALLINT_MAX else None
 
 
 def _of_order(mark: PageCursor, order: str) -> PageCursor:
@@ -582,21 +582,21 @@ def _of_order(mark: PageCursor, order: str) -> PageCursor:
     return mark
 
 
-def _first_reach(wanted: JobFilter, mark: PageCursor, limit: int) -> int:
-    """Look at no more jobs than are wanted where about each one matches."""
+def _first_chunk_size(wanted: JobFilter, mark: PageCursor, limit: int) -> int:
+    """Read only as many jobs as requested if nearly every one matches."""
     is_led = wanted == JobFilter(state=wanted.state) and (wanted.state is None or mark.order != "id")
-    return min(limit, MOST_REACH) if is_led else max(FIRST_REACH, min(limit, MOST_REACH))
+    return min(limit, MAX_CHUNK) if is_led else max(FIRST_CHUNK, min(limit, MAX_CHUNK))
 
 
-def _next_reach(reach: int, *, took: float, left: float) -> int:
-    """Look at as many jobs as the time left allows at the speed so far, growing by steps: the next may be colder."""
-    affordable = int(reach / max(took, 1e-6) * left)
-    return max(FIRST_REACH, min(affordable, reach * 8, MOST_REACH))
+def _next_chunk_size(chunk_size: int, *, took: float, left: float) -> int:
+    """Return how many jobs fit into the time left, growing in steps because the next ones may not be cached."""
+    affordable = int(chunk_size / max(took, 1e-6) * left)
+    return max(FIRST_CHUNK, min(affordable, chunk_size * 8, MAX_CHUNK))
 
 
 def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(ids), ROWS_AT_ONCE):
-        yield ids[start : start + ROWS_AT_ONCE]
+    for start in range(0, len(ids), ROWS_PER_READ):
+        yield ids[start : start + ROWS_PER_READ]
 
 
 # -- counting --------------------------------------------------------------------------------------------------------

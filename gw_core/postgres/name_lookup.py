@@ -12,8 +12,8 @@ from gw_core.postgres.database import EMBEDDED_PREFIX, Connection, Database, fin
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.statements import query
 
-MOST_NAMES: Final = 200
-LONGEST_SEARCH: Final = "2s"
+MAX_NAMES: Final = 200
+SEARCH_TIMEOUT: Final = "2s"
 
 
 class NameKind(StrEnum):
@@ -33,7 +33,7 @@ COLUMNS: Final = {
 
 
 def known_names(
-    conninfo: str | None, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MOST_NAMES
+    conninfo: str | None, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MAX_NAMES
 ) -> list[str]:
     """Return the first names of a kind that begin with `prefix`, over a connection found as by `Client`.
 
@@ -66,13 +66,13 @@ def _statement(kind: NameKind, schema: str) -> LiteralString:
 
 
 def find_names(
-    connection: Connection, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MOST_NAMES
+    connection: Connection, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MAX_NAMES
 ) -> list[str]:
     """Return the first names of a kind that begin with `prefix`; nothing when that takes long."""
     try:
         # One trip there and back.
         with translated(schema), connection.pipeline(), connection.transaction():
-            connection.execute("select set_config('statement_timeout', %s, true)", (LONGEST_SEARCH,))
+            connection.execute("select set_config('statement_timeout', %s, true)", (SEARCH_TIMEOUT,))
             with connection.cursor(row_factory=tuple_row) as cursor:
                 cursor.execute(_statement(kind, schema), {"prefix": prefix, "limit": limit})
                 return [row[0] for row in cursor.fetchall()]

@@ -19,7 +19,7 @@ Notification = psycopg.Notify
 CHANNELS: Final = ("jobs:insert", "worker:migrate")
 """The ancestors' channels; they are not scoped by schema, so neighbours in one database nudge each other."""
 
-MOST_ANNOUNCED: Final = 1_000_000
+MAX_NOTIFIED: Final = 1_000_000
 """Jobs that one notification may announce; what claims more is not to be trusted with more."""
 
 ECHO: Final = "gw:echo"
@@ -83,7 +83,7 @@ def announced_jobs(payload: str | bytes) -> int:
     count = news.get("count", 1) if isinstance(news, dict) else 1
     if not isinstance(count, int):
         return 1
-    return max(0, min(count, MOST_ANNOUNCED))
+    return max(0, min(count, MAX_NOTIFIED))
 
 
 def _text(data: bytes) -> str:

@@ -20,7 +20,7 @@ def require_visible_jobs(connection: Connection, schema: str) -> None:
         raise rows_hidden(row[0], schema)
 
 
-LONGEST_LOCK_WAIT: Final = timedelta(seconds=2)
+LOCK_TIMEOUT: Final = timedelta(seconds=2)
 """How long a start waits for a locked table until it reports it."""
 
 
@@ -33,7 +33,7 @@ def require_rights(connection: Connection, schema: str, *, writes: bool = False)
     require_visible_jobs(connection, schema)
     try:
         with translated(schema), connection.transaction():
-            connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LONGEST_LOCK_WAIT),))
+            connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LOCK_TIMEOUT),))
             connection.execute(query("check_permissions", schema))
     except DatabaseError as error:
         # Anything else may be right again by the time of the first claim, which says so if it is not.

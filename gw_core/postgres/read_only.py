@@ -1,4 +1,4 @@
-"""Read in one trip there and back, under manners that hold nobody up."""
+"""Run read-only queries in one round trip, with statement and lock timeouts."""
 
 from __future__ import annotations
 
@@ -18,52 +18,56 @@ from gw_core.postgres.error_mapping import rows_hidden, translate
 from gw_core.postgres.statements import query
 
 Rows = list[tuple[Any, ...]]
-Question = tuple[str, Mapping[str, Any]]
+ReadQuery = tuple[str, Mapping[str, Any]]
 """The name of a statement, and its values."""
 
 
-OF_THE_CATALOG: Final = frozenset({"snapshot_place", "snapshot_counters"})
-"""Statements that read no rows of the queue, so that row security hides nothing from them."""
+CATALOG_STATEMENTS: Final = frozenset({"snapshot_place", "snapshot_counters"})
+"""Statements that read only the catalog, so row security hides nothing from them."""
 
 
 class PlanMode(StrEnum):
-    """When the server plans a statement that is run again and again; planning often takes longer than running."""
+    """Which plans the server uses for a prepared statement; planning often takes longer than execution."""
 
-    ONCE = "force_generic_plan"
-    """No value leads to another plan."""
-    ANEW = "force_custom_plan"
-    """Each time, for the values decide."""
+    GENERIC = "force_generic_plan"
+    """One plan for all values."""
+    CUSTOM = "force_custom_plan"
+    """A new plan for each set of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """How long a statement may take and wait, and when it is planned."""
+    """The timeouts and the plan mode of a read."""
 
     statement: timedelta
     lock: timedelta
     plans: PlanMode
 
 
-def read(lender: ConnectionSource, schema: str, questions: Sequence[Question], bounds: ReadLimits) -> list[Rows]:
-    """Run statements that only read, and return the rows of each; when one fails, all do."""
-    with lender.connection() as connection:
-        own = lender.database.manners
-        manners = {
-            "statement_timeout": milliseconds(own.within_statement(bounds.statement)),
-            "lock_timeout": milliseconds(own.within_lock(bounds.lock)),
-            "plans": bounds.plans,
+def read(connections: ConnectionSource, schema: str, queries: Sequence[ReadQuery], limits: ReadLimits) -> list[Rows]:
+    """Run statements that only read, and return the rows of each. If one fails, all fail."""
+    with connections.connection() as connection:
+        own = connections.database.manners
+        values = {
+            "statement_timeout": milliseconds(own.within_statement(limits.statement)),
+            "lock_timeout": milliseconds(own.within_lock(limits.lock)),
+            "plans": limits.plans,
         }
         try:
-            # What is sent as a whole is one transaction, without a word to begin and end it: the settings end with it,
-            # poolers see one unit, and the server never waits for us with a transaction open.
-            with answered_within(connection, bounds.statement * (len(questions) + 1)), in_one_trip(connection):
-                limits = connection.execute(query("session_limits", schema), {**manners, "schema": schema})
+            # A pipeline is one transaction without `begin` and `commit`: its settings end with it, a pooler keeps it on
+            # one server connection, and the server never waits inside an open transaction.
+            with answered_within(connection, limits.statement * (len(queries) + 1)), in_one_trip(connection):
+                session = connection.execute(query("session_limits", schema), {**values, "schema": schema})
                 cursors = [
-                    connection.cursor(binary=True, row_factory=tuple_row).execute(query(name, schema), values)
-                    for name, values in questions
+                    connection.cursor(binary=True, row_factory=tuple_row).execute(query(name, schema), parameters)
+                    for name, parameters in queries
                 ]
-            row = limits.fetchone()
-            if row is not None and row[0] is not None and not OF_THE_CATALOG.issuperset(name for name, _ in questions):
+            row = session.fetchone()
+            if (
+                row is not None
+                and row[0] is not None
+                and not CATALOG_STATEMENTS.issuperset(name for name, _ in queries)
+            ):
                 raise rows_hidden(row[0], schema)
             return [cursor.fetchall() for cursor in cursors]
         except psycopg.Error as error:

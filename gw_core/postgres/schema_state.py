@@ -27,13 +27,13 @@ from gw_core.postgres.statements import query
 REVISION: Final = 20
 """The revision of the shared line that we install and upgrade to."""
 
-OLDEST_REVISION: Final = 11
+MIN_REVISION: Final = 11
 """The oldest revision we can upgrade; before it the jobs table had another shape."""
 
 INSTALLING_SECONDS: Final = 10
 """Graphile Worker (Node.js) commits each revision; one that is younger than this may be followed by the next."""
 
-OLDEST_SERVER: Final = 120_000
+MIN_SERVER_VERSION: Final = 120_000
 
 LEDGER_STEP: Final = 1
 REPAIR_STEP: Final = 2
@@ -115,7 +115,7 @@ class SchemaState:
             return SchemaStatus.MISSING
         if (self.breaking_revision or 0) > REVISION:
             return SchemaStatus.TOO_NEW
-        if self.revision < OLDEST_REVISION:
+        if self.revision < MIN_REVISION:
             return SchemaStatus.TOO_OLD
         if self.revision < REVISION or not self.breaking_known or self.own_missing:
             return SchemaStatus.BEHIND
@@ -144,7 +144,7 @@ class SchemaState:
 
     def migration_problem(self) -> MigrationError | None:
         """Return the error that says why this version cannot even migrate the schema, or None."""
-        if self.server_version < OLDEST_SERVER:
+        if self.server_version < MIN_SERVER_VERSION:
             return ServerTooOldError(
                 "this version needs PostgreSQL 12 or later, and the server's server_version_num is "
                 f"{self.server_version}; upgrade the server or use another one"
@@ -158,7 +158,7 @@ class SchemaState:
         if self.status is SchemaStatus.TOO_OLD:
             return SchemaTooOldError(
                 f"schema {self.schema!r} is at revision {self.revision}, and upgrades start at revision "
-                f"{OLDEST_REVISION}; first run: npx graphile-worker@0.16.6 --schema-only "
+                f"{MIN_REVISION}; first run: npx graphile-worker@0.16.6 --schema-only "
                 f"--schema {shlex.quote(self.schema)}"
             )
         return None

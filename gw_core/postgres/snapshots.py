@@ -22,17 +22,17 @@ from gw_core.postgres.statements import quoted
 STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
 LOCK_TIMEOUT: Final = timedelta(milliseconds=100)
 
-MOST_LOCKED: Final = 10_000
-MOST_FAILED: Final = 1_000
-MOST_HEADS: Final = 50
-MOST_READY: Final = 1_000
-FEWEST_READY: Final = 20
-READY_IN_ALL: Final = 1_000
+MAX_LOCKED: Final = 10_000
+MAX_FAILED: Final = 1_000
+MAX_PRIORITIES: Final = 50
+MAX_READY: Final = 1_000
+MIN_READY: Final = 20
+MAX_READY_TOTAL: Final = 1_000
 """Ready jobs are counted up to this over all priorities, so that fifty of them cost no more than one: beside workers,
 each may lie on a page of the table of its own."""
 
-MOST_WORKERS: Final = 500
-MOST_QUEUES: Final = 200
+MAX_WORKERS: Final = 500
+MAX_QUEUES: Final = 200
 
 RUST: Final = 11
 """Where snapshot_place.sql tells of the Rust port's table."""
@@ -41,8 +41,8 @@ RUST: Final = 11
 class Snapshots:
     """Glances at one queue, again and again; safe to share between threads. Raises our errors, not the driver's."""
 
-    def __init__(self, lender: ConnectionSource, schema: str) -> None:
-        self._lender = lender
+    def __init__(self, connections: ConnectionSource, schema: str) -> None:
+        self._connections = connections
         self._schema = schema
         # What the schema had when it was last looked at: which statements can be sent along with the one that asks.
         self._known: SchemaInfo | None = None
@@ -99,11 +99,11 @@ class Snapshots:
             locks_age=self._locks_age if "locks" in answers else None,
             failed=_failed(answers.get("failed"), estimates.get("failed")),
             table_bytes=estimates["bytes"].value if "bytes" in estimates else None,
-            heads=heads[:MOST_HEADS],
-            heads_are_all=len(heads) <= MOST_HEADS,
+            heads=heads[:MAX_PRIORITIES],
+            heads_are_all=len(heads) <= MAX_PRIORITIES,
             workers=_workers(answers, self._locks_age, held, recovery),
-            held_queues=held[:MOST_QUEUES],
-            held_queues_are_all=len(held) <= MOST_QUEUES,
+            held_queues=held[:MAX_QUEUES],
+            held_queues_are_all=len(held) <= MAX_QUEUES,
             crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
             unseen=unseen,
         )
@@ -127,7 +127,7 @@ class Snapshots:
         return timedelta() if self._locks_at == -inf else timedelta(seconds=monotonic() - self._locks_at)
 
     def _most_ready(self) -> int:
-        return max(FEWEST_READY, min(MOST_READY, READY_IN_ALL // self._heads))
+        return max(MIN_READY, min(MAX_READY, MAX_READY_TOTAL // self._heads))
 
     # -- what is asked -----------------------------------------------------------------------------------------------
 
@@ -142,24 +142,24 @@ class Snapshots:
             "place": ("snapshot_place", values),
             "revision": ("snapshot_revision", {}),
             "counters": ("snapshot_counters", values),
-            "heads": ("snapshot_priorities", {"levels": MOST_HEADS, "most": most_ready + 1}),
-            "queues": ("snapshot_queues", {"queues": MOST_QUEUES + 1}),
+            "heads": ("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": most_ready + 1}),
+            "queues": ("snapshot_queues", {"queues": MAX_QUEUES + 1}),
             "crontabs": ("list_cron_items", {}),
         }
         known = self._known
         if known is not None and known.has_locked_index and self._locks_at == -inf:
             questions["locks"] = self._about_locks(recovery)
         if known is not None and known.has_failed_index:
-            questions["failed"] = ("snapshot_failed", {"most": MOST_FAILED + 1})
+            questions["failed"] = ("snapshot_failed", {"most": MAX_FAILED + 1})
         if known is not None and known.has_heartbeats:
-            questions["workers"] = ("heartbeat_list", {"limit": MOST_WORKERS})
+            questions["workers"] = ("heartbeat_list", {"limit": MAX_WORKERS})
         if self._has_rust_workers:
-            questions["rust workers"] = ("heartbeat_list_rust", {"limit": MOST_WORKERS})
+            questions["rust workers"] = ("heartbeat_list_rust", {"limit": MAX_WORKERS})
         return {**questions, "span": ("snapshot_span", {})}
 
     @staticmethod
     def _about_locks(recovery: RecoverySettings) -> tuple[str, dict[str, Any]]:
-        return "snapshot_locks", {"most": MOST_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)}
+        return "snapshot_locks", {"most": MAX_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)}
 
     def _ask(
         self, questions: Mapping[str, tuple[str, dict[str, Any]]]
@@ -193,8 +193,8 @@ class Snapshots:
     def _rows(self, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
         """Run statements in one transaction and one trip there and back."""
         # To plan these anew at each tick would take longer than to run them.
-        bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.ONCE)
-        return read(self._lender, self._schema, questions, bounds)
+        bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.GENERIC)
+        return read(self._connections, self._schema, questions, bounds)
 
 
 # -- what is answered --------------------------------------------------------------------------------------------------
@@ -270,15 +270,15 @@ def _head(
 
 
 def _running(rows: Rows | None) -> Count | None:
-    return None if rows is None else _bounded(sum(row[1] for row in rows), MOST_LOCKED)
+    return None if rows is None else _bounded(sum(row[1] for row in rows), MAX_LOCKED)
 
 
 def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
     """Return what was counted; beyond the bound the statistics know better, if they know of so many at all."""
     if not rows:
         return None
-    counted = _bounded(rows[0][0], MOST_FAILED)
-    is_beyond = counted.quality is Quality.AT_LEAST and estimate is not None and estimate.value > MOST_FAILED
+    counted = _bounded(rows[0][0], MAX_FAILED)
+    is_beyond = counted.quality is Quality.AT_LEAST and estimate is not None and estimate.value > MAX_FAILED
     return estimate if is_beyond else counted
 
 

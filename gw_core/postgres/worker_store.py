@@ -33,10 +33,10 @@ from gw_core.postgres.row_mapping import heartbeat, rows
 from gw_core.postgres.schema_state import REVISION, WORKERS_STEP, check
 from gw_core.postgres.statements import query
 
-LONGEST_LOCK_WAIT: Final = timedelta(seconds=5)
+LOCK_TIMEOUT: Final = timedelta(seconds=5)
 """How long a sweep waits for a lock at most; it comes again, and heartbeats it has read grow old meanwhile."""
 
-LONGEST_LOOK: Final = timedelta(seconds=10)
+QUERY_TIMEOUT: Final = timedelta(seconds=10)
 """How long a person waits for the list of workers at most."""
 
 Answer = TypeVar("Answer")
@@ -111,7 +111,7 @@ class WorkerStore:
     def sweeping(self) -> Iterator[None]:
         """Make the block all or nothing, and let no statement of it wait long for a lock."""
         with self.transaction():
-            self.connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LONGEST_LOCK_WAIT),))
+            self.connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LOCK_TIMEOUT),))
             yield
 
     # -- heartbeats ------------------------------------------------------------------------------------------------
@@ -268,17 +268,17 @@ def list_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:
     return [heartbeat(*row) for row in rows(connection, query("heartbeat_list", schema), {"limit": None})]
 
 
-def with_workers(lender: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:
+def with_workers(connections: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:
     """Call `act` with a store; once more when the connection turns out to have died while nobody used it."""
     try:
-        return _with_workers(lender, act)
+        return _with_workers(connections, act)
     except DatabaseUnavailableError:
-        return _with_workers(lender, act)
+        return _with_workers(connections, act)
 
 
-def _with_workers(lender: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:
-    with lender.connection() as connection:
-        return act(WorkerStore(connection, lender.database.schema))
+def _with_workers(connections: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:
+    with connections.connection() as connection:
+        return act(WorkerStore(connection, connections.database.schema))
 
 
 def _columns(silent: Silent) -> dict[str, list[Any]]:

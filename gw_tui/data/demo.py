@@ -450,7 +450,7 @@ class DemoSource:
             mark = None if len(rest) <= limit else _mark(jobs[-1].job, by_turn=by_turn)
             shown = jobs if with_payload else tuple(FoundJob(_bare(each.job), each.state) for each in jobs)
             order = "turn" if by_turn else "id"
-            return JobPage(jobs=shown, after=mark, looked_at=len(queue.jobs), full=len(rest) >= limit, order=order)
+            return JobPage(jobs=shown, after=mark, scanned=len(queue.jobs), is_full=len(rest) >= limit, order=order)
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
         """Return everything about one job, its payload only when wanted; None when it is gone."""
@@ -767,7 +767,7 @@ def _newest(found: Sequence[FoundJob], before: int, limit: int) -> JobPage:
     rest = sorted((each for each in found if each.job.id < before), key=lambda each: -each.job.id)
     jobs = tuple(FoundJob(_bare(each.job), each.state) for each in rest[:limit])
     mark = None if len(rest) <= limit else PageCursor.newest(jobs[-1].job.id)
-    return JobPage(jobs=jobs, after=mark, looked_at=len(found), full=len(rest) >= limit, order="newest")
+    return JobPage(jobs=jobs, after=mark, scanned=len(found), is_full=len(rest) >= limit, order="newest")
 
 
 def _place(mark: PageCursor) -> tuple[float, ...]:

@@ -66,7 +66,7 @@ class Search:
     wanted: Filter = EVERYTHING
     begin: PageCursor | None = None
     jobs: tuple[FoundJob, ...] = ()
-    looked_at: int = 0
+    scanned: int = 0
     stage: Stage = Stage.SEARCHING
     go_on: PageCursor | None = None
     limit: int = PAGE
@@ -93,7 +93,7 @@ class Search:
     @property
     def is_dear(self) -> bool:
         """True when making the page anew would look at too many jobs."""
-        return self.looked_at > CHEAP
+        return self.scanned > CHEAP
 
     @property
     def is_midway(self) -> bool:
@@ -155,7 +155,7 @@ class Search:
         return replace(
             self,
             jobs=jobs,
-            looked_at=self.looked_at + page.looked_at,
+            scanned=self.scanned + page.scanned,
             stage=Stage.OVER if page.after is None else Stage.FULL if full else Stage.SEARCHING,
             go_on=page.after,
             limit=self._next_limit(len(page.jobs), len(matching)),
@@ -165,7 +165,7 @@ class Search:
 
     def _is_filled_by(self, page: JobPage) -> bool:
         """Tell whether an answer fills the page although it lost jobs that changed meanwhile."""
-        return page.full and not self.wanted.rest
+        return page.is_full and not self.wanted.rest
 
     def _next_limit(self, listed: int, matching: int) -> int:
         """Ask for as many as will probably fill the page."""

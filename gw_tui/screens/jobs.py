@@ -315,7 +315,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin):
         if not self._search.wanted.terms:
             return "There are no jobs."
         return (
-            f"No job matches; {self._search.looked_at:,} were looked at." if self._search.is_dear else "No job matches."
+            f"No job matches; {self._search.scanned:,} were looked at." if self._search.is_dear else "No job matches."
         )
 
     def _draw_page_line(self) -> None:
@@ -335,7 +335,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin):
         if not search.asks:
             yield "looking…"
         elif search.is_searching:
-            yield f"searching: {search.looked_at:,} looked at, {len(search.jobs)} found · esc stops"
+            yield f"searching: {search.scanned:,} looked at, {len(search.jobs)} found · esc stops"
         else:
             yield self._extent()
         if table.is_followed:
@@ -346,9 +346,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin):
             yield f"{formatting.counted(table.waiting, 'change')} (.)"
         yield self._order_words()
         if search.stage is Stage.STOPPED:
-            yield f"stopped after {search.looked_at:,}; n goes on"
+            yield f"stopped after {search.scanned:,}; n goes on"
         elif search.is_dear and not search.is_searching:
-            yield f"{search.looked_at:,} looked at; only these are kept fresh"
+            yield f"{search.scanned:,} looked at; only these are kept fresh"
 
     def _extent(self) -> str:
         jobs = len(self._search.jobs)

@@ -1,6 +1,6 @@
--- The next matching ones of at most `reach` jobs after an id, and how far that looked.
+-- The next matching ones of at most `chunk_size` jobs after an id, and how far that scanned.
 -- No index knows of running or failed jobs, so what bounds the work is the number of jobs looked at.
-with looked as materialized (
+with scanned as materialized (
   select
     jobs.id,
     (
@@ -13,9 +13,9 @@ with looked as materialized (
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id > %(after_id)s::bigint
    order by jobs.id
-   limit %(reach)s
+   limit %(chunk_size)s
 )
 select
-  (select count(*) from looked),
-  (select max(id) from looked),
-  array(select id from looked where matches order by id limit %(limit)s)
+  (select count(*) from scanned),
+  (select max(id) from scanned),
+  array(select id from scanned where matches order by id limit %(limit)s)

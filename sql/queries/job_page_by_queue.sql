@@ -1,5 +1,5 @@
--- The next matching ones of at most `reach` waiting jobs of one queue in the order in which they will run, and how far
--- that looked. It needs our own index of queue heads; like job_page_by_turn.sql it asks for each priority on its own.
+-- The next matching ones of at most `chunk_size` waiting jobs of one queue in the order in which they will run, and how far
+-- that scanned. It needs our own index of queue heads; like job_page_by_turn.sql it asks for each priority on its own.
 with recursive levels (priority) as (
   (
     select jobs.priority
@@ -23,7 +23,7 @@ with recursive levels (priority) as (
     from levels
    where levels.priority is not null
 ),
-looked as materialized (
+scanned as materialized (
   select due.*, row_number() over () as turn
     from levels
    cross join lateral (
@@ -47,8 +47,8 @@ looked as materialized (
                 or jobs.id > %(after_place)s::bigint
               )
             order by jobs.run_at, jobs.id
-            limit %(reach)s
+            limit %(chunk_size)s
          ) as due
-   limit %(reach)s
+   limit %(chunk_size)s
 ),
 \ir parts/page_by_turn.sql

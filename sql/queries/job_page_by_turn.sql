@@ -1,4 +1,4 @@
--- The next matching ones of at most `reach` waiting jobs in the order in which they will run, and how far that looked.
+-- The next matching ones of at most `chunk_size` waiting jobs in the order in which they will run, and how far that scanned.
 --
 -- The index that every schema has is ordered by priority, run_at and, among equals, the place of the row: a bulk insert
 -- gives a million jobs the same moment, and sorting those by id would cost seconds. So a place is where a page ends.
@@ -24,7 +24,7 @@ with recursive levels (priority) as (
     from levels
    where levels.priority is not null
 ),
-looked as materialized (
+scanned as materialized (
   select due.*, row_number() over () as turn
     from levels
    cross join lateral (
@@ -48,8 +48,8 @@ looked as materialized (
                 or jobs.ctid > %(after_place)s::tid
               )
             order by jobs.run_at
-            limit %(reach)s
+            limit %(chunk_size)s
          ) as due
-   limit %(reach)s
+   limit %(chunk_size)s
 ),
 \ir parts/page_by_turn.sql

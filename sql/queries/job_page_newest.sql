@@ -1,6 +1,6 @@
--- The next matching ones of at most `reach` jobs before an id, the newest first, and how far that looked.
+-- The next matching ones of at most `chunk_size` jobs before an id, the newest first, and how far that scanned.
 -- What bounds the work is the number of jobs looked at, as in the other direction.
-with looked as materialized (
+with scanned as materialized (
   select
     jobs.id,
     (
@@ -13,9 +13,9 @@ with looked as materialized (
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id < %(before_id)s::bigint
    order by jobs.id desc
-   limit %(reach)s
+   limit %(chunk_size)s
 )
 select
-  (select count(*) from looked),
-  (select min(id) from looked),
-  array(select id from looked where matches order by id desc limit %(limit)s)
+  (select count(*) from scanned),
+  (select min(id) from scanned),
+  array(select id from scanned where matches order by id desc limit %(limit)s)

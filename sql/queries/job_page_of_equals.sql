@@ -1,10 +1,10 @@
--- The next matching ones of at most `reach` waiting jobs of one priority and moment, on the pages up to a bound, in the
--- order of their places, and how far that looked.
+-- The next matching ones of at most `chunk_size` waiting jobs of one priority and moment, on the pages up to a bound, in the
+-- order of their places, and how far that scanned.
 --
 -- After a bulk insert these can be millions, and the index leads to the first of them only; a place leads to its page.
 -- There is no order by: by pages and by the index alike, equals come in the order of their places, and a sort would read
 -- all of them first. Before PostgreSQL 14 pages cannot be asked for, and the index is walked.
-with looked as materialized (
+with scanned as materialized (
   select near.*, row_number() over () as turn
     from (
            select
@@ -24,7 +24,7 @@ with looked as materialized (
               and jobs.is_available = true
               and jobs.priority = %(after_priority)s::smallint
               and jobs.run_at = %(after_run_at)s::timestamp at time zone 'UTC'
-            limit %(reach)s
+            limit %(chunk_size)s
          ) as near
 ),
 \ir parts/page_by_turn.sql

@@ -1,7 +1,7 @@
--- The next matching ones of at most `reach` jobs that failed for good, the latest failure first, and how far that looked.
+-- The next matching ones of at most `chunk_size` jobs that failed for good, the latest failure first, and how far that scanned.
 -- A failure leaves no moment of its own; but the last one put `run_at` as far off as every other, so this is its order.
 -- It needs our own index of failed jobs.
-with looked as materialized (
+with scanned as materialized (
   select
     jobs.id,
     jobs.run_at,
@@ -15,19 +15,19 @@ with looked as materialized (
      and jobs.attempts >= jobs.max_attempts
      and (jobs.run_at, jobs.id) < (%(after_run_at)s::timestamp at time zone 'UTC', %(after_id)s::bigint)
    order by jobs.run_at desc, jobs.id desc
-   limit %(reach)s
+   limit %(chunk_size)s
 ),
 found as (
-  select * from looked where matches order by run_at desc, id desc limit %(limit)s
+  select * from scanned where matches order by run_at desc, id desc limit %(limit)s
 ),
 ends as (
-  select * from looked order by run_at, id limit 1
+  select * from scanned order by run_at, id limit 1
 ),
 full_ends as (
   select * from found order by run_at, id limit 1
 )
 select
-  (select count(*) from looked),
+  (select count(*) from scanned),
   array(select id from found order by run_at desc, id desc),
   (select array[(run_at at time zone 'UTC')::text, id::text] from full_ends),
   (select array[(run_at at time zone 'UTC')::text, id::text] from ends)

@@ -1,11 +1,11 @@
--- The queues in order of their names, each with its jobs among the first `reach` waiting jobs of the whole backlog.
+-- The queues in order of their names, each with its jobs among the first `chunk_size` waiting jobs of the whole backlog.
 -- For a schema without our own indexes: nothing else leads from a queue to its jobs.
 with backlog as materialized (
   select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.is_available = true
    order by jobs.priority, jobs.run_at
-   limit %(reach)s
+   limit %(chunk_size)s
 ),
 waiting as materialized (
   select
@@ -26,7 +26,7 @@ select
   queues.locked_by,
   date_part('epoch', queues.locked_at),
   coalesce(waiting.jobs, 0),
-  (select count(*) from backlog) = %(reach)s,
+  (select count(*) from backlog) = %(chunk_size)s,
   coalesce(waiting.due, 0),
   heads.id,
   (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = heads.task_id),

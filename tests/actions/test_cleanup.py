@@ -64,7 +64,7 @@ def test_failed_jobs_go_whenever_they_failed_and_one_that_somebody_holds_is_pass
     held = jobs[3]
     with psycopg.connect(queue.url) as theirs, Client(queue.url) as client:
         theirs.execute("select from graphile_worker._private_jobs where id = %s for update", (held,))
-        cleaner = cleanup.Cleaner(client.cleaner.lender, client.schema, batch=2)
+        cleaner = cleanup.Cleaner(client.cleaner.connections, client.schema, batch=2)
         assert sum(cleaner.clear(CleanupTarget.FAILED_JOBS)) == 6
 
     assert queue.ids() == [held]

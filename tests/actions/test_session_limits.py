@@ -64,7 +64,7 @@ def test_the_server_holds_every_session_to_its_manners(queue: Queue, connections
     )
     with (
         Client(queue.url, max_pool_size=connections, application_name="gw-tui/1", manners=manners) as client,
-        client._lender.connection() as connection,
+        client._connections.connection() as connection,
     ):
         shown = [connection.execute(f"show {name}".encode()).fetchall()[0][0] for name in names]
         ((who,),) = connection.execute("show application_name").fetchall()

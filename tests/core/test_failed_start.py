@@ -139,7 +139,7 @@ def test_a_single_run_whose_database_comes_back_does_not_give_up(
 
 
 def test_a_start_reports_that_it_waits_for_a_locked_table(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(permissions, "LONGEST_LOCK_WAIT", ms(50))
+    monkeypatch.setattr(permissions, "LOCK_TIMEOUT", ms(50))
     site.fill(1)
     runner, heard, log = site.runner({"work": RunRecord()})
     running = threading.Thread(target=runner.run, daemon=True)

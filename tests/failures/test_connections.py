@@ -230,22 +230,22 @@ def test_a_server_that_takes_no_writes_is_left_for_another(site: QueueFixture) -
 
 @pytest.mark.parametrize("kind", [SharedConnection, ConnectionPool])
 def test_a_connection_that_leads_to_a_standby_is_not_lent_again(site: QueueFixture, kind: type) -> None:
-    lender = kind(Database(site.url))
+    connections = kind(Database(site.url))
 
     def write() -> int:
-        with lender.connection() as connection:
+        with connections.connection() as connection:
             pid = int(connection.info.backend_pid)
             connection.execute("create table if not exists public.written ()")
             return pid
 
     first = write()
-    with lender.connection() as connection:
+    with connections.connection() as connection:
         connection.execute("set default_transaction_read_only = on")
     with pytest.raises((psycopg.Error, ReadOnlyError)):
         write()
 
     assert write() != first
-    lender.close()
+    connections.close()
 
 
 # -- what passes ---------------------------------------------------------------------------------------------------

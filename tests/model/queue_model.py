@@ -383,11 +383,11 @@ class World:
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
         self.run("update _private_gw_workers set last_heartbeat_at = now() - %s where id = %s", hour, victim.id)
-        lender = SharedConnection(self._database, role="sweep")
+        connections = SharedConnection(self._database, role="sweep")
         settings = RecoverySettings(delay=timedelta(0))
         with self._taking(victim.id):
-            Sweep(lender, settings, events=Events(), interceptors=Interceptors()).run(with_orphans=False)
-        lender.close()
+            Sweep(connections, settings, events=Events(), interceptors=Interceptors()).run(with_orphans=False)
+        connections.close()
         self._beat(victim.id)
 
     def unlock(self, victim: WorkerPool) -> None:

@@ -95,7 +95,7 @@ def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions
 
     page = queue.reports.list_jobs(JobFilter(**conditions))
 
-    assert (page.jobs, page.looked_at, page.after) == ((), 0, None)
+    assert (page.jobs, page.scanned, page.after) == ((), 0, None)
 
 
 def test_payloads_are_loaded_only_when_asked_for(queue: Queue) -> None:
@@ -130,9 +130,9 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
     either.many(400, "priority, run_at, payload", f"i % 2, {moments}, json_build_object('long', repeat('x', 700))")
     wanted = JobFilter(state=JobState(state), task="mail")
     expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
-    monkeypatch.setattr(bounds, "FIRST_REACH", 9)
-    monkeypatch.setattr(bounds, "MOST_EQUALS", 5)
-    monkeypatch.setattr(bounds, "FEWEST_PAGES", 2)
+    monkeypatch.setattr(bounds, "FIRST_CHUNK", 9)
+    monkeypatch.setattr(bounds, "MAX_TIES", 5)
+    monkeypatch.setattr(bounds, "MIN_TABLE_PAGES", 2)
     statements: list[str] = []
     monkeypatch.setattr(read_only, "query", lambda name, schema: statements.append(name) or query(name, schema))
 
@@ -172,12 +172,12 @@ def test_a_job_gone_between_two_pages_loses_no_other(queue: Queue) -> None:
 
 def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: Queue) -> None:
     queue.without_our_line()
-    queue.many(bounds.FIRST_REACH + 500)
+    queue.many(bounds.FIRST_CHUNK + 500)
     queue.failed()
 
     page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), timeout=NO_TIME)
 
-    assert (page.jobs, page.looked_at, page.full) == ((), bounds.FIRST_REACH, False)
+    assert (page.jobs, page.scanned, page.is_full) == ((), bounds.FIRST_CHUNK, False)
     assert page.after is not None
     assert len(all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=5, timeout=NO_TIME)) == 1
 
@@ -212,12 +212,12 @@ def test_a_page_says_in_which_order_it_is(queue: Queue, conditions: dict[str, An
 def test_what_an_index_leads_to_is_found_without_looking_at_other_jobs(
     queue: Queue, conditions: dict[str, Any]
 ) -> None:
-    queue.many(3 * bounds.FIRST_REACH)
+    queue.many(3 * bounds.FIRST_CHUNK)
     one = queue.failed() if "failed" in conditions.values() else queue.running()
 
     page = queue.reports.list_jobs(JobFilter(**conditions), timeout=NO_TIME)
 
-    assert ([each.job.id for each in page.jobs], page.looked_at, page.after) == ([one], 1, None)
+    assert ([each.job.id for each in page.jobs], page.scanned, page.after) == ([one], 1, None)
 
 
 @pytest.mark.parametrize("state", ["failed", "running"])
@@ -234,22 +234,22 @@ def test_pages_of_failed_and_running_jobs_hold_every_match_once(either: Queue, s
 
 def test_where_too_many_jobs_are_held_they_are_searched_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.many(30, "locked_at, locked_by", "now(), 'pool-' || i % 2")
-    monkeypatch.setattr(bounds, "MOST_HELD", 10)
+    monkeypatch.setattr(bounds, "MAX_LOCKED", 10)
 
     assert all_pages(queue.reports, JobFilter(worker="pool-1"), limit=4) == list(range(1, 31, 2))
 
 
 def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None:
-    either.many(bounds.FIRST_REACH + 500)
+    either.many(bounds.FIRST_CHUNK + 500)
     rare = either.ready("rare")
     wanted = JobFilter(state=JobState.READY, task="rare")
 
-    assert either.reports.list_jobs(wanted, timeout=NO_TIME).looked_at == bounds.FIRST_REACH
+    assert either.reports.list_jobs(wanted, timeout=NO_TIME).scanned == bounds.FIRST_CHUNK
     assert all_pages(either.reports, wanted, limit=5, timeout=NO_TIME) == [rare]
 
 
 def test_whoever_asks_for_many_jobs_and_gets_them_is_not_cut_short(queue: Queue) -> None:
-    queue.many(3 * bounds.FIRST_REACH, "attempts", "case when i % 5 = 0 then 25 else 0 end")
+    queue.many(3 * bounds.FIRST_CHUNK, "attempts", "case when i % 5 = 0 then 25 else 0 end")
 
     page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
 
@@ -396,8 +396,8 @@ def test_a_queue_tells_who_waits_who_holds_it_and_what_is_next(either: Queue) ->
 
 
 def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MOST_WAITING", 10)
-    monkeypatch.setattr(bounds, "BACKLOG_REACH", 10)
+    monkeypatch.setattr(bounds, "MAX_WAITING", 10)
+    monkeypatch.setattr(bounds, "BACKLOG_LIMIT", 10)
     either.ready(queue_name="letters")
     either.many(20, "job_queue_id", "1")
 
@@ -444,7 +444,7 @@ def look_everywhere(queue: Queue) -> Iterator[Any]:
 
 def test_looking_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
     queue.ready(queue_name="letters")
-    connection = queue.client._lender._connection  # type: ignore[union-attr]
+    connection = queue.client._connections._connection  # type: ignore[union-attr]
     assert connection is not None
     names = ("statement_timeout", "enable_seqscan", "transaction_read_only", "row_security", "jit")
     before = [connection.execute(f"show {name}").fetchone() for name in names]
@@ -461,7 +461,7 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
     queue.many(3_000, "job_queue_id", "case when i % 2 = 0 then 1 end")
     if schema == "npm's schema":
         queue.without_our_line()
-    monkeypatch.setattr(bounds, "MOST_EQUALS", 1)
+    monkeypatch.setattr(bounds, "MAX_TIES", 1)
     plans: dict[str, str] = {}
 
     def explained(name: str, schema: str) -> Any:
@@ -495,9 +495,9 @@ def test_every_statement_of_looking_is_used_and_bounded() -> None:
     files = [path.stem for pattern in patterns for path in QUERIES.glob(f"{pattern}.sql")]
 
     chosen = {"job_page_by_id", "job_page_by_turn", "job_page_by_queue"}
-    named = {name: source.count(f'"{name}"') - (name in bounds.FOR_ALL_VALUES) for name in files}
+    named = {name: source.count(f'"{name}"') - (name in bounds.GENERIC_PLANS) for name in files}
     assert [name for name, times in named.items() if times < 1 and name not in chosen] == []
-    assert {*files, "snapshot_priorities"} >= bounds.FOR_ALL_VALUES
+    assert {*files, "snapshot_priorities"} >= bounds.GENERIC_PLANS
     assert len(files) > 10
 
 
@@ -519,7 +519,7 @@ def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Da
     try:
         queue.run(f"grant usage on schema graphile_worker to {role}")
         queue.run(f"grant select on all tables in schema graphile_worker to {role}")
-        connection = queue.client._lender._connection  # type: ignore[union-attr]
+        connection = queue.client._connections._connection  # type: ignore[union-attr]
         assert connection is not None
         connection.execute(f"set role {role}".encode())
         with pytest.raises(PermissionDeniedError, match="row security hides the jobs"):

@@ -81,7 +81,7 @@ def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) 
 def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queue, name: str, index: str) -> None:
     nothing = job_queries._searched(JobFilter(), known.reports._names(JobFilter()))
     after = {"after_id": 2**63 - 1, "after_run_at": "infinity"}
-    values = {**nothing, **after, "reach": 1000, "limit": 50, "most": 10_001}
+    values = {**nothing, **after, "chunk_size": 1000, "limit": 50, "most": 10_001}
 
     plan = plan_of(known, name, values, with_manners=True)
 

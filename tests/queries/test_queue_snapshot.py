@@ -83,7 +83,7 @@ def test_counting_ends_at_its_bounds(queue: Queue, monkeypatch: pytest.MonkeyPat
     queue.many(12)
     queue.many(12, "attempts", "25")
     queue.many(12, "locked_at, locked_by", "now(), 'pool-' || i % 3")
-    for name in ("MOST_READY", "FEWEST_READY", "MOST_FAILED", "MOST_LOCKED"):
+    for name in ("MAX_READY", "MIN_READY", "MAX_FAILED", "MAX_LOCKED"):
         monkeypatch.setattr(bounds, name, 10)
 
     glance = queue.reports.glance()
@@ -94,7 +94,7 @@ def test_counting_ends_at_its_bounds(queue: Queue, monkeypatch: pytest.MonkeyPat
 
 def test_many_priorities_are_cut_short_and_said_to_be(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.many(9, "priority", "i")
-    monkeypatch.setattr(bounds, "MOST_HEADS", 5)
+    monkeypatch.setattr(bounds, "MAX_PRIORITIES", 5)
 
     glance = queue.reports.glance()
 

@@ -127,7 +127,7 @@ def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
         pytest.param(b"", 1, id="nothing"),
         pytest.param(b'{"count":7}', 7, id="a number"),
         pytest.param(b'{"count":-1}', 0, id="a removal"),
-        pytest.param(b'{"count":' + b"9" * 100 + b"}", notifications.MOST_ANNOUNCED, id="an enormous number"),
+        pytest.param(b'{"count":' + b"9" * 100 + b"}", notifications.MAX_NOTIFIED, id="an enormous number"),
         pytest.param(b'{"count":' + b"9" * 5_000 + b"}", 1, id="a number that is too long to be read"),
         pytest.param(b'{"count":1e999}', 1, id="infinity"),
         pytest.param(b'{"count":"7"}', 1, id="a text"),

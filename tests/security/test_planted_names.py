@@ -16,7 +16,7 @@ from psycopg import sql
 from support.node_worker import NEWEST, node_worker
 
 from gw_core.operations import Database
-from gw_core.postgres.database import LENT_TO_TASKS, SEARCH_PATH
+from gw_core.postgres.database import SEARCH_PATH, TASK_ROLE
 from gw_core.postgres.migrations import migrate, plan
 from gw_core.postgres.statements import query, sql_folder
 
@@ -136,7 +136,7 @@ def test_no_statement_springs_a_trap(intruder: str, installed: str, session: str
             prepare_everything(connection, STATEMENTS)
         assert traps.plant(connection, calls, intruder) > 100
 
-    role = "" if session == "ours" else LENT_TO_TASKS
+    role = "" if session == "ours" else TASK_ROLE
     with Database(installed).connect(role) as connection, recorded(connection) as calls:
         prepare_everything(connection, names)
         assert len(set(calls)) > 50
@@ -149,7 +149,7 @@ def test_our_sessions_look_names_up_in_pg_catalog_and_borrowed_ones_where_the_us
             return connection.execute("show search_path").fetchone()
 
     assert search_path("claim") == (SEARCH_PATH,)
-    assert search_path(LENT_TO_TASKS) == ('"$user", public',)
+    assert search_path(TASK_ROLE) == ('"$user", public',)
 
 
 # -- schemas that are out there already

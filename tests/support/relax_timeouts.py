@@ -21,7 +21,7 @@ def relax_read_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (snapshots, job_queries):
         monkeypatch.setattr(module, "STATEMENT_TIMEOUT", LONG)
         monkeypatch.setattr(module, "LOCK_TIMEOUT", LONG)
-    monkeypatch.setattr(name_lookup, "LONGEST_SEARCH", f"{LONG.total_seconds():.0f}s")
+    monkeypatch.setattr(name_lookup, "SEARCH_TIMEOUT", f"{LONG.total_seconds():.0f}s")
     for function, name in (
         (job_queries.JobQueries._rows, "timeout"),
         (job_queries.JobQueries.list_jobs, "timeout"),

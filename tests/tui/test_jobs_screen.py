@@ -28,7 +28,7 @@ class Endless(DemoSource):
     def page(self, wanted: JobFilter, *, after: PageCursor | None = None, **more: Any) -> JobPage:
         self._cancelled.wait(0.05)
         place = 0 if after is None else int(after.place[0])
-        return JobPage(after=PageCursor.after_id(place + 10_000), looked_at=10_000)
+        return JobPage(after=PageCursor.after_id(place + 10_000), scanned=10_000)
 
 
 class Piecemeal(DemoSource):

@@ -208,7 +208,7 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
 
     def wait() -> None:
         try:
-            with source._looking._lender.connection() as connection:
+            with source._looking._connections.connection() as connection:
                 connection.execute("set statement_timeout = 0; select pg_sleep(60)")
         except BaseException as error:
             failed.append(error)

@@ -52,10 +52,10 @@ class Queue:
         found = list(islice((each for each in looked if wanted.matches(each.job, each.state)), ask.limit))
         if len(found) == ask.limit:
             return JobPage(
-                jobs=tuple(found), after=PageCursor.after_id(found[-1].job.id), looked_at=len(looked), full=True
+                jobs=tuple(found), after=PageCursor.after_id(found[-1].job.id), scanned=len(looked), is_full=True
             )
         after_all = PageCursor.after_id(looked[-1].job.id) if len(looked) < len(rest) else None
-        return JobPage(jobs=tuple(found), after=after_all, looked_at=len(looked))
+        return JobPage(jobs=tuple(found), after=after_all, scanned=len(looked))
 
 
 def searched(search: Search, queue: Queue) -> Search:
@@ -117,7 +117,7 @@ def test_after_a_dear_search_only_the_finds_are_looked_at_again() -> None:
     queue = Queue([a_job(n, priority=int(n == 30_000)) for n in range(1, 40_001)], patience=5_000)
     search = searched(Search(wanted=parse("prio:<9 prio:1")), queue)
 
-    assert search.looked_at > CHEAP
+    assert search.scanned > CHEAP
     assert search.ask.filter(NOW).ids == (30_000,)
     queue.jobs = [a_job(30_000, state=JobState.RUNNING)]
     assert search.answered(queue.page(search.ask), NOW).jobs[0].state is JobState.RUNNING

@@ -1,15 +1,15 @@
 -- The page of what was looked at in turn: how much that was, the matching ids, and where the page and the look ended.
 found as (
-  select * from looked where matches order by turn limit %(limit)s
+  select * from scanned where matches order by turn limit %(limit)s
 ),
 ends as (
-  select * from looked order by turn desc limit 1
+  select * from scanned order by turn desc limit 1
 ),
 full_ends as (
   select * from found order by turn desc limit 1
 )
 select
-  (select count(*) from looked),
+  (select count(*) from scanned),
   array(select id from found order by turn),
   (select array[priority::text, (run_at at time zone 'UTC')::text, place::text] from full_ends),
   (select array[priority::text, (run_at at time zone 'UTC')::text, place::text] from ends)
