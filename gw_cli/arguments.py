@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 from gw_cli.sanitize import quoted, visible
 from gw_core.errors import InvalidInputError
-from gw_core.operations import parse_duration, parse_moment
+from gw_core.operations import parse_duration, parse_time
 
 STDIN: Final = "-"
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
@@ -48,7 +48,7 @@ def moment(flag: str, text: str | None) -> datetime | timedelta | None:
         return None
     trimmed = text.strip()
     try:
-        at: datetime = parse_moment(trimmed, datetime.now(UTC))
+        at: datetime = parse_time(trimmed, datetime.now(UTC))
         if trimmed[0] in "+-":
             span: timedelta = parse_duration(trimmed[1:])
             return span if trimmed[0] == "+" else -span

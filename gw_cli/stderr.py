@@ -241,7 +241,7 @@ def _told(problem: BaseException) -> dict[str, object]:
         message = str(problem)
     except Exception:  # noqa: BLE001 - user code's __str__; the log goes on
         message = ""
-    return {"type": type(problem).__name__, "message": message, "at": frames_of(problem)}
+    return {"type": type(problem).__name__, "message": message, "frames": frames_of(problem)}
 
 
 def _plain(value: object) -> object:

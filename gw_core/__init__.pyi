@@ -4,7 +4,7 @@ from gw_core.domain.cancellation import (
     CancelResult as CancelResult,
     StopReason as StopReason,
 )
-from gw_core.domain.cron_item import CronItem as CronItem, crontab_item as crontab_item
+from gw_core.domain.cron_item import CronItem as CronItem, cron_item as cron_item
 from gw_core.domain.events import Event as Event, Events as Events
 from gw_core.domain.health import ProbeSettings as ProbeSettings
 from gw_core.domain.job import Job as Job, JobSpec as JobSpec

@@ -15,4 +15,4 @@ from gw_core.domain.schedule import (
     weekly_on as weekly_on,
     yearly_on as yearly_on,
 )
-from gw_core.domain.schedule_text import in_words as in_words
+from gw_core.domain.schedule_text import describe_schedule as describe_schedule

@@ -9,7 +9,7 @@ from gw_core.domain.diagnosis import (
 from gw_core.domain.durations import (
     format_duration as format_duration,
     parse_duration as parse_duration,
-    parse_moment as parse_moment,
+    parse_time as parse_time,
 )
 from gw_core.domain.job_status import PlannedAttempt as PlannedAttempt, Reason as Reason, ReasonCode as ReasonCode
 from gw_core.domain.job_version import JobVersion as JobVersion

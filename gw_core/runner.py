@@ -679,9 +679,9 @@ def _checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
 
 def _marked_items(registry: TaskRegistry) -> tuple[CronItem, ...]:
     """Return what tasks say of themselves with `@cron`."""
-    from gw_core.domain.cron_item import crontab_item
+    from gw_core.domain.cron_item import cron_item
 
-    return tuple(crontab_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
+    return tuple(cron_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
 
 
 def _items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem, ...]:

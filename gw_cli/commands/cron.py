@@ -139,12 +139,12 @@ def next_runs(
 
     Of all its items together, in the order of time.
     """
-    from gw_core.operations import parse_moment
+    from gw_core.operations import parse_time
 
     most = positive_number("--number", number, MOST_RUNS)
     items = _items(file)
     chosen = items if item is None else [_find(items, item)]
-    runs = islice(_upcoming(chosen, parse_moment(after, datetime.now(UTC))), most)
+    runs = islice(_upcoming(chosen, parse_time(after, datetime.now(UTC))), most)
     rows: list[dict[str, object]] = [{"at": at, "id": each.identifier, "task": each.task} for at, each in runs]
     output.records(rows, keys=RUN_KEYS, columns=RUN_COLUMNS, as_json=as_json)
     if not rows:
@@ -303,14 +303,14 @@ def _upcoming(items: Sequence[CronItem], after: datetime) -> Iterator[tuple[date
 
 
 def _item_record(item: CronItem) -> dict[str, object]:
-    from gw_core.crontab import in_words
+    from gw_core.crontab import describe_schedule
     from gw_core.operations import format_duration
 
     return {
         "id": item.identifier,
         "task": item.task,
         "schedule": str(item.schedule),
-        "words": in_words(item.schedule),
+        "words": describe_schedule(item.schedule),
         "fill": format_duration(item.fill) if item.fill else None,
         "max_attempts": item.max_attempts,
         "queue": item.queue_name,

@@ -78,4 +78,4 @@ def _sentence(report: SweepReport) -> str:
     queues = "1 queue" if report.queues == 1 else f"{report.queues} queues"
     if report.dry_run:
         return f"Would give back {jobs} and free {queues}; nothing was changed."
-    return f"Gave back {jobs} and freed {queues}."
+    return f"Recovered {jobs} and released {queues}."

@@ -44,46 +44,46 @@ class Histogram:
 
 @dataclass(slots=True)
 class TaskCounters:
-    """What became of the jobs of one task."""
+    """Counts of the outcomes of one task."""
 
     completed: int = 0
     failed: int = 0
-    failed_for_good: int = 0
-    given_back: int = 0
+    permanently_failed: int = 0
+    returned: int = 0
     lost: int = 0
     duration: Histogram = field(default_factory=Histogram)
     start_delay: Histogram = field(default_factory=Histogram)
 
 
 class OutcomeCounters:
-    """What became of the jobs of all tasks; for one thread at a time."""
+    """Counts of the outcomes of all tasks; not thread-safe."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, TaskCounters] = {}
 
     def settled(self, outcomes: Sequence[Outcome], lost: Sequence[Outcome]) -> None:
-        """Count outcomes that were written, and those that were void."""
+        """Count outcomes that were recorded, and those that were discarded."""
         for outcome in outcomes:
-            task = self.of(outcome.job.task_identifier)
+            task = self.of_task(outcome.job.task_identifier)
             if type(outcome) is Completed:
                 task.completed += 1
                 task.duration.add(outcome.seconds)
             elif type(outcome) is Failed:
                 task.failed += 1
-                task.failed_for_good += outcome.is_final
+                task.permanently_failed += outcome.is_final
                 task.duration.add(outcome.seconds)
             else:
-                task.given_back += 1
+                task.returned += 1
         for outcome in lost:
-            self.of(outcome.job.task_identifier).lost += 1
+            self.of_task(outcome.job.task_identifier).lost += 1
 
     def started(self, delays: Iterable[tuple[str, float]]) -> None:
-        """Count starts: of which task, and how long after they were due."""
+        """Count starts: the task, and the seconds since the job was due."""
         for identifier, seconds in delays:
-            self.of(identifier).start_delay.add(seconds)
+            self.of_task(identifier).start_delay.add(seconds)
 
-    def of(self, identifier: str) -> TaskCounters:
-        """Return the tally of a task; beyond so many, all others share one."""
+    def of_task(self, identifier: str) -> TaskCounters:
+        """Return the counters of a task; tasks beyond the limit share one."""
         found = self.tasks.get(identifier)
         if found is None:
             if len(self.tasks) >= MAX_TASKS:

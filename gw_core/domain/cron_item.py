@@ -48,9 +48,7 @@ class CronItem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, Schedule):
-            raise InvalidInputError(
-                f"the schedule must be a Schedule, not {self.schedule!r}; use crontab_item() for text"
-            )
+            raise InvalidInputError(f"the schedule must be a Schedule, not {self.schedule!r}; use cron_item() for text")
         spec = JobSpec(
             task=self.task,
             queue_name=self.queue_name,
@@ -83,7 +81,7 @@ class CronItem:
         )
 
 
-def crontab_item(
+def cron_item(
     when: str | Schedule,
     task: str,
     *,
@@ -98,7 +96,7 @@ def crontab_item(
 ) -> CronItem:
     """Return the item that adds `task` at `when`: five fields of text, or a schedule from `daily_at` and its siblings.
 
-    >>> crontab_item("0 8 * * *", "send_report", fill=timedelta(hours=4)).schedule == daily_at(8)
+    >>> cron_item("0 8 * * *", "send_report", fill=timedelta(hours=4)).schedule == daily_at(8)
     True
     """
     return CronItem(

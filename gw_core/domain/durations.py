@@ -51,7 +51,7 @@ def format_duration(span: timedelta) -> str:
     return ("-" if span < timedelta() and parts else "") + ("".join(parts) or "0s")
 
 
-def parse_moment(text: str, now: datetime) -> datetime:
+def parse_time(text: str, now: datetime) -> datetime:
     """Return the moment written as ISO 8601 with a zone, `now`, or counted from `now` as `+5m` or `-2h`.
 
     The answer is in UTC. Raises `InvalidInputError` when the text is something else, or lacks its zone.

@@ -52,7 +52,7 @@ class PoolHealth:
     threads: int
     running: int
     """Jobs that run now."""
-    held_ahead: int
+    prefetched: int
     """Jobs that were claimed and have not begun."""
     unsettled: int
     """Results that wait for being written."""

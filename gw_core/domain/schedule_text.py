@@ -15,7 +15,7 @@ _MINUTES, _HOURS, _DAYS, _MONTHS, _WEEKDAYS = (field.everything for field in FIE
 _WORKDAYS = (1, 2, 3, 4, 5)
 
 
-def in_words(schedule: Schedule) -> str:
+def describe_schedule(schedule: Schedule) -> str:
     """Return the schedule as an English phrase; times are UTC and say so."""
     if never_fires(schedule):
         return f"never: {_the_days(schedule)} {_in_months(schedule)} does not exist"

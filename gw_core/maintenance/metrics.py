@@ -118,12 +118,12 @@ class QueueSampler(Service):
             self.latest = QueueSample(self._reports.statistics(), time.monotonic())
             self._refusal = None
         except DatabaseUnavailableError:
-            pass  # the pool says so
+            pass  # the worker reports it
         except GraphileWorkerError as error:
-            self._tell(error)
+            self._report(error)
         self._looked_at = time.monotonic()
 
-    def _tell(self, error: GraphileWorkerError) -> None:
+    def _report(self, error: GraphileWorkerError) -> None:
         if str(error) != self._refusal:
             self._refusal = str(error)
             self._events.emit(MaintenanceFailed(service=self.name, error=error))
@@ -165,13 +165,13 @@ class Metrics:
         counts = {
             "completed": counter("gw_jobs_completed", "Jobs completed.", labels=TASK),
             "failed": counter("gw_jobs_failed", "Attempts that failed.", labels=TASK),
-            "failed_for_good": counter("gw_jobs_failed_for_good", "Jobs that failed their last attempt.", labels=TASK),
-            "given_back": counter("gw_jobs_given_back", "Jobs given back, their attempt uncounted.", labels=TASK),
-            "lost": counter("gw_jobs_lost", "Runs whose result was void: the lock had been taken away.", labels=TASK),
+            "permanently_failed": counter("gw_jobs_permanently_failed", "Jobs that failed permanently.", labels=TASK),
+            "returned": counter("gw_jobs_returned", "Jobs returned to the queue, attempt not counted.", labels=TASK),
+            "lost": counter("gw_job_locks_lost", "Runs discarded because the lock was lost.", labels=TASK),
         }
         spans = {
-            "duration": histogram("gw_job_duration_seconds", "How long attempts took.", labels=TASK),
-            "start_delay": histogram("gw_job_start_delay_seconds", "From a job's moment to its start.", labels=TASK),
+            "duration": histogram("gw_job_duration_seconds", "Duration of attempts.", labels=TASK),
+            "start_delay": histogram("gw_job_start_delay_seconds", "Delay between run_at and the start.", labels=TASK),
         }
         for task, tally in self._counting.read():
             for name, family in counts.items():
@@ -183,21 +183,21 @@ class Metrics:
 
     def _of_process(self) -> Iterator[Metric]:
         yield self._gauge("gw_info", "The version of gw.", 1, version=__version__)
-        yield self._gauge("gw_ready", "Whether this process takes jobs.", self._readiness.why_not() is None)
-        yield self._gauge("gw_connected", "Whether claiming and settling go well.", self._readiness.is_connected)
-        losses = self._client.core.CounterMetricFamily("gw_connection_losses", "How often the database went away.")
+        yield self._gauge("gw_ready", "Whether this worker claims jobs.", self._readiness.why_not() is None)
+        yield self._gauge("gw_connected", "Whether claiming and settling succeed.", self._readiness.is_connected)
+        losses = self._client.core.CounterMetricFamily("gw_connection_losses", "Lost connections to the database.")
         losses.add_metric([], self._counting.connection_losses)
         yield losses
         vitals = self._readiness.vitals()
         if vitals is None:
             return
-        yield self._gauge("gw_threads", "Jobs that may run at the same time.", vitals.threads)
-        yield self._gauge("gw_jobs_running", "Jobs that run now.", vitals.running)
-        yield self._gauge("gw_jobs_held_ahead", "Jobs claimed that have not begun.", vitals.held_ahead)
-        yield self._gauge("gw_results_unwritten", "Results that wait for the database.", vitals.unsettled)
+        yield self._gauge("gw_threads", "Worker threads.", vitals.threads)
+        yield self._gauge("gw_jobs_running", "Running jobs.", vitals.running)
+        yield self._gauge("gw_jobs_prefetched", "Claimed jobs that have not started.", vitals.prefetched)
+        yield self._gauge("gw_results_pending", "Results not yet stored in the database.", vitals.unsettled)
         if vitals.since_look is not None:
             age = vitals.since_look.total_seconds()
-            yield self._gauge("gw_last_claim_age_seconds", "Since the last look for jobs.", age)
+            yield self._gauge("gw_last_claim_age_seconds", "Time since the last successful claim.", age)
 
     def _of_queue(self) -> Iterator[Metric]:
         sample = self._sampler.latest
@@ -205,20 +205,20 @@ class Metrics:
             return
         found = sample.statistics
         jobs = self._client.core.GaugeMetricFamily(
-            "gw_queue_jobs", "Jobs of the queue by state; of a large table an estimate.", labels=["state"]
+            "gw_queue_jobs", "Jobs by state; an estimate for large tables.", labels=["state"]
         )
         for state, count in found.states.items():
             jobs.add_metric([str(state)], count.value)
         yield jobs
         waits = timedelta() if found.first_due_at is None else max(timedelta(), found.at - found.first_due_at)
         yield self._gauge(
-            "gw_queue_longest_wait_seconds", "How long the job that waits longest has been due.", waits.total_seconds()
+            "gw_queue_longest_wait_seconds", "Time since the oldest ready job became due.", waits.total_seconds()
         )
         yield self._gauge("gw_queue_named_queues", "Named queues.", found.queues)
-        yield self._gauge("gw_queue_named_queues_held", "Named queues that somebody holds.", found.held_queues)
+        yield self._gauge("gw_queue_named_queues_locked", "Locked named queues.", found.held_queues)
         yield self._gauge("gw_queue_table_bytes", "Size of the jobs table with its indexes.", found.table_bytes)
         age = time.monotonic() - sample.taken_at
-        yield self._gauge("gw_queue_sample_age_seconds", "How old these numbers of the queue are.", age)
+        yield self._gauge("gw_queue_sample_age_seconds", "Age of the gw_queue metrics.", age)
 
     def _gauge(self, name: str, words: str, value: float, **labels: str) -> Metric:
         family = self._client.core.GaugeMetricFamily(name, words, labels=list(labels))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
-from gw_core.domain.durations import parse_duration, parse_moment, shown
+from gw_core.domain.durations import parse_duration, parse_time, shown
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job_state import JobState
 from gw_core.selection.values import Bound, Prefix, Range, Text, Value
@@ -233,7 +233,7 @@ class Time(_Ranged):
         if text[:1] in ("+", "-"):
             offset = parse_duration(text[1:])
             return offset if text[0] == "+" else -offset
-        return parse_moment(text, datetime(1970, 1, 1, tzinfo=UTC))
+        return parse_time(text, datetime(1970, 1, 1, tzinfo=UTC))
 
 
 class StartTime(Time):

@@ -173,7 +173,7 @@ class WorkerPool:
         return PoolHealth(
             threads=self._settings.concurrency,
             running=running,
-            held_ahead=max(0, len(self.ledger) - self._settler.reported - running),
+            prefetched=max(0, len(self.ledger) - self._settler.reported - running),
             unsettled=self.unsettled,
             since_look=None if looked_at is None else timedelta(seconds=time.monotonic() - looked_at),
         )

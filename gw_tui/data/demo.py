@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gw_core import CronItem, Job, JobFilter, JobSpec, JobState, crontab_item
+from gw_core import CronItem, Job, JobFilter, JobSpec, JobState, cron_item
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import InvalidInputError, StatementTimeoutError
 from gw_core.operations import (
@@ -720,7 +720,7 @@ def _queue(queue: DemoQueue, name: str) -> QueueReport:
 
 
 def _items() -> tuple[CronItem, ...]:
-    return tuple(crontab_item(when, task, id=name, fill=fill) for when, task, name, fill in CRONTAB)
+    return tuple(cron_item(when, task, id=name, fill=fill) for when, task, name, fill in CRONTAB)
 
 
 def _findings(workers: Iterable[WorkerInfo]) -> Sequence[Finding]:

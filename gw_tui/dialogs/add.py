@@ -13,7 +13,7 @@ from textual.widgets import Input, Label, TextArea
 
 from gw_core import JobSpec
 from gw_core.errors import InvalidInputError, InvalidJobError
-from gw_core.operations import parse_moment
+from gw_core.operations import parse_time
 from gw_tui.actions.actions import Add
 from gw_tui.dialogs.base import Dialog
 from gw_tui.dialogs.payload import check_payload, edited
@@ -108,7 +108,7 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         return JobSpec(task=given["task"], **more)  # type: ignore[arg-type] # each field has its kind
 
     def _moment(self, text: str) -> datetime:
-        return parse_moment(text, now=self.console.now)
+        return parse_time(text, now=self.console.now)
 
 
 def _number(name: str, text: str) -> int:

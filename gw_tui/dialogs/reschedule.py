@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Input, Label
 
 from gw_core.errors import InvalidInputError
-from gw_core.operations import FoundJob, JobVersion, parse_moment
+from gw_core.operations import FoundJob, JobVersion, parse_time
 from gw_tui.actions.actions import Reschedule
 from gw_tui.dialogs.base import Dialog
 from gw_tui.dialogs.confirm import named
@@ -84,7 +84,7 @@ class RescheduleDialog(Dialog[Reschedule]):
 
     def _moment(self, text: str) -> datetime:
         try:
-            return parse_moment(text.strip(), now=self.console.now)
+            return parse_time(text.strip(), now=self.console.now)
         except InvalidInputError as error:
             raise ValueError(str(error)) from error
 

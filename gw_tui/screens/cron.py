@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_core import CronItem, JobSpec
-from gw_core.crontab import in_words
+from gw_core.crontab import describe_schedule
 from gw_core.operations import QueueSnapshot
 from gw_tui.actions.actions import Act, Add, Forget
 from gw_tui.actions.batch import ActionBatch
@@ -263,7 +263,7 @@ def _row(row: Recurring, now: datetime) -> Row:
             "missed": Cell(_missed(row), "error" if row.missed else "quiet"),
             "fill": "none" if fill == timedelta() else "" if fill is None else formatting.span(fill),
             "task": row.task,
-            "words": "" if row.item is None else in_words(row.item.schedule),
+            "words": "" if row.item is None else describe_schedule(row.item.schedule),
         },
     )
 
@@ -276,7 +276,7 @@ def _about(row: Recurring, now: datetime) -> Content:
     """Return everything about a recurring task."""
     lines: list[tuple[str, str]] = [("", _MEANINGS[row.course])]
     if (item := row.item) is not None:
-        lines.append(("when", f"{in_words(item.schedule)}   ({item.schedule})"))
+        lines.append(("when", f"{describe_schedule(item.schedule)}   ({item.schedule})"))
         lines.append(("task", sanitize.line(item.task)))
         options = (
             ("queue", item.queue_name),

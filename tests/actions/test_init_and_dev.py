@@ -110,12 +110,12 @@ def test_dev_brings_its_own_database_from_nothing_to_a_failed_job_retried(tmp_pa
         shell.write("tasks/invoice.py", "def invoice(payload):\n    payload['amount']\n")
         running.says("invoice")
         shell.gw("add", "invoice", "--max-attempts", "1")
-        running.says("no attempt is left")
+        running.says("no attempts left")
         shown = shell.gw("show", "2")
         assert "KeyError: 'amount'" in shown.out
         assert "gw retry 2" in shown.err
         shell.write("tasks/invoice.py", "def invoice(payload):\n    payload.get('amount')\n")
-        running.says("Read the tasks again")
+        running.says("Tasks reloaded")
         assert shell.gw("retry", "2").code == 0
         running.says("Completed task 2 (invoice")
         running.send(signal.SIGINT)

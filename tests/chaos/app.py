@@ -47,7 +47,9 @@ CALL: Final = 20.0
 
 
 LOST_TOUCH: Final = re.compile(r"(\[core[^]]*\]) WARNING: Cannot (claim jobs|record outcomes): ")
-FOUND_TOUCH: Final = re.compile(r"(\[core[^]]*\]) INFO: The database is back: can (claim jobs|record outcomes) again")
+FOUND_TOUCH: Final = re.compile(
+    r"(\[core[^]]*\]) INFO: Database available again: can (claim jobs|record outcomes) after"
+)
 
 EDGE: Final = timedelta(seconds=10)
 """How long after the workers' start and before their end a minute may be missed."""
@@ -426,12 +428,12 @@ class _Scene:
                 yield f"{worker.slot.name} ({worker.pid}) ended with {worker.exit_code} after SIGTERM"
             yield from (f"{worker.slot.name} ({worker.pid}) said: {line}" for line in _complaints(worker.words()))
             self._findings.figures["jobs said to be lost"] += len(worker.lost())
-            if "was taken for dead" in worker.words():
-                self._findings.figures["workers taken for dead that lived"] += 1
+            if "was presumed dead" in worker.words():
+                self._findings.figures["live workers presumed dead"] += 1
                 pids = worker.pids()
                 silenced = any(fault.pid in pids and fault.what in SILENCING_FAULTS for fault in self._operator.faults)
                 if not silenced and not self._stood_still_for_long():
-                    yield f"{worker.slot.name} ({worker.pid}) was taken for dead, and nobody had silenced it"
+                    yield f"{worker.slot.name} ({worker.pid}) was presumed dead, though no fault had stopped it"
 
     def _stood_still_for_long(self) -> bool:
         """Whether the machine did, for longer than silence is tolerated."""

@@ -28,7 +28,7 @@ CRONTAB: Final = Path(__file__).with_name("crontab")
 GW: Final = Path(sys.executable).with_name("gw")
 CHILD: Final = re.compile(r"Process \d+ is ready \(pid (\d+)\)")
 LOST: Final = re.compile(r"Lost job (\d+) ")
-BEGUN: Final = "Looking for jobs as "
+BEGUN: Final = " threads; tasks: "
 NO_DATABASE: Final = 3
 """How `gw` ends when the database cannot be reached at the start."""
 

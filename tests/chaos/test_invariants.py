@@ -235,8 +235,8 @@ def test_a_broken_promise_is_named(broken: Evidence, words: str) -> None:
     assert any(words in each for each in judge(broken).broken)
 
 
-LOST = "[core] WARNING: Cannot claim jobs: the server is away; trying again, first in 0.05 s"
-FOUND = "[core] INFO: The database is back: can claim jobs again after 2 tries"
+LOST = "[core] WARNING: Cannot claim jobs: the server is away; retrying, first in 0.05 s"
+FOUND = "[core] INFO: Database available again: can claim jobs after 2 failed attempts"
 
 
 @pytest.mark.parametrize(

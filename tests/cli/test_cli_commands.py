@@ -426,7 +426,7 @@ def test_what_a_task_registered_for_the_end_of_the_process_is_called_and_cannot_
     shell.write("tasks/last.py", LAST_WORDS)
     with shell.started("run") as running:
         wait_until((shell.folder / "began").exists, what="the tasks to be loaded", deadline_seconds=60)
-        running.says("Looking for jobs")
+        running.says(" threads; tasks: ")
         running.send(signal.SIGTERM)
         ended = running.end()
 
@@ -491,7 +491,7 @@ def test_a_run_stops_with_57_when_a_breaking_migration_is_announced(
 def test_a_run_answers_probes_and_ends_when_their_port_is_taken(shell: Shell) -> None:
     shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
     with shell.started("run", "--probe-port", "0", "--metrics") as running:
-        running.says("Answering probes on http://127.0.0.1:")
+        running.says("Probe server listens on http://127.0.0.1:")
         port = running.last_line.split(":")[-2]
         second = shell.gw("run", "--once", "--probe-port", port)
         running.send(signal.SIGTERM)

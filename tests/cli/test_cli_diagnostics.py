@@ -246,7 +246,7 @@ def test_a_json_line_tells_an_error_apart() -> None:
     entry = json.loads(stream.getvalue())
     assert entry["error"]["type"] == "ValueError"
     assert entry["error"]["message"] == "no\x1bgood"
-    assert entry["error"]["at"][0] == "/srv/app/tasks/mail.py:2 in work"
+    assert entry["error"]["frames"][0] == "/srv/app/tasks/mail.py:2 in work"
     assert (entry["count"], entry["level"]) == (3, "error")
 
 

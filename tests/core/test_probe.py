@@ -76,7 +76,7 @@ def numbers(running: RunningWorker) -> dict[str, float]:
 
 
 def vitals(**changes: Any) -> PoolHealth:
-    usual = {"threads": 2, "running": 0, "held_ahead": 0, "unsettled": 0, "since_look": timedelta(seconds=1)}
+    usual = {"threads": 2, "running": 0, "prefetched": 0, "unsettled": 0, "since_look": timedelta(seconds=1)}
     return PoolHealth(**{**usual, **changes})
 
 
@@ -222,8 +222,8 @@ def test_what_became_of_jobs_is_counted_by_task(site: QueueFixture) -> None:
 
     assert found['gw_jobs_completed_total{task="works"}'] == 3
     assert found['gw_jobs_failed_total{task="fails"}'] == 2
-    assert found['gw_jobs_failed_for_good_total{task="fails"}'] == 1
-    assert found['gw_jobs_given_back_total{task="snoozes"}'] == 1
+    assert found['gw_jobs_permanently_failed_total{task="fails"}'] == 1
+    assert found['gw_jobs_returned_total{task="snoozes"}'] == 1
     assert found['gw_job_duration_seconds_count{task="works"}'] == 3
     assert found['gw_job_start_delay_seconds_bucket{le="+Inf",task="fails"}'] == 2
     assert found["gw_threads"] == 10

@@ -93,7 +93,7 @@ def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(s
     assert job["run_at"] in span.later(seconds=30)
     assert site.held() == []
     assert [job.id for job in running.heard.of(PoolInterrupting)[0].jobs] == [job_id]
-    (said,) = [line for line in running.log.of("info") if line.startswith("Gave back task")]
+    (said,) = [line for line in running.log.of("info") if line.startswith("Returned task")]
     assert float(said.split(", ")[1].split("ms")[0]) >= 100, "the time the job ran, not 0.00ms"
     assert running.heard.of(PoolStopped)[0].unsettled == 0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration, parse_duration, parse_moment
+from gw_core.operations import format_duration, parse_duration, parse_time
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -56,7 +56,7 @@ def test_a_printed_duration_is_read_as_the_same_span(span: timedelta) -> None:
     ],
 )
 def test_a_moment_is_read_and_answered_in_utc(text: str, moment: datetime) -> None:
-    parsed = parse_moment(text, NOW)
+    parsed = parse_time(text, NOW)
 
     assert parsed == moment
     assert parsed.utcoffset() == timedelta()
@@ -65,14 +65,14 @@ def test_a_moment_is_read_and_answered_in_utc(text: str, moment: datetime) -> No
 @pytest.mark.parametrize("text", ["", "yesterday", "+", "+5", "2026-13-01T00:00Z", "12:00", "\x1b[31m", "++5m"])
 def test_what_is_no_moment_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"not a (moment|duration)"):
-        parse_moment(text, NOW)
+        parse_time(text, NOW)
 
 
 def test_a_moment_without_its_zone_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="no time zone"):
-        parse_moment("2026-01-31T08:00:00", NOW)
+        parse_time("2026-01-31T08:00:00", NOW)
 
 
 def test_a_moment_beyond_the_calendar_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="years 1 to 9999"):
-        parse_moment("+999999w", NOW)
+        parse_time("+999999w", NOW)

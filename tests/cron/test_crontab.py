@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from mutations import read_mutated_lines
 from test_schedule import schedules
 
-from gw_core import CronItem, JobKeyMode, crontab_item
+from gw_core import CronItem, JobKeyMode, cron_item
 from gw_core.crontab import Schedule, daily_at, format_crontab, format_item, parse_crontab, read_crontab
 from gw_core.domain.cron_item import refuse_duplicates
 from gw_core.errors import CrontabError, CrontabFault, InvalidInputError
@@ -241,12 +241,12 @@ def test_a_crontab_is_written_line_by_line() -> None:
 @pytest.mark.parametrize(
     "item",
     [
-        crontab_item("* * * * *", "a task"),
-        crontab_item("* * * * *", "task", id="a/b"),
-        crontab_item("* * * * *", "task", queue_name="my queue"),
-        crontab_item("* * * * *", "task", job_key="two\nlines"),
-        crontab_item("* * * * *", "task", job_key="k", job_key_mode="unsafe_dedupe"),
-        crontab_item("* * * * *", "task", payload={"long": "x" * 10_000}),
+        cron_item("* * * * *", "a task"),
+        cron_item("* * * * *", "task", id="a/b"),
+        cron_item("* * * * *", "task", queue_name="my queue"),
+        cron_item("* * * * *", "task", job_key="two\nlines"),
+        cron_item("* * * * *", "task", job_key="k", job_key_mode="unsafe_dedupe"),
+        cron_item("* * * * *", "task", payload={"long": "x" * 10_000}),
     ],
     ids=["task", "identifier", "queue", "key", "mode", "payload"],
 )
@@ -259,7 +259,7 @@ def test_an_item_the_grammar_cannot_say_is_not_written_as_something_else(item: C
 
 
 def test_an_item_is_made_from_a_pattern_or_a_schedule() -> None:
-    assert crontab_item("0 8 * * *", "report") == crontab_item(daily_at(8), "report")
+    assert cron_item("0 8 * * *", "report") == cron_item(daily_at(8), "report")
 
 
 @pytest.mark.parametrize(
@@ -287,19 +287,19 @@ def test_an_item_is_made_from_a_pattern_or_a_schedule() -> None:
 )
 def test_an_item_the_database_would_refuse_is_refused_at_once(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
-        crontab_item("* * * * *", "task", **options)
+        cron_item("* * * * *", "task", **options)
 
 
 def test_an_items_payload_is_its_own_copy() -> None:
     payload = {"a": [1]}
-    item = crontab_item("* * * * *", "task", payload=payload)
+    item = cron_item("* * * * *", "task", payload=payload)
     payload["a"].append(2)
 
     assert item.payload == {"a": [1]}
 
 
 def test_a_job_says_when_it_was_due_and_whether_it_came_late() -> None:
-    item = crontab_item("* * * * *", "task", payload={"a": 1, "_cron": "mine"})
+    item = cron_item("* * * * *", "task", payload={"a": 1, "_cron": "mine"})
 
     assert item.job_payload(datetime(2021, 1, 1, 4, tzinfo=UTC), backfilled=False) == {
         "a": 1,
@@ -309,7 +309,7 @@ def test_a_job_says_when_it_was_due_and_whether_it_came_late() -> None:
 
 def test_items_with_one_identifier_are_refused_together() -> None:
     with pytest.raises(CrontabError, match="found more than once: 'a', 'b'"):
-        refuse_duplicates([crontab_item("* * * * *", task) for task in ("a", "b", "c", "a", "b", "a")])
+        refuse_duplicates([cron_item("* * * * *", task) for task in ("a", "b", "c", "a", "b", "a")])
 
 
 # -- whatever comes ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from support.cron_fixture import CronFixture, at
 
-from gw_core import JobSpec, crontab_item
+from gw_core import JobSpec, cron_item
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import InvalidJobError
 from gw_core.postgres.cron_store import CronStore
@@ -24,7 +24,7 @@ def store(world: CronFixture) -> Iterator[CronStore]:
 
 
 def a_run(task: str = "report", *, moment: object = NOON) -> JobSpec:
-    return crontab_item("* * * * *", task).job_spec(moment, backfilled=False)  # type: ignore[arg-type]
+    return cron_item("* * * * *", task).job_spec(moment, backfilled=False)  # type: ignore[arg-type]
 
 
 def test_an_unknown_identifier_becomes_known_and_stays_known_since_then(store: CronStore) -> None:
@@ -66,7 +66,7 @@ def test_a_run_without_a_job_uses_the_minute_up(store: CronStore, world: CronFix
 
 
 def test_a_job_gets_everything_its_item_says(store: CronStore, world: CronFixture) -> None:
-    item = crontab_item(
+    item = cron_item(
         "* * * * *",
         "report",
         max_attempts=3,
@@ -85,7 +85,7 @@ def test_a_job_gets_everything_its_item_says(store: CronStore, world: CronFixtur
 
 
 def test_a_key_replaces_the_job_of_the_minute_before(store: CronStore, world: CronFixture) -> None:
-    item = crontab_item("* * * * *", "report", job_key="k")
+    item = cron_item("* * * * *", "report", job_key="k")
     for moment in (NOON, NOON + timedelta(minutes=1)):
         store.schedule(moment, {"a": item.job_spec(moment, backfilled=False)})
 
@@ -94,7 +94,7 @@ def test_a_key_replaces_the_job_of_the_minute_before(store: CronStore, world: Cr
 
 def test_what_the_database_refuses_leaves_the_minute_open(store: CronStore, world: CronFixture) -> None:
     world.execute("alter table graphile_worker._private_jobs add constraint no_reports check (priority <> 99)")
-    bad = crontab_item("* * * * *", "report", priority=99).job_spec(NOON, backfilled=False)
+    bad = cron_item("* * * * *", "report", priority=99).job_spec(NOON, backfilled=False)
     with pytest.raises(InvalidJobError):
         store.schedule(NOON, {"a": bad, "b": a_run("other")})
 

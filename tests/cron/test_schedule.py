@@ -10,10 +10,10 @@ from hypothesis import given, settings, strategies as st
 from gw_core.crontab import (
     Schedule,
     daily_at,
+    describe_schedule,
     every_minute,
     every_n_minutes,
     hourly_at,
-    in_words,
     monthly_on,
     weekly_on,
     yearly_on,
@@ -283,13 +283,13 @@ def test_the_builder_refuses_what_no_clock_shows(build: object) -> None:
     ],
 )
 def test_a_schedule_is_said_in_words(pattern: str, words: str) -> None:
-    assert in_words(Schedule.parse(pattern)) == words
+    assert describe_schedule(Schedule.parse(pattern)) == words
 
 
 @settings(max_examples=300)
 @given(schedule=schedules)
 def test_every_schedule_can_be_said(schedule: Schedule) -> None:
-    words = in_words(schedule)
+    words = describe_schedule(schedule)
 
     assert words == words.strip()
     assert words.startswith("never") == (schedule.next_after(at("2026-01-01T00:00")) is None)

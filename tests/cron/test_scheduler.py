@@ -12,7 +12,7 @@ import pytest
 from support.cron_fixture import START, CronFixture, CuttableConnection, at
 from support.waiting import wait_until
 
-from gw_core import CronItem, Event, JobSpec, crontab_item
+from gw_core import CronItem, Event, JobSpec, cron_item
 from gw_core.errors import CrontabError, DatabaseError, JobRejectedError, TransientDatabaseError
 from gw_core.events import (
     CronBackfill,
@@ -373,7 +373,7 @@ def test_a_single_deadlock_is_not_worth_a_warning(world: CronFixture) -> None:
 def test_workers_whose_crontabs_differ_in_order_still_add_each_job_once(world: CronFixture) -> None:
     tasks = [f"task{number}" for number in range(30)]
     shuffled = [random.Random(seed).sample(tasks, len(tasks)) for seed in range(6)]
-    workers = [world.scheduler([crontab_item("* * * * *", task) for task in order]) for order in shuffled]
+    workers = [world.scheduler([cron_item("* * * * *", task) for task in order]) for order in shuffled]
 
     def minutes(worker: Scheduler) -> None:
         while worker.turn() < timedelta(seconds=20):
@@ -427,19 +427,19 @@ def test_a_plugin_may_change_skip_or_refuse_a_job(world: CronFixture) -> None:
 
 def test_two_items_with_one_identifier_are_refused_before_anything_begins(world: CronFixture) -> None:
     with pytest.raises(CrontabError, match="found more than once: 'tick'"):
-        world.scheduler([crontab_item("* * * * *", "tick"), crontab_item("0 * * * *", "tick")])
+        world.scheduler([cron_item("* * * * *", "tick"), cron_item("0 * * * *", "tick")])
 
 
 # -- items that change ---------------------------------------------------------------------------------------------
 
 
 def test_items_from_a_function_may_come_and_go_while_running(world: CronFixture) -> None:
-    items: list[CronItem] = [crontab_item("* * * * *", "old")]
+    items: list[CronItem] = [cron_item("* * * * *", "old")]
     scheduler = world.scheduler(lambda: list(items))
     scheduler.turn()
     world.clock.now = at("12:01:10")
     scheduler.turn()
-    items[:] = [crontab_item("* * * * *", "new")]
+    items[:] = [cron_item("* * * * *", "new")]
     world.clock.now = at("12:01:40")
     scheduler.turn()
     assert world.known()["new"] == (at("12:01:40"), None)
@@ -450,14 +450,14 @@ def test_items_from_a_function_may_come_and_go_while_running(world: CronFixture)
 
 
 def test_a_new_item_is_not_scheduled_for_minutes_of_an_outage_before_it_came(world: CronFixture) -> None:
-    items = [crontab_item("* * * * *", "old")]
+    items = [cron_item("* * * * *", "old")]
     line = world.line()
     scheduler = world.scheduler(lambda: list(items), line=line)
     scheduler.turn()
     line.is_cut = True
     world.clock.now = at("12:02:01")
     scheduler.turn()
-    items.append(crontab_item("* * * * *", "new"))
+    items.append(cron_item("* * * * *", "new"))
     world.clock.now = at("12:03:01")
     scheduler.turn()
     line.is_cut = False
@@ -469,7 +469,7 @@ def test_a_new_item_is_not_scheduled_for_minutes_of_an_outage_before_it_came(wor
 def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler(
-        lambda: [crontab_item("* * * * *", "tick", payload={"asked": world.clock().isoformat()})], line=line
+        lambda: [cron_item("* * * * *", "tick", payload={"asked": world.clock().isoformat()})], line=line
     )
     scheduler.turn()
     line.is_cut = True
@@ -484,10 +484,10 @@ def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: CronFi
 
 def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(world: CronFixture) -> None:
     answers: list[list[CronItem] | Exception] = [
-        [crontab_item("* * * * *", "tick")],
+        [cron_item("* * * * *", "tick")],
         OSError("gone"),
         OSError("gone"),
-        [crontab_item("* * * * *", "tick"), crontab_item("0 * * * *", "tick")],
+        [cron_item("* * * * *", "tick"), cron_item("0 * * * *", "tick")],
     ]
 
     def source() -> list[CronItem]:

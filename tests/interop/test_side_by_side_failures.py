@@ -220,7 +220,7 @@ def test_a_breaking_migration_that_nobody_here_knows_ends_every_worker_alike(sit
         )
 
         assert [worker.wait_until_ended() for worker in (ours, *theirs)] == [57, 57, 57]
-    assert "schema revision 21, which is breaking and unknown here" in ours.output
+    assert "schema revision 21, which needs a newer version of gw" in ours.output
 
 
 # -- Node's housekeeping -----------------------------------------------------------------------------------------------

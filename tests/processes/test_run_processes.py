@@ -155,7 +155,7 @@ def test_processes_share_the_jobs_and_stop_in_order(site: QueueFixture, start: S
     assert {pid for pid, _ in program.ran()} <= set(pids)
     assert (site.held(), workers(site), [is_alive(pid) for pid in pids]) == ([], [], [False, False])
     # What they run is said once, every line says who wrote it, and each was told to stop once.
-    assert len(program.saying("Looking for jobs")) == 1
+    assert len(program.saying(" threads; tasks: ")) == 1
     assert all(re.match(r"\[(supervisor|\w+#[12])", line) for line in program.lines), program.lines
     assert len(program.saying("Stopping")) == 2
 
@@ -186,7 +186,7 @@ def test_a_service_manager_that_signals_every_process_forces_nothing(site: Queue
 
     assert program.end() == -signal.SIGTERM
     told = [json.loads(line) for line in program.lines]
-    assert [entry for entry in told if "stopping at once" in entry["message"]] == []
+    assert [entry for entry in told if "stopping immediately" in entry["message"]] == []
     assert {entry.get("process") for entry in told} == {None, 1, 2}
     assert site.jobs() == []
 
@@ -219,7 +219,7 @@ def test_a_process_that_cannot_hear_is_killed_a_second_after_the_grace_period(si
 
     assert time.monotonic() - asked_at > 1.4
     assert watch.seconds < 5
-    assert len(program.saying("Killed what had not ended")) == 1
+    assert len(program.saying("Killed processes that ran on")) == 1
     assert not any(map(is_alive, pids))
 
 
@@ -276,7 +276,7 @@ def test_a_process_that_has_run_long_enough_is_replaced(site: QueueFixture, star
     program = start("--processes", "1", "--max-jobs", "1")
     program.pids(1)
     site.add("ran", {"n": 1})
-    program.saying("it is replaced")
+    program.saying("starting a replacement")
     program.saying("is ready", 2)
     site.add("ran", {"n": 2})
     wait_until(lambda: len(program.ran()) == 2, deadline_seconds=DEADLINE)

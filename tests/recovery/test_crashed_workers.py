@@ -89,7 +89,7 @@ def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(
             here.open()
             running.heard.wait_for(JobCompleted)
         assert here.arrived == 1
-        zombie.wait_to_say("taken for dead")
+        zombie.wait_to_say("presumed dead")
 
     assert (ward.jobs(), ward.held()) == ([], [])
 

@@ -26,7 +26,7 @@ def test_the_job_of_a_killed_worker_runs_elsewhere_within_ten_seconds(tmp_path: 
         job_id = ward.add("slow", queue_name="q")
         wait_until(lambda: ward.job(job_id)["locked_by"], deadline_seconds=60, what="the job to be claimed")
         with living.started(*RUN) as lives:
-            lives.says("Recovery is on: jobs of a worker silent for 5s")
+            lives.says("Recovery is on: jobs of workers without a heartbeat for 5s")
             dies.send(signal.SIGKILL)
             with StallClock(os.getpid(), lives._process.pid) as watch:
                 lives.says(f"Completed task {job_id} (slow")

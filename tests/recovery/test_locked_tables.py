@@ -54,7 +54,7 @@ def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_t
 
     said = [*one.said, *other.said]
     assert sorted(line.split()[1] for line in said if line.startswith("began")) == sorted(str(each) for each in jobs)
-    assert not [line for line in said if "dead" in line and "Gave back 0 jobs" not in line]
+    assert not [line for line in said if "dead" in line and "Recovered 0 jobs" not in line]
 
 
 def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: RecoveryFixture, monkeypatch: pytest.MonkeyPatch) -> None:

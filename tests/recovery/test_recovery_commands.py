@@ -33,7 +33,7 @@ def test_sweep_gives_back_and_says_what(shell: Shell, ward: RecoveryFixture) -> 
     with MeasuredBlock(ward.now) as span:
         ended = shell.gw("sweep", "--recovery-delay", "90s")
 
-    assert (ended.code, ended.err) == (0, "Gave back 1 job and freed 1 queue.\n")
+    assert (ended.code, ended.err) == (0, "Recovered 1 job and released 1 queue.\n")
     assert ended.out.splitlines()[1].startswith("dead\tstale\t")
     assert ward.job(job_id)["run_at"] in span.later(90)
     assert shell.gw("sweep").err == "No worker counts as dead.\n"
@@ -112,12 +112,12 @@ def test_a_run_with_recovery_takes_over_from_a_killed_one(shell: Shell, ward: Re
     options = ("run", "--recover", "--sweep-threshold", "1s", "--recovery-delay", "0s", "--poll-interval", "50ms")
     job_id = ward.add("slow", queue_name="q")
     with shell.started(*options) as running:
-        running.says("Recovery is on: jobs of a worker silent for 1s are given back and may run 0s later")
+        running.says("Recovery is on: jobs of workers without a heartbeat for 1s are recovered, to run 0s later")
         wait_until(lambda: ward.job(job_id)["locked_by"], what="the job to be claimed")
         running.send(signal.SIGKILL)
         running.end()
     with other.started(*options) as running:
-        running.says("Gave back 1 job and freed 1 queue of silent workers: gw-")
+        running.says("Recovered 1 job and released 1 queue of dead workers: gw-")
         running.says(f"Completed task {job_id} (slow")
         running.send(signal.SIGTERM)
         running.end()

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core import JobState, crontab_item
+from gw_core import JobState, cron_item
 from gw_core.operations import CheckStatus, Count, Finding, LockedQueue, Quality, QueueSnapshot
 from gw_tui.data.demo import START, DemoSource, FixedClock
 from gw_tui.data.source import Crontabs
@@ -113,7 +113,7 @@ def test_a_task_that_fails_often_is_named(failed: int, total: int, is_worry: boo
 @pytest.mark.parametrize(("seconds", "is_worry"), [(60, False), (100, True)])
 def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_worry: bool) -> None:
     at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)
-    crontabs = Crontabs(known=CALM.crontabs().known, items=[crontab_item("30 14 * * *", "sync_customer")])
+    crontabs = Crontabs(known=CALM.crontabs().known, items=[cron_item("30 14 * * *", "sync_customer")])
     known = [replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
 
     named = [worry.what for worry in found(replace(quiet_glance(), at=at), crontabs=known, items=crontabs.items)]

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from console_fixture import Console, run
 
-from gw_core import Job, crontab_item
+from gw_core import Job, cron_item
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import (
@@ -279,9 +279,7 @@ class Hostile(DemoSource):
         self.queue.known = [KnownCronItem(HOSTILE, self.clock(), None)]
 
     def crontabs(self) -> Crontabs:
-        item = crontab_item(
-            "* * * * *", HOSTILE.replace("\x00", ""), id="x", payload={"a": HOSTILE.replace("\x00", "")}
-        )
+        item = cron_item("* * * * *", HOSTILE.replace("\x00", ""), id="x", payload={"a": HOSTILE.replace("\x00", "")})
         return Crontabs(known=tuple(self.queue.known), items=(item,))
 
     def findings(self) -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from gw_core import CronItem, crontab_item
+from gw_core import CronItem, cron_item
 from gw_core.crontab import KnownCronItem
 from gw_tui.rules.recurring import MOST_MISSED, CronStatus, recurring
 
@@ -20,7 +20,7 @@ def courses(memories: list[KnownCronItem], items: list[CronItem] | None) -> dict
 
 
 def test_a_task_whose_last_run_was_its_last_due_minute_is_on_time() -> None:
-    (row,) = recurring([known("report", NOW.replace(minute=0, second=0))], [crontab_item("0 * * * *", "report")], NOW)
+    (row,) = recurring([known("report", NOW.replace(minute=0, second=0))], [cron_item("0 * * * *", "report")], NOW)
 
     assert (row.course, row.missed) == (CronStatus.ON_TIME, 0)
     assert row.next_run == NOW.replace(hour=13, second=0)
@@ -29,12 +29,12 @@ def test_a_task_whose_last_run_was_its_last_due_minute_is_on_time() -> None:
 def test_the_run_of_this_minute_is_not_missed_yet() -> None:
     last = NOW.replace(second=0) - timedelta(minutes=1)
 
-    assert courses([known("tick", last)], [crontab_item("* * * * *", "tick")]) == {"tick": CronStatus.ON_TIME}
+    assert courses([known("tick", last)], [cron_item("* * * * *", "tick")]) == {"tick": CronStatus.ON_TIME}
 
 
 def test_runs_since_the_last_are_counted_as_missed_and_come_first() -> None:
     memories = [known("early"), known("late", NOW.replace(hour=9, minute=0, second=0))]
-    items = [crontab_item("0 0 1 1 *", "early"), crontab_item("0 * * * *", "late")]
+    items = [cron_item("0 0 1 1 *", "early"), cron_item("0 * * * *", "late")]
 
     rows = recurring(memories, items, NOW)
 
@@ -45,7 +45,7 @@ def test_runs_since_the_last_are_counted_as_missed_and_come_first() -> None:
 def test_counting_missed_runs_ends_at_a_bound() -> None:
     memory = KnownCronItem("tick", NOW - timedelta(days=9000), None)
 
-    (row,) = recurring([memory], [crontab_item("* * * * *", "tick")], NOW)
+    (row,) = recurring([memory], [cron_item("* * * * *", "tick")], NOW)
 
     assert (row.missed, row.missed_is_bound) == (MOST_MISSED, True)
 
@@ -53,11 +53,11 @@ def test_counting_missed_runs_ends_at_a_bound() -> None:
 def test_what_only_one_side_knows_is_said() -> None:
     assert courses([known("a")], None) == {"a": CronStatus.UNKNOWN}
     assert courses([known("a")], []) == {"a": CronStatus.FOREIGN}
-    assert courses([], [crontab_item("* * * * *", "b")]) == {"b": CronStatus.NEW}
+    assert courses([], [cron_item("* * * * *", "b")]) == {"b": CronStatus.NEW}
 
 
 def test_the_identifier_stands_for_the_task_where_no_crontab_tells() -> None:
-    item = crontab_item("* * * * *", "send", id="nightly")
+    item = cron_item("* * * * *", "send", id="nightly")
 
     assert [row.task for row in recurring([known("nightly")], None, NOW)] == ["nightly"]
     assert [row.task for row in recurring([known("nightly")], [item], NOW)] == ["send"]

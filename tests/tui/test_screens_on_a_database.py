@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from console_fixture import Console
 
-from gw_core import Client, JobSpec, crontab_item
+from gw_core import Client, JobSpec, cron_item
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, Place
 from gw_tui.rules.options import Options
@@ -54,7 +54,7 @@ def url(database_url: str) -> Iterator[str]:
 
 def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str = "jobs", **options: str) -> None:
     async def inside() -> None:
-        items = [crontab_item("0 * * * *", "task_1", id="hourly", fill=timedelta(hours=2))]
+        items = [cron_item("0 * * * *", "task_1", id="hourly", fill=timedelta(hours=2))]
         source = ClientSource(Place(conninfo=url, schema="graphile_worker", crontab=lambda: items))
         app = ConsoleApp(source, Options(period=0.2, screen=screen, **options))
         async with app.run_test(size=(120, 34), notifications=True) as pilot:
