@@ -1,0 +1,83 @@
+"""No two modules import each other, also not in functions, under `TYPE_CHECKING` or through a stub."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("gw_core", "gw_cli", "gw_tui")
+KNOWN = {
+    "gw_cli.app",
+    "gw_cli.config_file",
+    "gw_cli.configuration",
+    "gw_cli.connect",
+    "gw_cli.program",
+    "gw_cli.worker_processes",
+    "gw_tui.action_runner",
+    "gw_tui.app",
+    "gw_tui.dialogs.base",
+    "gw_tui.dialogs.confirm",
+    "gw_tui.dialogs.result",
+    "gw_tui.maintenance",
+    "gw_tui.screens.base",
+    "gw_tui.screens.jump",
+    "gw_tui.screens.palette",
+    "gw_tui.screens.unready",
+}
+"""Modules whose circles are to be broken. Add none; remove those that are."""
+
+
+def modules_of(package: str) -> dict[str, list[Path]]:
+    """Return the files of each module: its source, and its stub if it has one."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted((ROOT / package).rglob("*.py*")):
+        if path.suffix in (".py", ".pyi"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found.setdefault(".".join(parts).removesuffix(".__init__"), []).append(path)
+    return found
+
+
+def imports_of(path: Path, known: Mapping[str, object]) -> Iterator[str]:
+    """Yield the modules that a file imports, in any scope."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                yield submodule if submodule in known else node.module
+
+
+def in_circles(graph: Mapping[str, set[str]]) -> set[str]:
+    """Return the modules that import themselves through others."""
+    return {name for name in graph if name in reachable(graph, name)}
+
+
+def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    """Return the modules that `start` imports, directly or through others."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_import_each_other(package: str) -> None:
+    modules = modules_of(package)
+    graph = {
+        name: {each for file in files for each in imports_of(file, modules) if each in modules and each != name}
+        for name, files in modules.items()
+    }
+
+    assert in_circles(graph) - KNOWN == set()
+
+
+def test_a_circle_is_found() -> None:
+    assert in_circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {"a", "b", "c"}
