@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from support import postgres_versions
-from support.databases import HOST, Databases, Run, is_orphan, new_folder, running_server
+from support.databases import HOST, Databases, ReusedDatabase, Run, is_orphan, new_folder, running_server
 
 NUMBERS = count(1)
 
@@ -137,10 +137,19 @@ def empty_database_url(databases: Databases) -> Iterator[str]:
     yield from _temporary(databases, template="template0")
 
 
+@pytest.fixture(scope="session")
+def reused_database(databases: Databases, template: str) -> Iterator[ReusedDatabase]:
+    """The database of `database_url`."""
+    reused = ReusedDatabase(databases, template)
+    yield reused
+    reused.drop()
+
+
 @pytest.fixture
-def database_url(databases: Databases, template: str) -> Iterator[str]:
-    """A new database with the newest schema, dropped when the test ends."""
-    yield from _temporary(databases, template=template)
+def database_url(reused_database: ReusedDatabase) -> Iterator[str]:
+    """A database with the newest schema and nothing else, whatever the tests before have done."""
+    yield reused_database.url()
+    reused_database.empty()
 
 
 def _temporary(databases: Databases, *, template: str) -> Iterator[str]:

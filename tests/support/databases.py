@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -114,3 +115,86 @@ def running_server(folder: Path, *, pg_bin: Path | None) -> Iterator[str]:
             connection.execute("alter system set fsync = off")
             connection.execute("select pg_reload_conf()")
         yield embedded.conninfo
+
+
+# What a test may change beside rows: objects, rights, settings and statistics. `truncate` changes `pg_class` too, so
+# the state is read again after it.
+STATE = """
+select md5(coalesce(string_agg(item, ' ' order by item), '')) from (
+    select 'class ' || oid || ' ' || xmin || ' ' || relpages || ' ' || reltuples from pg_class where oid >= 16384
+    union all select 'attribute ' || attrelid || ' ' || attnum || ' ' || xmin from pg_attribute where attrelid >= 16384
+    union all select 'function ' || oid || ' ' || xmin from pg_proc where oid >= 16384
+    union all select 'type ' || oid || ' ' || xmin from pg_type where oid >= 16384
+    union all select 'constraint ' || oid || ' ' || xmin from pg_constraint where oid >= 16384
+    union all select 'trigger ' || oid || ' ' || xmin from pg_trigger
+    union all select 'rule ' || oid || ' ' || xmin from pg_rewrite where oid >= 16384
+    union all select 'policy ' || oid || ' ' || xmin from pg_policy
+    union all select 'default ' || oid || ' ' || xmin from pg_attrdef
+    union all select 'namespace ' || oid || ' ' || xmin from pg_namespace
+    union all select 'rights ' || oid || ' ' || xmin from pg_default_acl
+    union all select 'statistics ' || count(*) from pg_statistic where starelid >= 16384
+    union all select 'database ' || xmin from pg_database where datname = current_database()
+    union all select 'setting ' || xmin from pg_db_role_setting
+    union all select 'step ' || id || ' ' || xmin from graphile_worker.migrations
+    union all select 'step of gw ' || id || ' ' || xmin from graphile_worker._private_gw_migrations
+) as state (item)
+"""
+TOUCHED = """
+select format('%I.%I', schemaname, relname) from pg_stat_user_tables
+ where schemaname = 'graphile_worker' and relname not like '%migrations' and (pg_relation_size(relid) > 0 or exists (
+    select from pg_depend join pg_sequence on seqrelid = objid
+     where refobjid = relid and deptype in ('a', 'i') and pg_sequence_last_value(seqrelid) is not null))
+"""
+OTHERS = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
+
+
+class ReusedDatabase:
+    """A clone of the template for one test after another: emptied between them, replaced if more than rows changed.
+
+    Emptying takes a tenth of the time that a new clone takes.
+    """
+
+    def __init__(self, databases: Databases, template: str) -> None:
+        self._databases = databases
+        self._template = template
+        self._name = f"{databases.run.prefix}{databases.worker}_reused"
+        self._state: str | None = None
+
+    def url(self) -> str:
+        """Return the URL of the database, which has the newest schema and no rows."""
+        if self._state is None:
+            self._databases.create(self._name, template=self._template)
+            with self._connected() as connection:
+                self._state = _state_of(connection)
+        return self._databases.url(self._name)
+
+    def empty(self) -> None:
+        """Disconnect everyone and delete all rows; drop the database if a test changed more than rows."""
+        try:
+            with self._connected() as connection:
+                connection.execute(OTHERS, (self._name,))
+                if _state_of(connection) == self._state:
+                    self._truncate(connection)
+                    return
+        except psycopg.Error:
+            pass  # for example because the schema is gone
+        self.drop()
+
+    def drop(self) -> None:
+        self._databases.drop(self._name)
+        self._state = None
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self._databases.url(self._name), autocommit=True)
+
+    def _truncate(self, connection: psycopg.Connection[Any]) -> None:
+        if touched := [str(name) for (name,) in connection.execute(TOUCHED)]:
+            connection.execute(f"truncate {', '.join(touched)} restart identity cascade".encode())
+            self._state = _state_of(connection)
+        connection.execute("select pg_stat_reset()")
+
+
+def _state_of(connection: psycopg.Connection[Any]) -> str:
+    row = connection.execute(STATE).fetchone()
+    assert row is not None
+    return str(row[0])
