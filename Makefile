@@ -10,11 +10,12 @@ PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 VERSIONS ?= 12 13 14 15 16 17 18
 PATHS ?= tests/schema tests/core tests/statements tests/recovery tests/cron
 
-.PHONY: server-matrix help demo test check format venv lock docs bench chaos model-test
+.PHONY: server-matrix help demo test nightly check format venv lock docs bench chaos model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
-	@echo 'make test     run every check and every test'
+	@echo 'make test     run every check and every test that is not slow'
+	@echo 'make nightly  run every test, with many more examples'
 	@echo 'make check    formatting, lint, types, imports, locks'
 	@echo 'make docs     build the documentation site in build/docs'
 	@echo 'make format   put the code into shape'
@@ -43,6 +44,12 @@ check: venv
 docs: venv
 	$(PYTHON_IN_VENV) docs/generate.py
 	$(PYTHON_IN_VENV) -m sphinx -W --keep-going -q -j auto -b html -d build/doctrees docs build/docs
+
+# Slow tests, 20 times the examples, every size of the console, and ten minutes each of the model and of chaos.
+nightly: venv
+	GW_TEST_PROFILE=nightly $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) --timeout 3600
+	$(MAKE) model-test SECONDS=600
+	$(MAKE) chaos CHAOS_ARGS='--seconds 600'
 
 format: venv
 	$(PYTHON_IN_VENV) -m ruff check --fix .

@@ -1,4 +1,4 @@
-"""Databases for every test: one server per session, one template, one clone per test."""
+"""Databases for every test: one server and one template for each run, one reused clone for each process."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
-from support import postgres_versions
+from support import postgres_versions, profiles
 from support.databases import HOST, Databases, ReusedDatabase, Run, is_orphan, new_folder, running_server
 
 NUMBERS = count(1)
 
-# A machine that stands still for a second says nothing about a property.
-settings.register_profile("steady", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("steady")
+profiles.load()
 
 
 @contextmanager
@@ -36,7 +33,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # What a shell runs in the background is deaf to Ctrl-C, and so would be all programs that a test starts.
+    # A shell lets its background processes ignore Ctrl-C, and programs that a test starts would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     inherited: dict[str, Any] | None = getattr(config, "workerinput", None)
@@ -48,6 +45,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 RUN = pytest.StashKey[Run]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out slow tests, unless the profile is `nightly`, `-m slow` asks for them, or they are named."""
+    is_named = any("::" in argument for argument in config.args)
+    if profiles.IS_NIGHTLY or is_named or "slow" in config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
 
 
 @pytest.hookimpl(optionalhook=True)

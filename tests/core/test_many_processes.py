@@ -83,6 +83,7 @@ def pools_of(site: QueueFixture, pid: int) -> list[str]:
     return [row["locked_by"] for row in rows if f"-{pid}-" in row["locked_by"]]
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: QueueFixture, fleet: ProcessStates) -> None:
     site.fill(JOBS, task="ran", queue="case when mod(n, 10) = 0 then 'q' || mod(n, 70) end")
     for _ in range(3):

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from mutations import read_mutated_lines
+from support.profiles import examples
 from test_schedule import schedules
 
 from gw_core import CronItem, JobKeyMode, cron_item
@@ -226,7 +227,7 @@ def items(draw: st.DrawFn) -> CronItem:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(item=items())
 def test_what_is_written_reads_as_the_same_item(item: CronItem) -> None:
     assert parse_crontab(format_item(item)) == (item,)
@@ -322,7 +323,7 @@ def test_mutated_lines_are_read_or_refused_and_nothing_is_dropped() -> None:
     assert read_mutated_lines(MUTATED_LINES, seed=20_261_121) < 1.0
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(text=st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     found, faults = read_crontab(text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from support.profiles import examples
 
 from gw_core.crontab import (
     Schedule,
@@ -89,7 +90,7 @@ def test_a_wrong_pattern_is_refused_with_a_sentence(pattern: str) -> None:
 # -- searching -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(schedule=schedules, start=moments)
 def test_searching_finds_exactly_the_minutes_that_match_over_four_years(schedule: Schedule, start: datetime) -> None:
     first = start.replace(second=0, microsecond=0) + MINUTE
@@ -126,7 +127,7 @@ def _day_fits(schedule: Schedule, moment: datetime) -> bool:
     return moment.month in schedule.months and day_fits
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(schedule=schedules, moment=moments)
 def test_the_next_run_lies_ahead_matches_and_nothing_matches_before_it(schedule: Schedule, moment: datetime) -> None:
     upcoming = schedule.next_after(moment)
@@ -182,7 +183,7 @@ def test_the_end_of_time_is_an_end_and_not_an_error() -> None:
 # -- printing ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(schedule=schedules)
 def test_what_is_printed_parses_as_the_same_schedule(schedule: Schedule) -> None:
     assert Schedule.parse(str(schedule)) == schedule
@@ -286,7 +287,7 @@ def test_a_schedule_is_said_in_words(pattern: str, words: str) -> None:
     assert describe_schedule(Schedule.parse(pattern)) == words
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(schedule=schedules)
 def test_every_schedule_can_be_said(schedule: Schedule) -> None:
     words = describe_schedule(schedule)

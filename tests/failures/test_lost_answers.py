@@ -116,6 +116,7 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
     assert site.held() == []
 
 
+@pytest.mark.slow
 def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

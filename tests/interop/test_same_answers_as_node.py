@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from psycopg.types.json import Json
 from support.node_worker import NEWEST, node_worker
+from support.profiles import scaled
 from support.schema_fixture import Row, SchemaFixture, connected
 
 from gw_core.postgres.migrations import migrate
@@ -124,7 +125,7 @@ def test_any_sequence_of_steps_gives_the_same_answers_and_rows(both: str) -> Non
         for schema in (nodes, ours):
             schema.run("set synchronous_commit = off")
 
-        @settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=scaled(100), deadline=None, database=None, suppress_health_check=list(HealthCheck))
         @given(st.lists(steps, min_size=1, max_size=10), last_steps)
         def holds(sequence: list[Step], last: Step) -> None:
             for schema in (nodes, ours):

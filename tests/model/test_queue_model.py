@@ -22,8 +22,9 @@ from hypothesis.stateful import (
 )
 from psycopg.rows import DictRow
 from queue_model import Loss, Thread, WorkerPool, World, without_waiting
+from support.profiles import scaled
 
-SECONDS: Final = float(os.environ.get("GW_MODEL_SECONDS", "20"))
+SECONDS: Final = float(os.environ.get("GW_MODEL_SECONDS") or scaled(20))
 STEPS: Final = int(os.environ.get("GW_MODEL_STEPS", "30"))
 EXAMPLES: Final = 40
 """Sequences between two looks at the clock."""

@@ -29,6 +29,7 @@ def oldest_heartbeat(ward: RecoveryFixture) -> Any:
     return ward.run("select min(last_heartbeat_at) as at from _private_gw_workers where id <> 'dead'")[0]["at"]
 
 
+@pytest.mark.slow
 def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_threshold(
     ward: RecoveryFixture, tmp_path: Path
 ) -> None:

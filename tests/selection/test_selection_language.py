@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from support.profiles import examples
 
 from gw_core import Job, JobState, Selection
 from gw_core.errors import InvalidInputError, SelectionError
@@ -330,7 +331,7 @@ def test_a_selection_is_written_so_that_it_reads_back_the_same(text: str) -> Non
     assert str(parse(str(wanted))) == str(wanted)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.one_of(st.text(), st.text(alphabet=' -:."\\,*<>=abtkszik019'), st.lists(_conditions(), max_size=4).map("x".join))
 )

@@ -10,19 +10,19 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
 
-JobVersion = TypeVar("JobVersion")
+Answer = TypeVar("Answer")
 ROUNDED = timedelta(milliseconds=1)
 OF_NO_CONNECTION = range(20_000, 32_000)
 """Ports below those that the kernel gives to connections."""
 
 
 def wait_until(
-    condition: Callable[[], JobVersion],
+    condition: Callable[[], Answer],
     *,
     deadline_seconds: float = 60.0,
     what: str = "the condition",
     every: float = 0.01,
-) -> JobVersion:
+) -> Answer:
     """Ask `condition` until its answer is true and return that answer; fail with `what` when the deadline passes."""
     deadline = time.monotonic() + deadline_seconds
     while not (seen := condition()):

@@ -32,7 +32,7 @@ Cells = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class CancelStatus:
+class RenderedScreen:
     """A screen: for each line its cells, each a character and the name of its paint."""
 
     lines: Sequence[Cells]
@@ -65,7 +65,9 @@ def cells(app: App[None]) -> list[list[tuple[str, Paint]]]:
     return found
 
 
-def painted(themes: Mapping[str, Mapping[str, str]], seen: Mapping[str, list[list[tuple[str, Paint]]]]) -> CancelStatus:
+def painted(
+    themes: Mapping[str, Mapping[str, str]], seen: Mapping[str, list[list[tuple[str, Paint]]]]
+) -> RenderedScreen:
     """Return one look of what was seen in each theme; the variables of the themes give the paints their names."""
     names = {tuple(each[name].upper() for each in themes.values()): name for name in reversed((*NAMES, *MORE))}
     known: dict[tuple[Paint, ...], str] = {}
@@ -79,7 +81,7 @@ def painted(themes: Mapping[str, Mapping[str, str]], seen: Mapping[str, list[lis
                 known[paints] = _named(names, paints)
             line.append((characters[0], known[paints]))
         lines.append(line)
-    return CancelStatus(lines)
+    return RenderedScreen(lines)
 
 
 @lru_cache(4096)
@@ -107,7 +109,7 @@ def _named(names: Mapping[tuple[str, ...], str], paints: Sequence[Paint]) -> str
 # -- keeping ---------------------------------------------------------------------------------------------------------
 
 
-def written(look: CancelStatus, *, with_paint: bool = True) -> str:
+def written(look: RenderedScreen, *, with_paint: bool = True) -> str:
     """Return a look as the text of a file: the screen, a grid of letters, and what they mean."""
     if not with_paint:
         return "\n".join(look.texts) + "\n"
@@ -120,13 +122,13 @@ def written(look: CancelStatus, *, with_paint: bool = True) -> str:
     return "\n".join([*look.texts, PAINTED, *grid, MEANING, *meanings]) + "\n"
 
 
-def read(text: str, width: int) -> CancelStatus:
+def read(text: str, width: int) -> RenderedScreen:
     """Return the look that was written; the last letter of a line goes on to its end."""
     shown, _, rest = text.partition(f"{PAINTED}\n")
     grid, _, meanings = rest.partition(f"{MEANING}\n")
     paints = {line[0]: line[2:] for line in meanings.splitlines()}
     rows = grid.splitlines() or [""] * len(shown.splitlines())
-    return CancelStatus([_read_line(*each, paints, width) for each in zip(shown.splitlines(), rows, strict=True)])
+    return RenderedScreen([_read_line(*each, paints, width) for each in zip(shown.splitlines(), rows, strict=True)])
 
 
 def _read_line(text: str, row: str, paints: Mapping[str, str], width: int) -> Cells:
@@ -143,7 +145,7 @@ def _read_line(text: str, row: str, paints: Mapping[str, str], width: int) -> Ce
 # -- comparing -------------------------------------------------------------------------------------------------------
 
 
-def first_difference(was: CancelStatus, now: CancelStatus) -> str | None:
+def first_difference(was: RenderedScreen, now: RenderedScreen) -> str | None:
     """Return in words where two looks begin to differ, or None; a look without paint is like any paint."""
     if len(was.lines) != len(now.lines):
         return f"it had {len(was.lines)} lines and has {len(now.lines)}"
@@ -157,7 +159,7 @@ def first_difference(was: CancelStatus, now: CancelStatus) -> str | None:
     return None
 
 
-def _pairs(was: CancelStatus, now: CancelStatus) -> Iterator[tuple[int, int, tuple[str, str], tuple[str, str]]]:
+def _pairs(was: RenderedScreen, now: RenderedScreen) -> Iterator[tuple[int, int, tuple[str, str], tuple[str, str]]]:
     for number, (one, other) in enumerate(zip(was.lines, now.lines, strict=True), 1):
         for column, (before, after) in enumerate(zip(one, other, strict=True), 1):
             yield number, column, before, after

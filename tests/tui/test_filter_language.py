@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from support.profiles import examples
 
 from gw_core import Job, JobFilter, JobState
 from gw_core.operations import FoundJob, Narrowing
@@ -257,7 +258,7 @@ def test_a_filter_is_written_so_that_it_reads_back_the_same(text: str) -> None:
     assert str(parse(str(wanted))) == str(wanted)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.one_of(st.text(), st.text(alphabet=' -:."\\,<>=abtkszik019'), st.lists(_terms(), max_size=4).map("x".join)))
 def test_any_text_is_understood_or_refused_with_a_place_in_it(text: str) -> None:
     wanted = understood(text)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from console_fixture import Console, run
+from support.profiles import scaled
 from textual import events
 from textual.widgets import Input
 
@@ -320,7 +321,7 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
 
     async def scenario(console: Console) -> None:
         screen = await ready(console)
-        for round_number in range(300):
+        for round_number in range(scaled(300)):
             if round_number % 30 == 0:
                 for _ in range(chance.randint(1, 8)):
                     console.table().action_move(chance.choice((-3, 1, 2, 9)))

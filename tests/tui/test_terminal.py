@@ -179,6 +179,7 @@ def test_a_fault_of_ours_is_a_sentence_and_shows_no_data(start: Start, arguments
     assert b"s3cret" not in terminal.output
 
 
+@pytest.mark.slow
 def test_an_idle_console_writes_little(start: Start) -> None:
     terminal = start(console("--demo"))
     terminal.until(READY)
