@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import gw_core.events
-from gw_cli.configuration import OTHER_VARIABLES, SETTINGS, Setting
 from gw_cli.exit_codes import ExitCode
 from gw_cli.root import leaf_commands, root_command
+from gw_cli.settings.table import OTHER_VARIABLES, SETTINGS, Setting
 from gw_core import Event
 
 PAGES: Final = Path(__file__).resolve().parent / "reference"
@@ -94,7 +94,7 @@ def _flags(option: Any) -> str:
 
 
 def _default(setting: Setting[Any]) -> str:
-    written = setting.write(setting.default)
+    written = setting.kind.write(setting.default)
     return f"`{written}`" if written else "none"
 
 

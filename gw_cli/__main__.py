@@ -1,6 +1,6 @@
 """`python -m gw_cli` is `gw`."""
 
-from gw_cli.app import main
+from gw_cli.main import main
 
 if __name__ == "__main__":
     main()

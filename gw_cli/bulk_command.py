@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from gw_cli import command, options, output, stderr
+from gw_cli import command, output, stderr
 from gw_cli.arguments import one_of, whole_number
-from gw_cli.connect import configured, open_to_change
+from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -119,13 +121,7 @@ _MANNER: Final[Mapping[str, Any]] = {
     "dry_run": DryRun,
     "yes": Yes,
     "allow_none": AllowNone,
-    "as_json": options.Json,
-}
-_PLACE: Final[Mapping[str, Any]] = {
-    "connection": options.Connection,
-    "schema": options.Schema,
-    "pg_bin": options.PgBin,
-    "config": options.Config,
+    "as_json": command.Json,
 }
 _SWITCHES: Final = ("every", *_MANNER)
 
@@ -143,22 +139,20 @@ def bulk_command(
         signature = inspect.signature(function, eval_str=True)
         own = {name: each.replace(kind=each.KEYWORD_ONLY) for name, each in signature.parameters.items()}
 
-        def run(**values: Any) -> ExitCode:
+        def run(configuration: Configuration, **values: Any) -> ExitCode:
             choice = Choice(ids=values["ids"], **{name: values[name] for name in _SELECTION})
             choice.filter()
             do = function(**{name: values[name] for name in own})
-            configuration = configured(**{name: values[name] for name in _PLACE})
             with open_to_change(configuration) as client:
                 manner = {name: values[name] for name in _MANNER}
                 return act(client.jobs, choice, verb, partial(do, client.jobs.in_batches()), idle=idle, **manner)
 
-        shared = {name: _parameter(name, kind) for name, kind in {**_SELECTION, **_MANNER, **_PLACE}.items()}
-        parameters = {"ids": _parameter("ids", Ids), **own, **shared}
+        shared = {name: _parameter(name, kind) for name, kind in {**_SELECTION, **_MANNER}.items()}
+        first = inspect.Parameter("configuration", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        parameters = {"configuration": first, "ids": _parameter("ids", Ids), **own, **shared}
         run.__doc__ = function.__doc__
-        # Typer asks for both.
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
-        run.__annotations__ = {name: each.annotation for name, each in parameters.items()}
-        command.command(app, verb.infinitive)(run)
+        command.command(app, verb.infinitive)(with_settings(verb.infinitive)(run))
         return function
 
     return decorate

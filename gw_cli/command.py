@@ -1,4 +1,4 @@
-"""What every command has in common: how it is declared, found and loaded, late."""
+"""How a command is declared, found and loaded on first use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -17,6 +17,8 @@ from gw_core.errors import InvalidInputError
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,24 @@ class _TextsOnly:
 
 
 class Command(_TextsOnly, TyperCommand):
-    """A command."""
+    """A command; its help lists the options of settings in sections, after its own."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options, section by section."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(_section_of(parameter), []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def _section_of(parameter: Any) -> str:
+    usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+    return getattr(parameter, "rich_help_panel", None) or usual
 
 
 class Group(_TextsOnly, TyperGroup):

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from gw_cli.commands import ENTRIES
-from gw_cli.configuration import LOG_FORMATS, LOG_LEVELS
 from gw_cli.root import leaf_commands, root_command
+from gw_cli.settings.table import SETTINGS
 
 STATES: Final = "ready scheduled running backoff failed"
 FILES: Final = "files"
 CLEANUPS: Final = "failed-jobs unused-tasks unused-queues"
 
-# What completes a value: a kind that `gw --complete` knows, files, or words.
+# What completes a value: a kind of name that `gw --complete` prints, files, or words.
 OF_OPTION: Final = {
     "--state": STATES,
     "--task": "tasks",
@@ -25,12 +25,10 @@ OF_OPTION: Final = {
     "--job-key": "keys",
     "--worker": "workers",
     "--job-key-mode": "replace preserve_run_at unsafe_dedupe",
-    "--log-level": " ".join(LOG_LEVELS),
-    "--log-format": " ".join(LOG_FORMATS),
     "--on-error": "stop skip",
     "--format": "jsonl csv",
     "--screen": "overview jobs queues workers cron locks events",
-    "--theme": "gw-dark gw-light gw-contrast",
+    **{each.flag: each.kind.completion for each in SETTINGS if each.kind.completion},
 }
 OF_METAVAR: Final = {"FILE": FILES, "FILE...": FILES, "DIR": FILES, "FOLDER": FILES}
 OF_ARGUMENT: Final = {"TASK": "tasks", "KEY": "keys", "WORKER...": "workers", "WHAT...": CLEANUPS, **OF_METAVAR}

@@ -1,8 +1,7 @@
-"""The values a shell completes: at once from the last answer, or from the database within a fifth of a second.
+"""Complete names in a shell: immediately from the cache, or from the database within 0.2 seconds.
 
-Loading the database driver takes longer than everything else together, so another process begins with it before this
-one has read the configuration. That process has no terminal and outlives this one: what it learns too late is there
-for the next Tab.
+Loading the database driver takes longer than everything else, so another process starts to load it before this one has
+read the configuration. That process has no terminal and outlives this one: a late answer is cached for the next Tab.
 """
 
 from __future__ import annotations
@@ -16,32 +15,35 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gw_cli.configuration import Configuration
+    from gw_cli.settings import Configuration
 
 WHOLE_ANSWER_SECONDS: Final = 0.19
-"""How long a person at a Tab key is to wait, from the start of the program."""
+"""The longest wait after a Tab, from the start of the program."""
 
 LONGEST_FETCH_SECONDS: Final = 5
 FRESH_SECONDS: Final = 5.0
 KEPT_SECONDS: Final = 3600.0
 MAX_NAMES: Final = 200
 
+COMPLETE: Final = "--complete"
+"""What the completion scripts of the shells call; it is not for users."""
+
 KINDS: Final = ("tasks", "queues", "keys", "workers")
 HARMLESS: Final = r"[\w@%+=:,./-]+"
-"""Names a shell takes as they are; another one is not offered, for what it would do as part of a command."""
+"""Names that a shell does not interpret; others are not offered."""
 
 _fetchers: list[Fetcher] = []
-"""The process that has been started ahead, if any."""
+"""The process that was started first, if any."""
 
 
-def ahead(arguments: Sequence[str]) -> None:
-    """Start what will be needed to answer these arguments."""
+def start_fetcher(arguments: Sequence[str]) -> None:
+    """Start the process that these arguments will need."""
     if arguments and arguments[0] in KINDS:
         _fetchers.append(Fetcher())
 
 
 def suggest(arguments: Sequence[str]) -> int:
-    """Print the values of a kind that begin like a word, one a line: `gw --complete KIND [PREFIX]`. Says no error."""
+    """Print the names of a kind with a prefix, one per line: `gw --complete KIND [PREFIX]`. Reports no error."""
     import re
 
     from gw_cli import output
@@ -58,11 +60,11 @@ def suggest(arguments: Sequence[str]) -> int:
 def _names(kind: str, prefix: str) -> list[str]:
     fetcher = _fetchers.pop() if _fetchers else Fetcher()
     try:
-        from gw_cli import config_file
-        from gw_cli.connect import looked_up
+        from gw_cli.settings.resolve import resolve_for_process
+        from gw_cli.settings.used_connections import may_complete
 
-        configuration = looked_up(say=lambda _message: None)
-        if not config_file.may_complete(configuration):
+        configuration = resolve_for_process(report=lambda _message: None)
+        if not may_complete(configuration):
             return []
         everything = _cache_file(configuration, kind, "")
         if _is_fresh(everything) and len(names := _read(everything)) < MAX_NAMES:
@@ -70,26 +72,27 @@ def _names(kind: str, prefix: str) -> list[str]:
         cache = _cache_file(configuration, kind, prefix)
         if not _is_fresh(cache):
             fetcher.fetch(configuration, kind, prefix, cache)
-        # On a slow machine the last answer to whatever else was asked is better than none.
+        # On a slow machine an older, wider answer is better than none.
         return _read(cache if cache.exists() else everything)
-    except Exception:  # noqa: BLE001 - whoever presses Tab must see no error, whatever it is
+    except Exception:  # noqa: BLE001 - completion must never print an error
         return []
     finally:
         fetcher.close()
 
 
 def _cache_file(configuration: Configuration, kind: str, prefix: str) -> Path:
-    """Return where the names of this queue that begin so are kept; the folder is for us alone."""
+    """Return the cache file for the names of this queue with this prefix; the folder is private."""
     import hashlib
     from pathlib import Path
 
-    from gw_cli import configuration as c
+    from gw_cli.settings import table
+    from gw_cli.settings.resolve import NAMING_PG_VARIABLES
 
     where = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     folder = Path(where) / "gw"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    naming = [os.environ.get(name, "") for name in c.NAMING_PG_VARIABLES]
-    queue = repr((configuration[c.CONNECTION], configuration[c.SCHEMA], os.getcwd(), naming, prefix))
+    naming = [os.environ.get(name, "") for name in NAMING_PG_VARIABLES]
+    queue = repr((configuration[table.CONNECTION], configuration[table.SCHEMA], os.getcwd(), naming, prefix))
     return folder / f"{kind}-{hashlib.sha256(queue.encode()).hexdigest()[:16]}"
 
 
@@ -105,7 +108,7 @@ def _is_fresh(cache: Path) -> bool:
 
 
 class Fetcher:
-    """Another process that asks the database, once it is told what."""
+    """A process that queries the database once it has its orders."""
 
     def __init__(self) -> None:
         self._began = time.monotonic() - time.process_time()
@@ -118,22 +121,22 @@ class Fetcher:
         os.close(answers)
 
     def fetch(self, configuration: Configuration, kind: str, prefix: str, cache: Path) -> None:
-        """Have the names of a kind written, and wait for it as long as a person would."""
+        """Let the process write the names of a kind, and wait for it within the limit."""
         import json
         import select
 
-        from gw_cli import configuration as c
+        from gw_cli.settings import table
 
-        orders = [configuration[c.CONNECTION], configuration[c.SCHEMA], kind, prefix, str(cache)]
+        orders = [configuration[table.CONNECTION], configuration[table.SCHEMA], kind, prefix, str(cache)]
         os.write(self._orders, json.dumps(orders).encode())
         os.close(self._orders)
         self._orders = -1
-        # The other process closes its end when it ends, and only then is there something to read: the end.
+        # The process closes its end when it exits; only then does the pipe become readable.
         left = self._began + WHOLE_ANSWER_SECONDS - time.monotonic()
         select.select([self._answers], [], [], max(0.0, left))
 
     def close(self) -> None:
-        """Let the other process go; without orders it ends."""
+        """Release the process; without orders it exits."""
         for end in (self._orders, self._answers):
             if end != -1:
                 os.close(end)
@@ -141,7 +144,7 @@ class Fetcher:
 
 
 def _fetch_and_end(orders: int, answers: int) -> None:
-    """Write what the database says, in a session of its own without anything of the terminal's; does not return."""
+    """Write the names from the database, in a session without a terminal; does not return."""
     import signal
 
     try:
@@ -152,7 +155,7 @@ def _fetch_and_end(orders: int, answers: int) -> None:
             os.dup2(nowhere, number)
         import json
 
-        from gw_core.operations import known_names  # the slow part, while our parent reads the configuration
+        from gw_core.operations import known_names  # slow; the parent reads the configuration in the meantime
 
         connection, schema, kind, prefix, cache = json.loads(_read_all(orders) or b"null") or sys.exit()
         _write(cache, _fetched(known_names, connection, schema, kind, prefix))
@@ -175,11 +178,11 @@ def _write(cache: str, names: Sequence[str]) -> None:
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write("".join(f"{name}\n" for name in names))
     os.replace(new, cache)
-    _clear_away(os.path.dirname(cache))
+    _delete_old(os.path.dirname(cache))
 
 
-def _clear_away(folder: str) -> None:
-    """Delete answers that nobody has asked for again in an hour."""
+def _delete_old(folder: str) -> None:
+    """Delete answers that were not requested for an hour."""
     for entry in os.scandir(folder):
         if time.time() - entry.stat().st_mtime > KEPT_SECONDS:
             os.unlink(entry)

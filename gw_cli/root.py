@@ -1,4 +1,4 @@
-"""The command `gw` itself: its options, and the catalogue of its commands."""
+"""The command `gw`: its options and the list of its commands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gw_cli.commands import ENTRIES
 from gw_core import __version__
 
 EPILOGUE = (
-    "An option of a command may also stand in the environment as GW_OPTION, or in gw.toml or [tool.gw] of "
-    "pyproject.toml as option = value; 'gw config show' tells what counts and why."
+    "Options can also be set in the environment as GW_OPTION, or in gw.toml or [tool.gw] of pyproject.toml as "
+    "option = value. 'gw config show' prints each value and where it comes from."
 )
 
 
 def root_command() -> Any:
-    """Return the command `gw`, none of its commands loaded yet."""
+    """Return the command `gw`; its commands are loaded on first use."""
     CommandRegistry.entries = ENTRIES
     app = typer.Typer(
         cls=CommandRegistry,
@@ -51,8 +51,8 @@ def _show_version(wanted: bool) -> None:
 
 def _gw(
     version: Annotated[
-        bool, typer.Option("--version", "-V", help="Show the version.", callback=_show_version, is_eager=True)
+        bool, typer.Option("--version", "-V", help="Print the version", callback=_show_version, is_eager=True)
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from; may stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error")] = False,
 ) -> None:
     """Graphile Worker for Python: a PostgreSQL job queue."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gw_cli import configuration as c, output, stderr
+from gw_cli import output, stderr
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
+from gw_cli.settings import Configuration, table
 
 if TYPE_CHECKING:
     from gw_core import Client, Logger, Runner
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 NUMBER: Final = "--process-number"
 UNANNOUNCED: Final = "--unannounced"
-
-LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
-"""Where Linux tells a container how much of the processors it may use."""
 
 HOPELESS: Final = (
     ExitCode.USAGE,
@@ -33,23 +30,23 @@ HOPELESS: Final = (
 """After these, starting a process again brings nothing but the same."""
 
 
-def supervise(configuration: c.Configuration, *, once: bool) -> int:
+def supervise(configuration: Configuration, *, once: bool) -> int:
     """Run the worker processes asked for, and return the exit code."""
     from gw_core import Logger
     from gw_core.operations import Supervisor
 
-    processes = configuration[c.PROCESSES]
+    processes = configuration[table.PROCESSES]
     assert processes is not None  # noqa: S101 - asked for, or nobody would come here
     stream = stderr.log_stream()
     factory = stderr.log_factory(
-        level=configuration[c.LOG_LEVEL], log_format=configuration[c.LOG_FORMAT], stream=stream
+        level=configuration[table.LOG_LEVEL], log_format=configuration[table.LOG_FORMAT], stream=stream
     )
-    if configuration[c.LOG_FORMAT] == "json":
+    if configuration[table.LOG_FORMAT] == "json":
         stderr.speak_through(factory({"label": "supervisor"}))
     supervisor = Supervisor(
         worker_command,
         processes=processes,
-        grace_period=configuration[c.GRACE_PERIOD],
+        grace_period=configuration[table.GRACE_PERIOD],
         once=once,
         hopeless=HOPELESS,
         passing=(ExitCode.UNAVAILABLE,),
@@ -117,18 +114,3 @@ def bind(runner: Runner, line: ControlChannel) -> None:
 
     runner.events.on(PoolStarted, lambda event: line.tell_ready())
     line.obey(stop=runner.stop, force=runner.force)
-
-
-def usable_processors() -> int:
-    """Return on how many processors this process may run, a container's share rounded up."""
-    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(here, _share() or here))
-
-
-def _share() -> int | None:
-    """Return the container's limit in processors, where Linux tells one."""
-    try:
-        quota, period = LIMIT.read_text("ascii").split()
-        return -(-int(quota) // int(period))
-    except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max"
-        return None

@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gw_cli import options, output
+from gw_cli import output
 from gw_cli.arguments import moment, one_of, payload_text, whole_number
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_to_change
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
 from gw_cli.records import job_record
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
-    from gw_cli.configuration import Configuration
     from gw_core import Job
 
 app = new_app()
 
 
 @command(app, "add")
+@with_settings("add")
 def add(
+    configuration: Configuration,
     task: Annotated[
         str | None, typer.Argument(metavar="TASK", help="The task that is to run, such as reports/weekly.")
     ] = None,
@@ -66,11 +69,7 @@ def add(
     on_error: Annotated[
         str, typer.Option("--on-error", metavar="WHAT", help="At a line that is no job: stop, or skip it.")
     ] = "stop",
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> int:
     """Add a job.
 
@@ -92,7 +91,6 @@ def add(
             "flags": tuple(flag) if flag else None,
         }
         JobSpec(**{"task": "any", **_given(defaults)})  # a wrong option is not the fault of every line
-        configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
         return _add_from(configuration, from_file, file_format, on_error, _given(defaults), as_json=as_json)
     if task is None:
         raise InvalidInputError("missing argument 'TASK', or --from FILE; see gw add --help")
@@ -109,7 +107,6 @@ def add(
         flags=tuple(flag or ()),
     )
     text = payload_text(payload, payload_file)
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_to_change(configuration) as client:
         job = client.add_json(spec, text)
     if job is None:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c, options, output, stderr
+from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured
+from gw_cli.command import Json, command, new_app
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
+from gw_cli.settings import Configuration, table
+from gw_cli.settings.options import with_settings
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -48,19 +49,16 @@ class _Figures:
 
 
 @command(app, "bench")
+@with_settings("bench")
 def bench(
+    configuration: Configuration,
     count: Annotated[
         str,
         typer.Option("--count", "-n", metavar="N", help=f"How many jobs, {FEWEST} to {MOST}. [default: 20000]"),
     ] = "20000",
-    jobs: options.Jobs = None,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    prepared_statements: options.PreparedStatements = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> int:
-    """Measure how fast a queue would be in this database.
+    """Measure how fast a queue is in this database.
 
     It adds jobs, runs them and sees how soon one starts, in a schema of its own with a random name, which is removed at
     the end, also after Ctrl-C. Loads the server for some seconds, so think before you run it beside work that matters.
@@ -69,9 +67,6 @@ def bench(
     wanted = positive_number("--count", count, MOST)
     if wanted < FEWEST:
         raise InvalidInputError(f"--count {wanted}: fewer than {FEWEST} jobs tell nothing; give {FEWEST} or more")
-    configuration = configured(
-        config, jobs=jobs, connection=connection, prepared_statements=prepared_statements, pg_bin=pg_bin
-    )
     try:
         with _sigterm_like_ctrl_c():
             figures = _measure(configuration, wanted)
@@ -87,18 +82,18 @@ def bench(
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def _measure(configuration: c.Configuration, count: int) -> _Figures:
+def _measure(configuration: Configuration, count: int) -> _Figures:
     from gw_core import Client
     from gw_core.operations import ScratchSchema
 
-    conninfo, pg_bin = configuration[c.CONNECTION], configuration[c.PG_BIN]
+    conninfo, pg_bin = configuration[table.CONNECTION], configuration[table.PG_BIN]
     with ScratchSchema(conninfo, pg_bin=pg_bin) as trial:
         stderr.note(f"Working in schema {trial.name}, which will be removed; the server is loaded meanwhile.")
         times = trial.times()
         with Client(
             conninfo,
             schema=trial.name,
-            prepared_statements=configuration[c.PREPARED_STATEMENTS],
+            prepared_statements=configuration[table.PREPARED_STATEMENTS],
             max_pool_size=1,
             pg_bin=pg_bin,
         ) as client:
@@ -109,7 +104,7 @@ def _measure(configuration: c.Configuration, count: int) -> _Figures:
             p50, p99 = _latency(configuration, trial.name, client)
     return _Figures(
         count=count,
-        concurrency=configuration[c.JOBS],
+        concurrency=configuration[table.CONCURRENCY],
         times=times,
         added_per_second=count / added,
         drained_per_second=count / drained,
@@ -127,7 +122,7 @@ def _add(client: Client, count: int) -> float:
     return time.perf_counter() - began
 
 
-def _drain(configuration: c.Configuration, schema: str) -> float:
+def _drain(configuration: Configuration, schema: str) -> float:
     """Return how long the jobs took, from the first that was begun to the end of the last."""
     began: list[float] = []
 
@@ -144,7 +139,7 @@ def _drain(configuration: c.Configuration, schema: str) -> float:
     return time.perf_counter() - began[0]
 
 
-def _latency(configuration: c.Configuration, schema: str, client: Client) -> tuple[float, float]:
+def _latency(configuration: Configuration, schema: str, client: Client) -> tuple[float, float]:
     """Add one job after the other and return how many seconds passed until they started: median and 99th percentile."""
     started: list[float] = []
     arrived = threading.Semaphore(0)
@@ -169,21 +164,21 @@ def _latency(configuration: c.Configuration, schema: str, client: Client) -> tup
     return cuts[49], cuts[98]
 
 
-def _runner(configuration: c.Configuration, schema: str, act: Callable[[], None]) -> Runner:
+def _runner(configuration: Configuration, schema: str, act: Callable[[], None]) -> Runner:
     """Return a silent runner whose task does this."""
     from gw_core import Logger, Runner, TaskRegistry, WorkerSettings
 
     registry = TaskRegistry()
     registry.task(TASK)(lambda payload: act())
     return Runner(
-        configuration[c.CONNECTION],
+        configuration[table.CONNECTION],
         tasks=registry,
-        settings=WorkerSettings(concurrency=configuration[c.JOBS]),
+        settings=WorkerSettings(concurrency=configuration[table.CONCURRENCY]),
         schema=schema,
         logger=Logger(lambda scope: _Silence()),
-        prepared_statements=configuration[c.PREPARED_STATEMENTS],
+        prepared_statements=configuration[table.PREPARED_STATEMENTS],
         handle_signals=False,
-        pg_bin=configuration[c.PG_BIN],
+        pg_bin=configuration[table.PG_BIN],
     )
 
 

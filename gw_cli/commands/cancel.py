@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import bulk_command, options, output
+from gw_cli import bulk_command, output
 from gw_cli.arguments import whole_number
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_to_change
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -35,7 +37,9 @@ app = new_app()
 
 
 @command(app, "cancel")
+@with_settings("cancel")
 def cancel(
+    configuration: Configuration,
     ids: bulk_command.Ids = None,
     key: bulk_command.Key = None,
     reason: Annotated[
@@ -48,13 +52,9 @@ def cancel(
             "--wait", metavar="SPAN", help="How long to wait for them to end. [default: 10s]", show_default=False
         ),
     ] = "10s",
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> int:
-    """Stop running jobs: their tasks are told, and their attempts fail for good.
+    """Cancel running jobs.
 
     It says of each job what became of it. With --retry they are tried again, as after any failure. A task that takes no
     notice loses its job after 5 s, though its thread goes on; a job of a named queue ends with its task.
@@ -62,7 +62,6 @@ def cancel(
     timeout = _timeout(wait)
     if reason is not None and len(reason) > LONGEST_REASON:
         raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {LONGEST_REASON}")
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_to_change(configuration) as client:
         numbers = _numbers(client, ids, key)
         jobs = client.cancel_jobs(numbers, reason=_stored(reason), by=_who(), retry=retry, timeout=timeout)

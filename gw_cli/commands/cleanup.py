@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import bulk_command, configuration as c, options, output, stderr
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_to_change
+from gw_cli import bulk_command, output, stderr
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_to_change
 from gw_cli.sanitize import quoted
+from gw_cli.settings import Configuration, table
+from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ app = new_app()
 
 
 @command(app, "cleanup")
+@with_settings("cleanup")
 def cleanup(
+    configuration: Configuration,
     what: Annotated[
         list[str], typer.Argument(metavar="WHAT...", help=f"{', '.join(WHAT)}; the names of the Node.js worker too.")
     ],
@@ -37,23 +41,16 @@ def cleanup(
         list[str] | None,
         typer.Option("--keep", metavar="TASK", help="Keep this task's identifier; may be repeated."),
     ] = None,
-    tasks: options.Tasks = None,
-    registry: options.App = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
     yes: bulk_command.Yes = False,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
-    """Clear away jobs that failed for good, unused task identifiers and unused queues.
+    """Delete failed jobs, unused tasks and unused queues.
 
     Identifiers of the tasks found here, of --keep and of workers whose heart beats are kept. Other workers remember the
     ids of their tasks and would not find jobs of one that was deleted: restart them, or name their tasks with --keep.
     """
     chosen = _chosen(what)
-    configuration = configured(config, connection=connection, schema=schema, tasks=tasks, app=registry, pg_bin=pg_bin)
     kept = {*(keep or ()), *(_local_tasks(configuration) if "unused-tasks" in chosen else ())}
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
@@ -74,13 +71,13 @@ def _chosen(what: Sequence[str]) -> list[str]:
     return [each for each in WHAT if each in named]
 
 
-def _local_tasks(configuration: c.Configuration) -> Sequence[str]:
+def _local_tasks(configuration: Configuration) -> Sequence[str]:
     """Return the identifiers of the tasks that a worker started here would have."""
     from gw_core import load_app, load_folder
 
-    if configuration[c.APP]:
-        return load_app(str(configuration[c.APP])).identifiers
-    folder = configuration[c.TASKS]
+    if configuration[table.APP]:
+        return load_app(str(configuration[table.APP])).identifiers
+    folder = configuration[table.TASKS]
     return load_folder(folder).registry.identifiers if folder.is_dir() else ()
 
 

@@ -10,7 +10,7 @@ app = new_app()
 
 @bulk_command.bulk_command(app, bulk_command.Verb("complete", "Completed"))
 def complete() -> bulk_command.Act:
-    """Delete jobs as if they had been completed.
+    """Complete jobs without running them.
 
     Running ones are skipped and named.
     """

@@ -1,14 +1,21 @@
-"""`gw config`: look at the configuration."""
+"""`gw config`: print and describe the configuration."""
 
 from __future__ import annotations
 
 import os
+from typing import Annotated, Any
 
-from gw_cli import configuration as c, options, output, stderr
-from gw_cli.command import command, new_app
-from gw_cli.connect import looked_up
+import typer
 
-KEYS = ("name", "value", "origin", "place")
+from gw_cli import output, stderr
+from gw_cli.arguments import one_of
+from gw_cli.command import Json, command, new_app
+from gw_cli.settings import Configuration, table
+from gw_cli.settings.documents import json_schema
+from gw_cli.settings.options import with_settings
+from gw_cli.settings.resolve import unknown_variables
+
+KEYS = ("name", "value", "origin", "location")
 COLUMNS = (
     output.Column("name", "SETTING"),
     output.Column("value", "VALUE", shrinks=True),
@@ -20,44 +27,58 @@ app = new_app()
 
 @app.callback()
 def config() -> None:
-    """Look at the configuration."""
+    """Show the configuration."""
 
 
 @command(app, "show")
+@with_settings("config show")
 def show(
-    as_json: options.Json = False,
-    config: options.Config = None,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
+    configuration: Configuration,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Only the settings of this command")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Show every setting with its value and where it comes from.
+    """Show every setting with its value and origin.
 
-    The strongest wins: a flag, the environment, the file, the default.
+    A flag overrides the environment, which overrides the file, which overrides the default.
     """
-    configuration = looked_up(config, {"connection": connection, "schema": schema})
-    rows = [_record(configuration, setting) for setting in c.SETTINGS]
+    rows = [_record(configuration, setting) for setting in _settings_of(" ".join(words or ()))]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
-    for variable in c.unknown_variables(os.environ):
-        stderr.note(f"note: {variable} is set but is no setting of gw")
+    for variable in unknown_variables(os.environ):
+        stderr.note(f"note: {variable} is set but is not a setting of gw")
 
 
-def _record(configuration: c.Configuration, setting: c.Setting[object]) -> dict[str, object]:
+@command(app, "schema")
+def schema() -> None:
+    """Print the JSON Schema of gw.toml, for editors."""
+    output.line(output.to_json(json_schema()))
+
+
+def _settings_of(name: str) -> list[table.Setting[Any]]:
+    """Return the settings that a command uses, or all of them."""
+    used = sorted({each for setting in table.SETTINGS for each in setting.commands})
+    one_of("COMMAND", name or None, used)
+    return [each for each in table.SETTINGS if not name or name in each.commands]
+
+
+def _record(configuration: Configuration, setting: table.Setting[Any]) -> dict[str, object]:
     origin = configuration.origin(setting)
     return {
         "name": setting.name,
         "value": _shown(setting, configuration[setting]),
         "origin": origin.kind,
-        "place": origin.place or None,
+        "location": origin.location or None,
         "from": str(origin),
     }
 
 
-def _shown(setting: c.Setting[object], value: object) -> str | None:
-    if value is None:
+def _shown(setting: table.Setting[Any], value: object) -> str | None:
+    if value is None and setting is not table.EXECUTABLE_ENV:
         return None
-    if setting in (c.CONNECTION, c.LISTEN_CONNECTION):
-        from gw_core.operations import described  # late: it brings the database driver; it leaves the password out
+    if setting.secret:
+        from gw_core.operations import described  # late: it imports the database driver; it omits the password
 
         shown: str = described(str(value))
         return shown
-    return setting.write(value)
+    return setting.kind.write(value)

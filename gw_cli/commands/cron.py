@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c, options, output, stderr
+from gw_cli import output, stderr
 from gw_cli.arguments import STDIN, positive_number
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_to_change, open_to_look
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
+from gw_cli.settings import Configuration, table
+from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -79,11 +81,11 @@ app = new_app()
 
 @app.callback()
 def cron() -> None:
-    """Look at recurring tasks."""
+    """Inspect and run recurring tasks."""
 
 
 @command(app, "parse")
-def parse(file: File, as_json: options.Json = False) -> None:
+def parse(file: File, as_json: Json = False) -> None:
     """Show the items of a crontab.
 
     With what each means in words.
@@ -100,7 +102,7 @@ def validate(
     tasks: Annotated[
         str | None, typer.Option("--tasks", "-t", metavar="DIR", help="Check too that the tasks are in this folder.")
     ] = None,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> int:
     """Check crontabs.
 
@@ -133,7 +135,7 @@ def next_runs(
         str, typer.Option("--after", metavar="MOMENT", help="Runs after 2026-01-31T08:00:00Z, or counted, +5m.")
     ] = "now",
     item: Annotated[str | None, typer.Option("--item", "-i", metavar="ID", help="Runs of this item only.")] = None,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Show the next runs of a crontab.
 
@@ -152,14 +154,11 @@ def next_runs(
 
 
 @command(app, "run")
+@with_settings("cron run")
 def run(
+    configuration: Configuration,
     item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],
-    crontab: options.Crontab = None,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
     """Add the job of one item now.
 
@@ -167,8 +166,7 @@ def run(
     """
     from dataclasses import replace
 
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin, crontab=crontab)
-    found = _find(_items(str(configuration[c.CRONTAB] or USUAL_CRONTAB)), item)
+    found = _find(_items(str(configuration[table.CRONTAB] or USUAL_CRONTAB)), item)
     spec = replace(found.job_spec(datetime.now(UTC), backfilled=False), run_at=None)
     with open_to_change(configuration) as client:
         job = client.add(spec)
@@ -183,22 +181,18 @@ def run(
 
 
 @command(app, "list")
+@with_settings("cron list")
 def list_known(
-    crontab: options.Crontab = None,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    configuration: Configuration,
+    as_json: Json = False,
 ) -> None:
     """Show the items the database knows.
 
     The next run, and how many were missed since the last one, are told for items of the crontab at hand.
     """
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin, crontab=crontab)
-    file = configuration[c.CRONTAB] or (USUAL_CRONTAB if USUAL_CRONTAB.is_file() else None)
+    file = configuration[table.CRONTAB] or (USUAL_CRONTAB if USUAL_CRONTAB.is_file() else None)
     items = {} if file is None else {item.identifier: item for item in _items(str(file))}
-    with open_to_look(configuration) as client:
+    with open_to_read(configuration) as client:
         known = client.known_crontabs()
     now = datetime.now(UTC)
     rows = [_known_record(each, items.get(each.identifier), now) for each in known]
@@ -208,19 +202,16 @@ def list_known(
 
 
 @command(app, "forget")
+@with_settings("cron forget")
 def forget(
+    configuration: Configuration,
     item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
     """Forget an item the database knows.
 
     A worker that still has it in its crontab makes it known again, and makes up for nothing.
     """
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_to_change(configuration) as client:
         forgotten = client.forget_crontab(item)
     if forgotten is None:

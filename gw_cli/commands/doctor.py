@@ -6,11 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from gw_cli import options, output, stderr
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_client
+from gw_cli import output, stderr
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import Finding
@@ -22,24 +24,18 @@ app = new_app()
 
 
 @command(app, "doctor")
+@with_settings("doctor")
 def doctor(
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    prepared_statements: options.PreparedStatements = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    configuration: Configuration,
+    as_json: Json = False,
 ) -> int:
-    """Say what is wrong with the queue, and what mends it.
+    """Diagnose the queue and suggest fixes.
 
     Looks at the server, the schema, rights, indexes, locks, workers, vacuum and ids, and changes nothing. Exits with 7
     when something is wrong.
     """
     from gw_core.operations import is_healthy
 
-    configuration = configured(
-        config, connection=connection, schema=schema, prepared_statements=prepared_statements, pg_bin=pg_bin
-    )
     with open_client(configuration) as client:
         findings = client.doctor.findings()
     if not as_json and output.is_terminal(sys.stdout):

@@ -18,7 +18,7 @@ def fail(
         str | None, typer.Option("--reason", metavar="TEXT", help="What their last error is to say.")
     ] = None,
 ) -> bulk_command.Act:
-    """Fail jobs for good, so that they are not tried again.
+    """Fail jobs permanently.
 
     Running ones are skipped and named.
     """

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from gw_cli import options, output
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_client
+from gw_cli import output
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 
 app = new_app()
 
 
 @command(app, "health")
+@with_settings("health")
 def health(
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    configuration: Configuration,
+    as_json: Json = False,
 ) -> None:
-    """Say whether the queue answers, for probes.
+    """Check that the queue responds, for probes.
 
     Exits with 0 when it does; else with what keeps it from answering: 3 unreachable, 4 refused, 5 no schema.
     """
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         took = round(client.doctor.pulse().total_seconds() * 1000, 2)
     record = {"healthy": True, "milliseconds": took}

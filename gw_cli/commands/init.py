@@ -8,9 +8,11 @@ from typing import Annotated, Final
 
 import typer
 
-from gw_cli import configuration as c, options, output, stderr
-from gw_cli.command import command, new_app
+from gw_cli import output, stderr
+from gw_cli.command import Json, command, new_app
 from gw_cli.sanitize import visible
+from gw_cli.settings.documents import commented_file
+from gw_cli.settings.resolve import is_database_named
 from gw_core.errors import InvalidInputError
 
 TASK: Final = '''\
@@ -26,17 +28,7 @@ CRONTAB: Final = """\
 # This one would greet every morning at eight:
 # 0 8 * * * hello ?id=good-morning {name: "early bird"}
 """
-CONFIG: Final = """\
-# Settings of gw; `gw config show` lists all of them and tells where each value comes from.
-
-# The database. `embedded:` is a PostgreSQL that gw runs for you in .gw/postgres, while something uses it.
-# Keep a connection with a password in the environment as DATABASE_URL, and not in this file.
-{connection}
-# How many jobs run at the same time.
-# jobs = 10
-"""
-NAMED: Final = 'connection = "embedded:"\n'
-UNNAMED: Final = '# connection = "embedded:"\n'
+EMBEDDED: Final = "embedded:"
 KEYS: Final = ("path", "result")
 COLUMNS: Final = (output.Column("result", "RESULT"), output.Column("path", "PATH", shrinks=True))
 
@@ -50,22 +42,22 @@ def init(
         bool | None,
         typer.Option(
             "--embedded/--no-embedded",
-            help="Let the configuration name embedded: as the database, as it does where the environment names none.",
+            help="Use embedded: as the database [default: if the environment names none]",
         ),
     ] = None,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
-    """Make a folder for tasks, an example, a crontab and a configuration.
+    """Create a task folder, a crontab and a configuration.
 
     A file that is there already is kept as it is.
     """
     root = Path(folder).expanduser()
     if embedded is None:
-        embedded = not c.is_database_named(os.environ)
+        embedded = not is_database_named(os.environ)
     files = {
         "tasks/hello.py": TASK,
         "crontab": CRONTAB,
-        "gw.toml": CONFIG.format(connection=NAMED if embedded else UNNAMED),
+        "gw.toml": commented_file({"connection": EMBEDDED} if embedded else {}),
         # What `gw dev` makes is nothing to be committed.
         ".gw/.gitignore": "*\n",
     }

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import bulk_command, options, output, stderr
+from gw_cli import bulk_command, output, stderr
 from gw_cli.arguments import one_of, positive_number, whole_number
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_client
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import JobPage
@@ -22,7 +24,9 @@ app = new_app()
 
 
 @command(app, "list")
+@with_settings("list")
 def list_jobs(
+    configuration: Configuration,
     ids: bulk_command.Ids = None,
     key: bulk_command.Key = None,
     state: bulk_command.State = None,
@@ -43,11 +47,7 @@ def list_jobs(
         typer.Option("--within", metavar="SPAN", help=f"How long to search where no index helps. [default: {WITHIN}]"),
     ] = WITHIN,
     payload: Annotated[bool, typer.Option("--payload", help="Show the payloads as well.")] = False,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
     """List jobs.
 
@@ -68,7 +68,6 @@ def list_jobs(
         error=error,
     )
     most, timeout = positive_number("--limit", limit, MOST), parse_duration(within)
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         page = client.list_jobs(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
         # Whether a full page is the last one is asked separately: only the page itself knows the place where it ends.

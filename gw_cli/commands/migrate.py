@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import configuration as c, options, output, stderr
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_client
+from gw_cli import output, stderr
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client
 from gw_cli.sanitize import quoted
+from gw_cli.settings import Configuration, table
+from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import MigrationPlan, MigrationReport, MigrationStep
@@ -27,16 +29,14 @@ app = new_app()
 
 
 @command(app, "migrate")
+@with_settings("migrate")
 def migrate(
+    configuration: Configuration,
     plan: Annotated[bool, typer.Option("--plan", help="Only show the steps that would run.")] = False,
     sql: Annotated[bool, typer.Option("--sql", help="Only print the SQL that would run, for psql.")] = False,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
-    """Install the schema, or bring it up to date.
+    """Install or update the schema.
 
     Any number of processes may do so at once.
     """
@@ -44,14 +44,13 @@ def migrate(
 
     if sql and (plan or as_json):
         raise InvalidInputError("--sql prints a script and nothing else; give it without --plan and --json")
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         if sql:
             output.script(client.migration_script())
         elif plan:
             _show_plan(client.migration_plan(), as_json=as_json)
         else:
-            _show_report(client.migrate(), configuration[c.SCHEMA], as_json=as_json)
+            _show_report(client.migrate(), configuration[table.SCHEMA], as_json=as_json)
 
 
 def _show_plan(plan: MigrationPlan, *, as_json: bool) -> None:

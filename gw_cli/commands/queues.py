@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import options, output, stderr
+from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_client
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client
 from gw_cli.looking import count_text
 from gw_cli.sanitize import quoted
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import QueueReport
@@ -44,17 +46,15 @@ app = new_app()
 
 
 @command(app, "queues")
+@with_settings("queues")
 def queues(
+    configuration: Configuration,
     held: Annotated[bool, typer.Option("--held", help="Only queues that somebody holds.")] = False,
     after: Annotated[str, typer.Option("--after", metavar="NAME", help="Go on after this queue.")] = "",
     limit: Annotated[
         str, typer.Option("--limit", "-n", metavar="N", help=f"How many at most, up to {MOST}. [default: 50]")
     ] = "50",
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
     """List named queues.
 
@@ -62,7 +62,6 @@ def queues(
     with a + is where counting stopped.
     """
     most = positive_number("--limit", limit, MOST)
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         known = client.reports.queues(after=after, limit=most + 1, only_held=held)
     found = known[:most]

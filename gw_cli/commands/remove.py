@@ -6,29 +6,28 @@ from typing import Annotated
 
 import typer
 
-from gw_cli import options, output
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_to_change
+from gw_cli import output
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.sanitize import quoted
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 
 app = new_app()
 
 
 @command(app, "remove")
+@with_settings("remove")
 def remove(
+    configuration: Configuration,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The key the job was added with.")],
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
     """Remove the job with a key.
 
     One that is running runs on to its end, but will not be tried again; the answer says which of the two happened.
     """
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_to_change(configuration) as client:
         removed = client.remove(key)
     if removed is None:

@@ -30,7 +30,7 @@ def reschedule(
         str | None, typer.Option("--max-attempts", metavar="N", help="How often to try at most.")
     ] = None,
 ) -> bulk_command.Act:
-    """Change when and how jobs will run.
+    """Change when and how jobs run.
 
     Running ones are skipped and named.
     """

@@ -12,7 +12,7 @@ app = new_app()
     app, bulk_command.Verb("retry", "Retried"), idle=lambda survey: survey.locked + survey.unfailed
 )
 def retry() -> bulk_command.Act:
-    """Let failed jobs run again now.
+    """Retry failed jobs now.
 
     One that failed for good has all its attempts before it again; running ones are skipped and named.
     """

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import options, output, stderr
+from gw_cli import output, stderr
 from gw_cli.arguments import whole_number
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_client
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.records import KEYS as JOB_KEYS, job_record
 from gw_cli.sanitize import indented, quoted, visible
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 from gw_core import JobState
 from gw_core.errors import InvalidInputError
 
@@ -31,7 +33,9 @@ app = new_app()
 
 
 @command(app, "show")
+@with_settings("show")
 def show(
+    configuration: Configuration,
     job_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="The job, by its id.", show_default=False)
     ] = None,
@@ -41,11 +45,7 @@ def show(
     payload: Annotated[
         bool, typer.Option("--payload/--no-payload", help="Show the payload; off, it is not even fetched.")
     ] = True,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
     """Show everything about one job.
 
@@ -55,7 +55,6 @@ def show(
     number = whole_number("ID", job_id)
     if (number is None) == (key is None):
         raise InvalidInputError("name one job: give its ID, or its key with --job-key")
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         report = client.reports.job(number, job_key=key, with_payload=payload)
     if report is None:

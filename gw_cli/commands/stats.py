@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from gw_cli import options, output
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_client
+from gw_cli import output
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client
 from gw_cli.looking import count_record, count_text
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -34,25 +36,22 @@ app = new_app()
 
 
 @command(app, "stats")
+@with_settings("stats")
 def stats(
+    configuration: Configuration,
     exact: Annotated[bool, typer.Option("--exact", help="Count a large table too, which reads all of it.")] = False,
     tasks: Annotated[bool, typer.Option("--tasks", help="Count each task on its own as well.")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on until interrupted.")] = False,
     interval: Annotated[
         str, typer.Option("--interval", metavar="SPAN", help="How often with --watch. [default: 2s]")
     ] = "2s",
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
     """Count the jobs by state.
 
     A large table is sampled: such numbers are marked ~, and ~N? when they stand for so few that they may be far off.
     """
     rest = _interval(interval)
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         while True:
             found = client.reports.statistics(exact=exact)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import options, output, stderr
-from gw_cli.command import command, new_app
+from gw_cli import output, stderr
+from gw_cli.command import Json, command, new_app
 from gw_cli.commands.workers import COLUMNS, KEYS, recovery_settings, worker_record
-from gw_cli.connect import configured, open_to_change
+from gw_cli.connect import open_to_change
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import SweepReport
@@ -18,35 +20,17 @@ app = new_app()
 
 
 @command(app, "sweep")
+@with_settings("sweep")
 def sweep(
+    configuration: Configuration,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
-    sweep_threshold: options.SweepThreshold = None,
-    recovery_delay: options.RecoveryDelay = None,
-    orphans_after: options.OrphansAfter = None,
-    resilient_flag: options.ResilientFlag = None,
-    resilient_multiplier: options.ResilientMultiplier = None,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
-    """Give back the jobs of workers that went silent.
+    """Recover jobs locked by dead workers.
 
     Their attempts are uncounted, their queues freed, and the workers forgotten.
     A worker without a heartbeat, such as one of Node.js, is judged by its latest lock.
     """
-    configuration = configured(
-        config,
-        connection=connection,
-        schema=schema,
-        pg_bin=pg_bin,
-        sweep_threshold=sweep_threshold,
-        recovery_delay=recovery_delay,
-        orphans_after=orphans_after,
-        resilient_flag=resilient_flag,
-        resilient_multiplier=resilient_multiplier,
-    )
     with open_to_change(configuration) as client:
         report = client.sweep(recovery_settings(configuration), dry_run=dry_run)
     _show(report, as_json=as_json)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import options, output, stderr
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_client
+from gw_cli import output, stderr
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client
 from gw_cli.looking import count_text
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import TaskReport
@@ -26,20 +28,17 @@ app = new_app()
 
 
 @command(app, "tasks")
+@with_settings("tasks")
 def tasks(
+    configuration: Configuration,
     exact: Annotated[bool, typer.Option("--exact", help="Count a large table too, which reads all of it.")] = False,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> None:
-    """List the tasks the database knows.
+    """List the tasks in the database.
 
     With their jobs by state, estimated for a large table, and the live workers that know them, as far as workers write
     heartbeats.
     """
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_client(configuration) as client:
         found = client.reports.tasks(exact=exact)
     output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)

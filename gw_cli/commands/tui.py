@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import config_file, configuration as c, options, output, stderr
+from gw_cli import output, stderr
 from gw_cli.arguments import one_of
 from gw_cli.command import command, new_app
 from gw_cli.commands.workers import recovery_settings
-from gw_cli.connect import sources
 from gw_cli.exit_codes import ExitCode
+from gw_cli.settings import Configuration, table
+from gw_cli.settings.options import with_settings
+from gw_cli.settings.used_connections import remember_use
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -32,13 +34,15 @@ app = new_app()
 
 
 @command(app, "tui")
+@with_settings("tui")
 def tui(
+    configuration: Configuration,
     screen: Annotated[
         str | None,
         typer.Option(
             "--screen",
             metavar="NAME",
-            help=f"Begin with this screen: {', '.join(SCREENS)}. [default: overview]",
+            help=f"First screen: {', '.join(SCREENS)}",
             show_default=False,
         ),
     ] = None,
@@ -46,16 +50,6 @@ def tui(
         str | None,
         typer.Option("--filter", metavar="TEXT", help="Begin with these jobs, such as 'state:failed task:mail'."),
     ] = None,
-    read_only: options.TuiReadOnly = None,
-    env: options.TuiEnv = None,
-    interval: options.TuiInterval = None,
-    crontab: options.Crontab = None,
-    theme: options.TuiTheme = None,
-    ascii_: options.TuiAscii = None,
-    mouse: options.TuiMouse = None,
-    payload: options.TuiPayload = None,
-    bulk_cap: options.TuiBulkCap = None,
-    log_payloads: options.TuiLogPayloads = None,
     once: Annotated[bool, typer.Option("--once", help="Print what the first screen shows, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: write JSON with stable keys.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Show a made-up queue; no database is needed.")] = False,
@@ -66,34 +60,12 @@ def tui(
     replay: Annotated[
         str | None, typer.Option("--replay", metavar="FILE", help="Show again what --record wrote; needs no database.")
     ] = None,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    prepared_statements: options.PreparedStatements = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
 ) -> int:
-    """Watch the queue live in a terminal, and mend it.
+    """Monitor and manage the queue in the terminal.
 
     Takes three connections at most. It may be started before the database, and waits for it.
     Where there is no terminal it prints what --once does.
     """
-    flags = {
-        "connection": connection,
-        "schema": schema,
-        "prepared-statements": prepared_statements,
-        "pg-bin": pg_bin,
-        "crontab": crontab,
-        "tui.read-only": read_only,
-        "tui.env": env,
-        "tui.interval": interval,
-        "tui.theme": theme,
-        "tui.ascii": ascii_,
-        "tui.mouse": mouse,
-        "tui.payload": payload,
-        "tui.bulk-cap": bulk_cap,
-        "tui.log-payloads": log_payloads,
-    }
-    configuration = c.resolve(sources(config, flags))
     chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
     if demo and replay is not None:
         raise InvalidInputError("--demo and --replay both say what to show; give one of them")
@@ -148,25 +120,25 @@ def _without_screen() -> str | None:
     return None
 
 
-def _options(configuration: c.Configuration, screen: str | None, wanted: str | None) -> Options:
+def _options(configuration: Configuration, screen: str | None, wanted: str | None) -> Options:
     from gw_tui.rules.options import Options
 
-    ascii_only = configuration[c.TUI_ASCII]
+    ascii_only = configuration[table.TUI_ASCII]
     return Options(
-        period=configuration[c.TUI_INTERVAL].total_seconds(),
-        environment=configuration[c.TUI_ENV] or "",
-        read_only=configuration[c.TUI_READ_ONLY],
+        period=configuration[table.TUI_INTERVAL].total_seconds(),
+        environment=configuration[table.TUI_ENV] or "",
+        read_only=configuration[table.TUI_READ_ONLY],
         screen=screen or ("jobs" if wanted else "overview"),
         filter=wanted or "",
-        theme=configuration[c.TUI_THEME],
+        theme=configuration[table.TUI_THEME],
         ascii=_knows_ascii_alone() if ascii_only is None else ascii_only,
         colour=not os.environ.get("NO_COLOR"),
-        mouse=configuration[c.TUI_MOUSE],
-        show_payload=configuration[c.TUI_PAYLOAD],
-        bulk_cap=configuration[c.TUI_BULK_CAP],
+        mouse=configuration[table.TUI_MOUSE],
+        show_payload=configuration[table.TUI_PAYLOAD],
+        bulk_cap=configuration[table.TUI_MAX_MARKED],
         # Who does without payloads on the screen does not want them in a file.
-        log_payloads=configuration[c.TUI_LOG_PAYLOADS] if configuration[c.TUI_PAYLOAD] else "none",
-        keys=configuration[c.TUI_KEYS],
+        log_payloads=configuration[table.TUI_LOG_PAYLOADS] if configuration[table.TUI_PAYLOAD] else "none",
+        keys=configuration[table.TUI_KEYS],
     )
 
 
@@ -185,10 +157,10 @@ def _knows_ascii_alone() -> bool:
 # -- where from ------------------------------------------------------------------------------------------------------
 
 
-def _demo(configuration: c.Configuration) -> Source:
+def _demo(configuration: Configuration) -> Source:
     from gw_tui.data.demo import DemoSource, real_clock
 
-    return DemoSource(real_clock, read_only=configuration[c.TUI_READ_ONLY])
+    return DemoSource(real_clock, read_only=configuration[table.TUI_READ_ONLY])
 
 
 def _replay(path: Path) -> Source:
@@ -210,29 +182,29 @@ def _recording(source: Source, path: Path) -> Source:
         raise InvalidInputError(f"--record {path} cannot be made: {error.strerror}") from None
 
 
-def _source(configuration: c.Configuration) -> Source:
+def _source(configuration: Configuration) -> Source:
     from gw_core.operations import find_conninfo
     from gw_tui.data.source import ClientSource, Place
 
-    config_file.remember_use(configuration)
+    remember_use(configuration)
     return ClientSource(
         Place(
-            conninfo=find_conninfo(configuration[c.CONNECTION]),
-            schema=configuration[c.SCHEMA],
-            prepared_statements=configuration[c.PREPARED_STATEMENTS],
-            pg_bin=configuration[c.PG_BIN],
-            read_only=configuration[c.TUI_READ_ONLY],
+            conninfo=find_conninfo(configuration[table.CONNECTION]),
+            schema=configuration[table.SCHEMA],
+            prepared_statements=configuration[table.PREPARED_STATEMENTS],
+            pg_bin=configuration[table.PG_BIN],
+            read_only=configuration[table.TUI_READ_ONLY],
             crontab=_crontab(configuration),
             recovery=recovery_settings(configuration),
         )
     )
 
 
-def _crontab(configuration: c.Configuration) -> Callable[[], Sequence[CronItem]] | None:
+def _crontab(configuration: Configuration) -> Callable[[], Sequence[CronItem]] | None:
     """Return what reads the crontab anew; a later fault in the file leaves what was read before."""
     from gw_core.crontab import parse_crontab
 
-    given, usual = configuration[c.CRONTAB], Path("crontab")
+    given, usual = configuration[table.CRONTAB], Path("crontab")
     path = given if given is not None else usual if usual.is_file() else None
     if path is None:
         return None

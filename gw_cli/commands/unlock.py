@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import bulk_command, options, output, stderr
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_to_change
+from gw_cli import bulk_command, output, stderr
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -32,19 +34,17 @@ app = new_app()
 
 
 @command(app, "unlock")
+@with_settings("unlock")
 def unlock(
+    configuration: Configuration,
     workers: Annotated[
         list[str], typer.Argument(metavar="WORKER...", help="Who holds the locks, as 'gw list' shows it.")
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be unlocked.")] = False,
     yes: bulk_command.Yes = False,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    as_json: Json = False,
 ) -> int:
-    """Take every job and queue from workers that are dead, for others to run.
+    """Release all locks held by dead workers.
 
     A worker that is alive would go on with them, and they would run twice: it asks first, and says so when the
     last heartbeat is fresh.
@@ -52,7 +52,6 @@ def unlock(
     names = sorted(set(workers))
     if any(not name or "\x00" in name for name in names):
         raise InvalidInputError("a worker's id is empty or holds a NUL; give it as 'gw list' shows it")
-    configuration = configured(config, connection=connection, schema=schema, pg_bin=pg_bin)
     with open_to_change(configuration) as client:
         held = client.care.locks(names)
         jobs, queues = sum(each.jobs for each in held), sum(each.queues for each in held)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from gw_cli import configuration as c, options, output, stderr
-from gw_cli.command import command, new_app
-from gw_cli.connect import configured, open_to_look
+from gw_cli import output, stderr
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_to_read
+from gw_cli.settings import Configuration, table
+from gw_cli.settings.options import with_settings
 from gw_core.operations import format_duration
 
 if TYPE_CHECKING:
@@ -44,49 +46,33 @@ app = new_app()
 
 
 @command(app, "workers")
+@with_settings("workers")
 def workers(
-    sweep_threshold: options.SweepThreshold = None,
-    orphans_after: options.OrphansAfter = None,
-    resilient_flag: options.ResilientFlag = None,
-    resilient_multiplier: options.ResilientMultiplier = None,
-    as_json: options.Json = False,
-    connection: options.Connection = None,
-    schema: options.Schema = None,
-    pg_bin: options.PgBin = None,
-    config: options.Config = None,
+    configuration: Configuration,
+    as_json: Json = False,
 ) -> None:
-    """List the workers that run, and those that went silent.
+    """List running and stale workers.
 
     One without a heartbeat, such as one of Node.js, is known by the locks it holds.
     A sweep with the same options would take the jobs of those that are stale.
     """
-    configuration = configured(
-        config,
-        connection=connection,
-        schema=schema,
-        pg_bin=pg_bin,
-        sweep_threshold=sweep_threshold,
-        orphans_after=orphans_after,
-        resilient_flag=resilient_flag,
-        resilient_multiplier=resilient_multiplier,
-    )
-    with open_to_look(configuration) as client:
+    with open_to_read(configuration) as client:
         found = client.workers(recovery_settings(configuration))
     output.records([worker_record(worker) for worker in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:
         stderr.note("No workers are known.")
 
 
-def recovery_settings(configuration: c.Configuration) -> RecoverySettings:
+def recovery_settings(configuration: Configuration) -> RecoverySettings:
     """Return which workers count as dead, and how their jobs go back."""
     from gw_core import RecoverySettings
 
     return RecoverySettings(
-        threshold=configuration[c.SWEEP_THRESHOLD],
-        delay=configuration[c.RECOVERY_DELAY],
-        orphans_after=configuration[c.ORPHANS_AFTER],
-        resilient_flags=configuration[c.RESILIENT_FLAG],
-        resilient_multiplier=configuration[c.RESILIENT_MULTIPLIER],
+        threshold=configuration[table.SWEEP_THRESHOLD],
+        delay=configuration[table.RECOVERY_DELAY],
+        orphans_after=configuration[table.ORPHANS_AFTER],
+        resilient_flags=configuration[table.RESILIENT_FLAG],
+        resilient_multiplier=configuration[table.RESILIENT_MULTIPLIER],
     )
 
 

@@ -214,7 +214,7 @@ INTERRUPTED = """
 import os, signal
 from gw_cli import import_jobs
 from gw_core import JobKeyMode, JobSpec
-from gw_cli.app import main
+from gw_cli.main import main
 from gw_core import Client
 
 import_jobs.BATCH = 2

@@ -116,7 +116,12 @@ def test_a_reader_that_goes_away_ends_the_program_silently(shell: Shell, databas
     [
         pytest.param(">&-", 0, "", id="no stdout"),
         pytest.param("2>&-", 0, "", id="no stderr"),
-        pytest.param(">/dev/full", 1, "gw: the system refused: [Errno 28] No space left on device\n", id="a full disk"),
+        pytest.param(
+            ">/dev/full",
+            1,
+            "gw: the operating system reported an error: [Errno 28] No space left on device\n",
+            id="a full disk",
+        ),
     ],
 )
 def test_streams_that_take_nothing_are_no_fault_of_ours(shell: Shell, ending: str, code: int, words: str) -> None:
@@ -312,7 +317,7 @@ def test_a_crontab_with_a_fault_is_found_unhealthy(shell: Shell) -> None:
 
 
 def test_the_configuration_is_shown_with_its_places_and_without_its_password(shell: Shell) -> None:
-    path = shell.write("gw.toml", "jobs = 3\n")
+    path = shell.write("gw.toml", "concurrency = 3\n")
 
     ended = shell.gw("config", "show", "--json", DATABASE_URL="postgres://me:hidden@db/x", GW_STRICT="yes")
 
@@ -320,16 +325,16 @@ def test_the_configuration_is_shown_with_its_places_and_without_its_password(she
     assert shown["connection"] == {
         "value": "user=me host=db dbname=x",
         "origin": "environment",
-        "place": "DATABASE_URL",
+        "location": "DATABASE_URL",
     }
-    assert shown["jobs"] == {"value": "3", "origin": "file", "place": str(path)}
-    assert shown["strict"] == {"value": "true", "origin": "environment", "place": "GW_STRICT"}
-    assert shown["schema"] == {"value": "graphile_worker", "origin": "default", "place": None}
+    assert shown["concurrency"] == {"value": "3", "origin": "file", "location": str(path)}
+    assert shown["strict"] == {"value": "true", "origin": "environment", "location": "GW_STRICT"}
+    assert shown["schema"] == {"value": "graphile_worker", "origin": "default", "location": None}
     assert "hidden" not in ended.out + ended.err
 
 
 def test_a_misspelt_variable_is_pointed_out(shell: Shell) -> None:
-    assert shell.gw("config", "show", GW_JOB="3").err == "note: GW_JOB is set but is no setting of gw\n"
+    assert shell.gw("config", "show", GW_JOB="3").err == "note: GW_JOB is set but is not a setting of gw\n"
 
 
 # -- run ---------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gw_cli import config_file
+from gw_cli.settings.config_file import find_config_file
 from gw_core.errors import InvalidSettingError
 
 
@@ -26,7 +26,7 @@ def test_the_nearest_file_upwards_is_taken(below: Path) -> None:
     write(below.parent.parent / "gw.toml", "jobs = 1")
     nearest = write(below.parent / "gw.toml", "jobs = 2")
 
-    found = config_file.find(None, below)
+    found = find_config_file(None, below)
 
     assert found is not None
     assert (found.path, found.values) == (nearest, {"jobs": 2})
@@ -35,7 +35,7 @@ def test_the_nearest_file_upwards_is_taken(below: Path) -> None:
 def test_our_table_of_a_pyproject_is_taken(below: Path) -> None:
     path = write(below.parent / "pyproject.toml", '[project]\nname = "x"\n[tool.gw]\njobs = 3\n')
 
-    found = config_file.find(None, below)
+    found = find_config_file(None, below)
 
     assert found is not None
     assert (found.path, found.values) == (path, {"jobs": 3})
@@ -45,7 +45,7 @@ def test_gw_toml_comes_before_pyproject_in_one_folder(below: Path) -> None:
     write(below / "pyproject.toml", "[tool.gw]\njobs = 3\n")
     path = write(below / "gw.toml", "jobs = 4")
 
-    found = config_file.find(None, below)
+    found = find_config_file(None, below)
 
     assert found is not None
     assert found.path == path
@@ -63,7 +63,7 @@ def test_a_pyproject_without_our_table_is_passed_over(below: Path, text: str) ->
     path = write(below.parent / "gw.toml", "")
     write(below / "pyproject.toml", text)
 
-    found = config_file.find(None, below)
+    found = find_config_file(None, below)
 
     assert found is not None
     assert found.path == path
@@ -73,14 +73,14 @@ def test_a_broken_pyproject_that_does_not_mention_us_is_not_our_business(below: 
     write(below.parent / "gw.toml", "jobs = 1")
     write(below / "pyproject.toml", "= broken")
 
-    assert config_file.find(None, below) is not None
+    assert find_config_file(None, below) is not None
 
 
 def test_a_given_file_is_taken_whatever_its_name(below: Path) -> None:
     write(below / "gw.toml", "jobs = 1")
     given = write(below / "other.conf", "jobs = 2")
 
-    found = config_file.find(str(given), below)
+    found = find_config_file(str(given), below)
 
     assert found is not None
     assert found.values == {"jobs": 2}
@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_understood_is_named(below: Path, name: str, text:
     path = write(below / name, text)
 
     with pytest.raises(InvalidSettingError, match=message) as refused:
-        config_file.find(None, below)
+        find_config_file(None, below)
 
     assert str(path) in str(refused.value)
 
@@ -107,9 +107,9 @@ def test_bytes_that_are_no_text_are_refused(below: Path) -> None:
     (below / "gw.toml").write_bytes(b"\xff\xfe")
 
     with pytest.raises(InvalidSettingError, match="is not TOML"):
-        config_file.find(None, below)
+        find_config_file(None, below)
 
 
 def test_a_given_file_that_is_missing_is_an_error(below: Path) -> None:
     with pytest.raises(InvalidSettingError, match=r"nowhere\.toml' does not exist; check --config"):
-        config_file.find(str(below / "nowhere.toml"), below)
+        find_config_file(str(below / "nowhere.toml"), below)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gw_cli import configuration as c
+from gw_cli.settings import config_file, resolve as r, table as c
 from gw_core import WorkerSettings
 from gw_core.errors import InvalidSettingError
 
@@ -20,13 +20,13 @@ def sources(
     flags: dict[str, object] | None = None,
     environment: dict[str, str] | None = None,
     file: dict[str, object] | None = None,
-) -> c.Sources:
-    stored = None if file is None else c.ConfigFile(FILE, file)
-    return c.Sources(flags=flags or {}, environment=environment or {}, file=stored, folder=HERE)
+) -> r.Sources:
+    stored = None if file is None else config_file.ConfigFile(FILE, file)
+    return r.Sources(flags=flags or {}, environment=environment or {}, file=stored, folder=HERE)
 
 
 def resolved(setting: c.Setting[object], **given: dict[str, object]) -> tuple[object, str]:
-    configuration = c.resolve(sources(**given))  # type: ignore[arg-type]
+    configuration = r.resolve(sources(**given))  # type: ignore[arg-type]
     return configuration[setting], str(configuration.origin(setting))
 
 
@@ -37,24 +37,35 @@ def resolved(setting: c.Setting[object], **given: dict[str, object]) -> tuple[ob
     ("given", "value", "origin"),
     [
         pytest.param({}, 10, "default", id="nothing is given"),
-        pytest.param({"file": {"jobs": 2}}, 2, str(FILE), id="a file beats the default"),
+        pytest.param({"file": {"concurrency": 2}}, 2, str(FILE), id="a file beats the default"),
         pytest.param(
-            {"environment": {"GW_JOBS": "3"}, "file": {"jobs": 2}}, 3, "GW_JOBS", id="a variable beats a file"
+            {"environment": {"GW_CONCURRENCY": "3"}, "file": {"concurrency": 2}},
+            3,
+            "GW_CONCURRENCY",
+            id="a variable beats a file",
         ),
         pytest.param(
-            {"flags": {"jobs": "4"}, "environment": {"GW_JOBS": "3"}, "file": {"jobs": 2}},
+            {"flags": {"concurrency": "4"}, "environment": {"GW_CONCURRENCY": "3"}, "file": {"concurrency": 2}},
             4,
-            "--jobs",
+            "--concurrency",
             id="a flag beats a variable",
         ),
-        pytest.param({"flags": {"jobs": None}, "file": {"jobs": 2}}, 2, str(FILE), id="a flag left out says nothing"),
         pytest.param(
-            {"environment": {"GW_JOBS": ""}, "file": {"jobs": 2}}, 2, str(FILE), id="an empty variable says nothing"
+            {"flags": {"concurrency": None}, "file": {"concurrency": 2}},
+            2,
+            str(FILE),
+            id="a flag left out says nothing",
+        ),
+        pytest.param(
+            {"environment": {"GW_CONCURRENCY": ""}, "file": {"concurrency": 2}},
+            2,
+            str(FILE),
+            id="an empty variable says nothing",
         ),
     ],
 )
 def test_the_strongest_place_decides(given: dict[str, dict[str, object]], value: int, origin: str) -> None:
-    assert resolved(c.JOBS, **given) == (value, origin)
+    assert resolved(c.CONCURRENCY, **given) == (value, origin)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +106,7 @@ def test_a_switch_can_be_turned_off_and_stays_off(
 )
 def test_a_connection_comes_from_where_one_is_named(environment: dict[str, str], value: str, origin: str) -> None:
     file: dict[str, object] = {"connection": "postgres://f"}
-    configuration = c.resolve(sources(environment=environment, file=file))
+    configuration = r.resolve(sources(environment=environment, file=file))
 
     assert (configuration[c.CONNECTION], str(configuration.origin(c.CONNECTION))) == (value, origin)
 
@@ -109,9 +120,9 @@ def test_the_schema_is_read_from_the_ancestors_variable() -> None:
 
 
 def test_the_defaults_are_those_of_the_core() -> None:
-    configuration, core = c.resolve(sources()), WorkerSettings()
+    configuration, core = r.resolve(sources()), WorkerSettings()
 
-    assert configuration[c.JOBS] == core.concurrency
+    assert configuration[c.CONCURRENCY] == core.concurrency
     assert configuration[c.POLL_INTERVAL] == core.poll_interval
     assert configuration[c.GRACE_PERIOD] == core.grace_period
 
@@ -137,25 +148,25 @@ def test_every_name_becomes_one_flag_and_one_variable() -> None:
         pytest.param(c.FORBIDDEN_FLAG, "a, b", ("a", "b"), id="names with a comma between"),
         pytest.param(c.FORBIDDEN_FLAG, ["a", "b"], ("a", "b"), id="names in a list"),
         pytest.param(c.TASKS, "~/tasks", Path.home() / "tasks", id="a path from home"),
-        pytest.param(c.JOBS, 7, 7, id="a number in a file"),
+        pytest.param(c.CONCURRENCY, 7, 7, id="a number in a file"),
     ],
 )
 def test_a_value_is_read(setting: c.Setting[object], raw: object, value: object) -> None:
-    assert c.resolve(sources(file={setting.name: raw}))[setting] == value
+    assert r.resolve(sources(file={setting.name: raw}))[setting] == value
 
 
 @pytest.mark.parametrize(
     ("setting", "raw", "remedy"),
     [
-        pytest.param(c.JOBS, "abc", "a whole number from 1 to 10000", id="not a number"),
-        pytest.param(c.JOBS, "0", "a whole number from 1 to 10000", id="no jobs"),
-        pytest.param(c.JOBS, "9" * 5000, "a whole number from 1 to 10000", id="more digits than Python reads"),
-        pytest.param(c.JOBS, "1.5", "a whole number", id="a fraction"),
-        pytest.param(c.JOBS, "٣", "a whole number", id="digits of another script"),
-        pytest.param(c.JOBS, True, "a whole number", id="true is no number"),
+        pytest.param(c.CONCURRENCY, "abc", "a whole number from 1 to 10000", id="not a number"),
+        pytest.param(c.CONCURRENCY, "0", "a whole number from 1 to 10000", id="no jobs"),
+        pytest.param(c.CONCURRENCY, "9" * 5000, "a whole number from 1 to 10000", id="more digits than Python reads"),
+        pytest.param(c.CONCURRENCY, "1.5", "a whole number", id="a fraction"),
+        pytest.param(c.CONCURRENCY, "٣", "a whole number", id="digits of another script"),
+        pytest.param(c.CONCURRENCY, True, "a whole number", id="true is no number"),
         pytest.param(c.POLL_INTERVAL, "0", "at least 1ms", id="no interval"),
-        pytest.param(c.POLL_INTERVAL, "soon", "a span of time like 90s", id="not a span"),
-        pytest.param(c.GRACE_PERIOD, "25", "a span of time like 90s", id="a span without its unit"),
+        pytest.param(c.POLL_INTERVAL, "soon", "a duration like 90s", id="not a span"),
+        pytest.param(c.GRACE_PERIOD, "25", "a duration like 90s", id="a span without its unit"),
         pytest.param(c.GRACE_PERIOD, 25, "a text", id="a number where a span is due"),
         pytest.param(c.STRICT, "maybe", "true or false", id="neither on nor off"),
         pytest.param(c.STRICT, 1, "true or false", id="a number is no switch"),
@@ -170,20 +181,20 @@ def test_a_value_that_does_not_fit_is_refused_with_its_place_and_remedy(
     setting: c.Setting[object], raw: object, remedy: str
 ) -> None:
     with pytest.raises(InvalidSettingError) as refused:
-        c.resolve(sources(file={setting.name: raw}))
+        r.resolve(sources(file={setting.name: raw}))
 
     assert str(refused.value).startswith(f"{FILE}: {setting.name}")
     assert remedy in str(refused.value)
 
 
 def test_a_refused_flag_is_named_by_its_flag_and_shown_harmless() -> None:
-    with pytest.raises(InvalidSettingError, match=r"^--jobs 'a\\x1b\[2J': give a whole number"):
-        c.resolve(sources(flags={"jobs": "a\x1b[2J"}))
+    with pytest.raises(InvalidSettingError, match=r"^--concurrency 'a\\x1b\[2J': give a whole number"):
+        r.resolve(sources(flags={"concurrency": "a\x1b[2J"}))
 
 
 def test_a_connection_that_cannot_be_read_is_not_shown() -> None:
     with pytest.raises(InvalidSettingError) as refused:
-        c.resolve(sources(file={"connection": {"url": "postgres://me:hidden@db"}}))
+        r.resolve(sources(file={"connection": {"url": "postgres://me:hidden@db"}}))
 
     assert "hidden" not in str(refused.value)
 
@@ -211,10 +222,12 @@ def test_embedded_data_stays_beside_the_file(written: str, meant: str) -> None:
 
 
 def test_a_file_in_the_current_folder_is_taken_as_it_is_written() -> None:
-    here = c.Sources(file=c.ConfigFile(HERE / "gw.toml", {"connection": "embedded:", "tasks": "work"}), folder=HERE)
+    here = r.Sources(
+        file=config_file.ConfigFile(HERE / "gw.toml", {"connection": "embedded:", "tasks": "work"}), folder=HERE
+    )
 
-    assert c.resolve(here)[c.CONNECTION] == "embedded:"
-    assert c.resolve(here)[c.TASKS] == Path("work")
+    assert r.resolve(here)[c.CONNECTION] == "embedded:"
+    assert r.resolve(here)[c.TASKS] == Path("work")
 
 
 def test_a_key_may_be_written_with_underscores() -> None:
@@ -225,26 +238,26 @@ def test_a_key_may_be_written_with_underscores() -> None:
     ("values", "message"),
     [
         pytest.param({"poll_intervall": "1s"}, "'poll_intervall' is unknown; did you mean poll-interval?", id="close"),
-        pytest.param({"zzz": 1}, "'zzz' is unknown; known are connection, schema,", id="close to nothing"),
-        pytest.param({"log-level": "info", "log_level": "info"}, "'log-level' stands there twice", id="twice"),
+        pytest.param({"zzz": 1}, "'zzz' is unknown; valid keys are connection, schema,", id="close to nothing"),
+        pytest.param({"log-level": "info", "log_level": "info"}, "'log-level' appears twice", id="twice"),
     ],
 )
 def test_a_key_nobody_knows_is_refused_with_file_and_key(values: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidSettingError) as refused:
-        c.resolve(sources(file=values))
+        r.resolve(sources(file=values))
 
     assert str(FILE) in str(refused.value)
     assert message in str(refused.value)
 
 
 def test_misspelt_variables_are_found() -> None:
-    environment = {"GW_JOB": "3", "GW_JOBS": "3", "GW_CONFIG": "x", "GW_DEBUG": "1", "PATH": "/bin"}
+    environment = {"GW_CONCURENCY": "3", "GW_CONCURRENCY": "3", "GW_CONFIG": "x", "GW_DEBUG": "1", "PATH": "/bin"}
 
-    assert c.unknown_variables(environment) == ["GW_JOB"]
+    assert r.unknown_variables(environment) == ["GW_CONCURENCY"]
 
 
 @pytest.mark.parametrize("setting", c.SETTINGS, ids=lambda setting: setting.name)
 def test_a_default_written_down_reads_as_itself(setting: c.Setting[object]) -> None:
-    written = setting.write(setting.default)
+    written = setting.kind.write(setting.default)
 
-    assert not written or setting.read(written) == setting.default
+    assert not written or setting.kind.read(written) == setting.default

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from gw_cli import configuration as c
+from gw_cli.settings import resolve as r, table as c
 
 SPANS = (c.HEARTBEAT_INTERVAL, c.SWEEP_INTERVAL, c.RECOVERY_DELAY)
 
 
 def spans(**flags: str) -> dict[str, tuple[timedelta, str]]:
-    configuration = c.resolve(c.Sources(flags={name.replace("_", "-"): value for name, value in flags.items()}))
+    configuration = r.resolve(r.Sources(flags={name.replace("_", "-"): value for name, value in flags.items()}))
     return {each.name: (configuration[each], configuration.origin(each).kind) for each in SPANS}
 
 
@@ -26,7 +26,7 @@ def test_a_short_threshold_alone_makes_them_short() -> None:
 
 @pytest.mark.parametrize("name", [each.name for each in SPANS])
 def test_one_that_is_given_stays_as_it_is_given(name: str) -> None:
-    usual = c.BY_NAME[name].write(c.BY_NAME[name].default)
+    usual = c.BY_NAME[name].kind.write(c.BY_NAME[name].default)
 
     given = spans(sweep_threshold="20s", **{name.replace("-", "_"): usual})
 

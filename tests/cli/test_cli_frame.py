@@ -11,9 +11,10 @@ import pytest
 import gw_core
 import gw_core.errors
 from gw_cli import commands
-from gw_cli.configuration import SETTINGS, TUI_KEYS, Setting
+from gw_cli.command import CommandInfo
 from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
 from gw_cli.root import leaf_commands, root_command
+from gw_cli.settings.table import SETTINGS, TUI_KEYS, Setting
 
 HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.worker", "asyncio", "email")
 
@@ -21,7 +22,7 @@ HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.
 def loaded_by(*arguments: str) -> set[str]:
     """The modules a call of the program has loaded in the end."""
     script = (
-        "import sys\nfrom gw_cli.app import program\nprogram(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))"
+        "import sys\nfrom gw_cli.main import program\nprogram(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
     return set(done.stderr.split())
@@ -55,8 +56,15 @@ def test_a_command_does_without_the_conversions_of_the_frame() -> None:
 
 
 @pytest.mark.parametrize("entry", commands.ENTRIES, ids=lambda entry: entry.name)
-def test_the_list_of_commands_says_what_each_says_of_itself(entry: commands.Entry) -> None:
-    assert entry.load().help.strip().splitlines()[0] == entry.summary
+def test_the_list_of_commands_says_what_each_says_of_itself(entry: CommandInfo) -> None:
+    assert entry.load().help.strip().splitlines()[0] == f"{entry.summary}."
+
+
+@pytest.mark.parametrize("entry", commands.ENTRIES, ids=lambda entry: entry.name)
+def test_a_summary_is_a_short_phrase(entry: CommandInfo) -> None:
+    assert len(entry.summary) <= 60
+    assert entry.summary[0].isupper()
+    assert not entry.summary.endswith(".")
 
 
 def test_every_command_and_option_explains_itself() -> None:

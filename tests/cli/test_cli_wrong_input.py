@@ -66,10 +66,10 @@ def assert_refused(ended: CliResult, code: int, *words: str) -> None:
         pytest.param(("add", "hello", "--queue"), ("--queue", "requires an argument"), id="an option without value"),
         pytest.param(("add", "a", "b"), ("unexpected extra argument",), id="one argument too many"),
         pytest.param(("config",), ("missing command", "gw config --help"), id="half a command"),
-        pytest.param(("run", "--jobs", "0"), ("--jobs '0'", "from 1 to 10000"), id="no jobs at once"),
+        pytest.param(("run", "--jobs", "0"), ("--concurrency '0'", "from 1 to 10000"), id="no jobs at once"),
         pytest.param(("run", "--poll-interval", "soon"), ("--poll-interval 'soon'", "like 90s"), id="no span"),
         pytest.param(("run", "--log-level", "loud"), ("--log-level 'loud'", "debug, info"), id="no level"),
-        pytest.param(("run", "-v", "-q"), ("say different things",), id="loud and quiet"),
+        pytest.param(("run", "-v", "-q"), ("contradict each other",), id="loud and quiet"),
         pytest.param(("run", "--once", "--schema-only"), ("--once and --schema-only",), id="two ways to end"),
         pytest.param(("run", "--once", "--watch"), ("--watch", "leave one of them out"), id="watching an end"),
         pytest.param(("run", "--tasks", "a", "--app", "b:c"), ("app and tasks",), id="two sources of tasks"),
@@ -84,7 +84,7 @@ def test_wrong_words_are_refused(within: InProcessShell, arguments: tuple[str, .
 
 
 def test_a_wrong_variable_is_named(within: InProcessShell) -> None:
-    assert_refused(within.gw("run", GW_JOBS="many"), 2, "GW_JOBS 'many': give a whole number")
+    assert_refused(within.gw("run", GW_CONCURRENCY="many"), 2, "GW_CONCURRENCY 'many': give a whole number")
 
 
 def test_an_unknown_key_in_the_file_is_named_with_its_nearest(within: InProcessShell) -> None:

@@ -15,8 +15,8 @@ import pytest
 from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_cli.app import program
 from gw_cli.exit_codes import ExitCode
+from gw_cli.main import program
 from gw_core import CancelledJob, CancelResult, JobContext, StopReason, load_folder
 from gw_core.events import JobCancelling, JobCompleted, JobStarted, PoolListening
 from gw_core.worker import timeouts

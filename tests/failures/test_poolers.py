@@ -10,7 +10,7 @@ from support.pgbouncer import PgBouncer
 from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_cli.app import program
+from gw_cli.main import program
 from gw_core import Client, PoolerMode, SessionLimits
 from gw_core.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
 from gw_core.operations import Database

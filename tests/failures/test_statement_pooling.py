@@ -9,8 +9,8 @@ import pytest
 from support.pgbouncer import PgBouncer, bouncer_program
 from support.queue_fixture import QueueFixture, RunRecord, in_time
 
-from gw_cli.app import program
 from gw_cli.exit_codes import ExitCode
+from gw_cli.main import program
 from gw_core.errors import InvalidSettingError
 
 

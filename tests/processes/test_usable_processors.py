@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gw_cli import worker_processes
+from gw_cli import cpus
 
 
 @pytest.mark.parametrize(
@@ -24,15 +24,15 @@ def test_auto_counts_what_a_container_may_use(
 ) -> None:
     limit = tmp_path / "cpu.max"
     limit.write_text(told)
-    monkeypatch.setattr(worker_processes, "LIMIT", limit)
-    monkeypatch.setattr(worker_processes.os, "sched_getaffinity", lambda pid: set(range(here)), raising=False)
+    monkeypatch.setattr(cpus, "CGROUP_LIMIT", limit)
+    monkeypatch.setattr(cpus.os, "sched_getaffinity", lambda pid: set(range(here)), raising=False)
 
-    assert worker_processes.usable_processors() == expected
+    assert cpus.usable_processors() == expected
 
 
 def test_auto_without_a_limit_is_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(worker_processes, "LIMIT", tmp_path / "nothing")
-    monkeypatch.delattr(worker_processes.os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(worker_processes.os, "cpu_count", lambda: None)
+    monkeypatch.setattr(cpus, "CGROUP_LIMIT", tmp_path / "nothing")
+    monkeypatch.delattr(cpus.os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(cpus.os, "cpu_count", lambda: None)
 
-    assert worker_processes.usable_processors() == 1
+    assert cpus.usable_processors() == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.shell import Shell
 
-from gw_cli import config_file
+from gw_cli.settings import config_file
 
 LOW = pwd.getpwnam("nobody")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
@@ -108,9 +108,9 @@ def test_a_file_that_others_may_write_is_not_used(
     above.chmod(folder_mode)
     said: list[str] = []
 
-    assert config_file.find(None, above / "deep", say=said.append) is None
+    assert config_file.find_config_file(None, above / "deep", report=said.append) is None
     assert [words in sentence for sentence in said] == [True]
-    assert config_file.find(str(file), above, say=said.append) is not None
+    assert config_file.find_config_file(str(file), above, report=said.append) is not None
     assert [words in sentence for sentence in said] == [True, True]
 
 
@@ -128,14 +128,14 @@ def test_a_link_is_judged_by_the_file_it_leads_to(above: Path, tmp_path: Path) -
     write(tmp_path / "open" / "real.toml", "jobs = 1").chmod(0o646)
     (above / "gw.toml").symlink_to(tmp_path / "open" / "real.toml")
 
-    assert config_file.find(None, above) is None
+    assert config_file.find_config_file(None, above) is None
 
 
 def test_nothing_is_said_about_a_pyproject_that_does_not_mention_us(above: Path) -> None:
     write(above / "pyproject.toml", "[project]\nname = 'gw'\n").chmod(0o646)
     said: list[str] = []
 
-    assert config_file.find(None, above, say=said.append) is None
+    assert config_file.find_config_file(None, above, report=said.append) is None
     assert said == []
 
 
@@ -146,22 +146,22 @@ def test_the_search_ends_at_the_root_of_a_repository(above: Path) -> None:
     write(above.parent / "gw.toml", "jobs = 1")
     deep = above / "deep"
 
-    found = config_file.find(None, deep)
+    found = config_file.find_config_file(None, deep)
     assert found is not None
     (above / ".git").mkdir()
-    assert config_file.find(None, deep) is None
+    assert config_file.find_config_file(None, deep) is None
 
 
 def test_the_search_ends_at_the_home_folder(above: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(above.parent / "gw.toml", "jobs = 1")
     deep = above / "deep"
 
-    found = config_file.find(None, deep)
+    found = config_file.find_config_file(None, deep)
     assert found is not None
     monkeypatch.setenv("HOME", str(above))
-    assert config_file.find(None, deep) is None
+    assert config_file.find_config_file(None, deep) is None
     write(above / "gw.toml", "jobs = 2")
-    assert (config_file.find(None, deep) or found).values == {"jobs": 2}
+    assert (config_file.find_config_file(None, deep) or found).values == {"jobs": 2}
 
 
 # -- completion --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gw_cli.app import program
+from gw_cli.main import program
 
 SCHEMA = "graphile_worker"
 

@@ -262,7 +262,7 @@ def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Paylo
 def test_the_console_takes_the_choice(
     arguments: list[str], payloads: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from gw_cli.app import program
+    from gw_cli.main import program
 
     chosen: list[str] = []
 

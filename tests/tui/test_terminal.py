@@ -197,7 +197,7 @@ def _bytes_a_second(terminal: Terminal) -> float:
 
 
 def test_no_other_command_loads_the_screen() -> None:
-    program = "import sys; from gw_cli.app import program; program(sys.argv[1:]); print('textual' in sys.modules)"
+    program = "import sys; from gw_cli.main import program; program(sys.argv[1:]); print('textual' in sys.modules)"
     for arguments in (["--help"], ["tui", "--help"], ["tui", "--demo", "--once"], ["tui", "--demo", "--json"]):
         ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
         assert ran.stdout.splitlines()[-1] == "False", arguments

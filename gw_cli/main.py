@@ -1,4 +1,4 @@
-"""The program: finds the command, runs it, and turns whatever happens into words and an exit code."""
+"""The program `gw`: run a command, and turn any outcome into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from gw_cli import output, stderr
-from gw_cli.app import COMPLETE
+from gw_cli import name_completion, output, stderr
 from gw_cli.exit_codes import ExitCode, verdict
 from gw_cli.sanitize import without_address
 from gw_core import __version__
@@ -25,13 +24,15 @@ ASKED_TO_END = tuple(
     for name in ("SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM", "SIGUSR2", "SIGABRT")
     if hasattr(signal, name)
 )
-"""Ends by these are passed on as they came; a crash that a supervisor tells of is not repeated."""
-LONGEST_FAREWELL = 0.9
-"""Seconds for what wants to be called at the end; a stop takes no more than a second beyond its grace period."""
+"""The process ends by the same signal; a crash that a supervisor reports is not repeated."""
+EXIT_HOOKS_TIMEOUT = 0.9
+"""Seconds for the hooks of `atexit`; a stop takes at most a second longer than its grace period."""
 
 
-def main_program() -> NoReturn:
+def main() -> NoReturn:
     """Run `gw` with the arguments of the process and end the process."""
+    if sys.argv[1:2] == [name_completion.COMPLETE]:
+        name_completion.start_fetcher(sys.argv[2:])  # first, because a person waits for the completion
     output.stand_in_for_closed_streams()
     _end(program(sys.argv[1:]))
 
@@ -41,10 +42,8 @@ def program(arguments: Sequence[str]) -> int:
     if list(arguments) in (["--version"], ["-V"]):
         output.line(f"gw {__version__}")
         return ExitCode.OK
-    if arguments[:1] == [COMPLETE]:
-        from gw_cli.name_completion import suggest
-
-        return suggest(arguments[1:])
+    if arguments[:1] == [name_completion.COMPLETE]:
+        return name_completion.suggest(arguments[1:])
     arguments, debug = _without_debug(arguments)
     try:
         code = _invoke(arguments)
@@ -53,23 +52,23 @@ def program(arguments: Sequence[str]) -> int:
     except output.BrokenOutput:
         return ExitCode.BROKEN_PIPE
     except SystemExit as end:
-        # What writes the help ends the program with 1 when nobody reads it.
+        # Typer exits with 1 if the reader of the help closes the pipe.
         if isinstance(end.__context__, BrokenPipeError):
             return ExitCode.BROKEN_PIPE
         raise
-    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the top: everything ends in words and a code
+    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the top: every error becomes a message and a code
         return _report(problem, debug=debug)
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """Take `--debug` out, wherever it stands before a `--`: it belongs to the program and not to a command."""
+    """Remove `--debug` from the arguments before a `--`, because it belongs to no command."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     kept = [each for each in arguments[:end] if each != DEBUG]
     return [*kept, *arguments[end:]], len(kept) < end or bool(os.environ.get("GW_DEBUG"))
 
 
 def _invoke(arguments: Sequence[str]) -> int:
-    import typer  # late: `gw --version` does without
+    import typer  # late: `gw --version` does not need it
 
     from gw_cli.root import root_command
 
@@ -85,7 +84,7 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _usage_error() -> type[Exception]:
-    """Return Typer's base of all complaints about arguments, which has no public name in all its versions."""
+    """Return Typer's base class of argument errors, which has no public name in all its versions."""
     import typer
 
     base: type[Exception] = typer.BadParameter.__mro__[1]
@@ -107,9 +106,9 @@ def _report(problem: BaseException, *, debug: bool) -> int:
     elif code == ExitCode.INTERRUPTED:
         stderr.error("interrupted")
     elif isinstance(problem, OSError):
-        stderr.error(f"the system refused: {problem}")
+        stderr.error(f"the operating system reported an error: {problem}")
     else:
-        hint = "" if debug else f"; this is a fault in gw: run the same with {DEBUG} and report what it shows"
+        hint = "" if debug else f"; this is a bug in gw: run the command with {DEBUG} and report the output"
         stderr.error(f"{type(problem).__name__}: {problem}{hint}")
     if debug:
         stderr.traceback_of(problem)
@@ -117,26 +116,26 @@ def _report(problem: BaseException, *, debug: bool) -> int:
 
 
 def _end(code: int) -> NoReturn:
-    """End the process; for an end by a signal by that very signal, so that the caller sees what happened."""
+    """End the process; after a signal, end it by the same signal, so that the caller can see it."""
     output.let_go()
     if code in ASKED_TO_END:
-        _let_others_end(code)
+        _run_exit_hooks(code)
         sys.stderr.flush()
         signal.signal(code - ENDED_BY_SIGNAL, signal.SIG_DFL)
-        # As process 1 of a container nothing happens here, and the code below says the same.
+        # As process 1 of a container this has no effect, and the exit code below reports the signal.
         os.kill(os.getpid(), code - ENDED_BY_SIGNAL)
     sys.exit(int(code))
 
 
-def _let_others_end(code: int) -> None:
-    """Call what tasks and their libraries registered for the end of the process, which an end by a signal would skip.
+def _run_exit_hooks(code: int) -> None:
+    """Run the hooks of `atexit`, which an end by a signal would skip.
 
-    An error reporter sends its last reports there. One that hangs must not hold up the end, nor does any thread.
+    Error reporters send their last reports there. A hook that hangs must not delay the end.
     """
     if not atexit._ncallbacks():
         return
-    last_moment = threading.Timer(LONGEST_FAREWELL, os._exit, (int(code),))
-    last_moment.daemon = True
-    last_moment.start()
-    atexit._run_exitfuncs()  # the interpreter's own way there first joins every thread
-    last_moment.cancel()
+    deadline = threading.Timer(EXIT_HOOKS_TIMEOUT, os._exit, (int(code),))
+    deadline.daemon = True
+    deadline.start()
+    atexit._run_exitfuncs()  # a normal exit would first join every thread
+    deadline.cancel()

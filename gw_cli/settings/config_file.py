@@ -1,41 +1,51 @@
 """Find and read the configuration file, and decide whether to trust it.
 
-A file decides which programs run (`pg-bin`, `tasks`) and where a password from the environment is sent (`connection`),
-so one that was found counts only when nobody but this user and root can have written it.
+A file decides which programs run (`pg-bin`, `tasks`) and where a password from the environment is sent (`connection`).
+So gw uses a file that it finds only if no other user than this one and root can write it.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gw_cli.configuration import CONNECTION, ConfigFile, Configuration
 from gw_core.errors import InvalidSettingError
 
 NAMES: Final = ("gw.toml", "pyproject.toml")
-OVERRIDE: Final = "to use it all the same, name it with --config or GW_CONFIG"
+OVERRIDE: Final = "to use it anyway, name it with --config or GW_CONFIG"
 
 
-def _say_nothing(_message: str) -> None:
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """The content of `gw.toml`, or of `[tool.gw]` in a `pyproject.toml`."""
+
+    path: Path
+    values: Mapping[str, object]
+
+
+def _report_nothing(_message: str) -> None:
     pass
 
 
-def find(given: str | None, folder: Path, *, say: Callable[[str], None] = _say_nothing) -> ConfigFile | None:
+def find_config_file(
+    given: str | None, folder: Path, *, report: Callable[[str], None] = _report_nothing
+) -> ConfigFile | None:
     """Return the given file, or the nearest `gw.toml` or `pyproject.toml` with `[tool.gw]` from `folder` upwards.
 
-    The search ends at the home folder and at the root of a repository. A file that others may have written is used only
-    when it is given; `say` is called with a sentence about either. Raises `InvalidSettingError` when the given file is
-    not there, or a file is not TOML.
+    The search ends at the home folder and at the root of a repository. A file that other users can write is used only
+    if it is given; `report` receives a notice in either case. Raises `InvalidSettingError` if the given file does not
+    exist or a file is not TOML.
     """
     if given is not None:
-        return _given(Path(given).expanduser().absolute(), say)
+        return _given(Path(given).expanduser().absolute(), report)
     home = Path(os.path.realpath(os.path.expanduser("~")))
     for each in (folder, *folder.parents):
         for path in (each / name for name in NAMES):
-            if path.is_file() and (values := _trusted_part(path, say)) is not None:
+            if path.is_file() and (values := _trusted_part(path, report)) is not None:
                 return ConfigFile(path, values) if values is not UNTRUSTED else None
         if each == home or (each / ".git").exists():
             return None
@@ -43,28 +53,28 @@ def find(given: str | None, folder: Path, *, say: Callable[[str], None] = _say_n
 
 
 UNTRUSTED: Final[dict[str, Any]] = {}
-"""Stands for the values of a file that is not used. The search ends there: what lies above was not meant."""
+"""Stands for the values of a file that is not used. The search ends there, so no file above it applies."""
 
 
-def _given(path: Path, say: Callable[[str], None]) -> ConfigFile:
+def _given(path: Path, report: Callable[[str], None]) -> ConfigFile:
     if not path.is_file():
         raise InvalidSettingError(f"the configuration file {str(path)!r} does not exist; check --config")
     if reason := why_untrusted(path):
-        say(f"Using the configuration file {path} as requested, although {reason}.")
+        report(f"Using the configuration file {path} as requested, although {reason}.")
     return ConfigFile(path, _own_part(path) or {})
 
 
-def _trusted_part(path: Path, say: Callable[[str], None]) -> dict[str, Any] | None:
+def _trusted_part(path: Path, report: Callable[[str], None]) -> dict[str, Any] | None:
     reason = why_untrusted(path)
     if reason is None:
         return _own_part(path)
-    if path.name == "pyproject.toml" and not _mentions_us(path):
+    if path.name == "pyproject.toml" and not _has_gw_table(path):
         return None
-    say(f"Ignoring the configuration file {path}, because {reason}; {OVERRIDE}.")
+    report(f"Ignoring the configuration file {path}, because {reason}; {OVERRIDE}.")
     return UNTRUSTED
 
 
-def _mentions_us(path: Path) -> bool:
+def _has_gw_table(path: Path) -> bool:
     try:
         return bool(_own_part(path))
     except InvalidSettingError:
@@ -75,7 +85,7 @@ def _mentions_us(path: Path) -> bool:
 
 
 def why_untrusted(path: Path) -> str | None:
-    """Return in words who besides this user and root may have written the file; None when nobody."""
+    """Return why another user than this one and root can write the file, or None."""
     real = Path(os.path.realpath(path))
     for place in dict.fromkeys((real, real.parent, path.parent)):
         state = place.stat()
@@ -89,7 +99,7 @@ def why_untrusted(path: Path) -> str | None:
 
 
 def _is_private_group(gid: int, uid: int) -> bool:
-    """Whether the group is the one of the user alone that many systems create with each user."""
+    """Return whether the group is the private one that many systems create with each user."""
     import grp
 
     try:
@@ -108,50 +118,17 @@ def _user(uid: int) -> str | None:
         return None
 
 
-# -- connections that commands have used -----------------------------------------------------------------------------
-
-
-def remember_use(configuration: Configuration) -> None:
-    """Note that a command uses the connection which the file names, so that completion may connect to it as well."""
-    mark = _mark(configuration)
-    if mark is not None and not mark.exists():
-        try:
-            mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            mark.touch(mode=0o600)
-        except OSError:
-            return  # completion offers less, which is no reason to fail
-
-
-def may_complete(configuration: Configuration) -> bool:
-    """Whether completion may connect: no file names the connection, or a command has used what this file names.
-
-    A repository that was just cloned belongs to its user, whatever it contains; the Tab key must not connect to it.
-    """
-    mark = _mark(configuration)
-    return mark is None or mark.exists()
-
-
-def _mark(configuration: Configuration) -> Path | None:
-    if configuration.origin(CONNECTION).kind != "file":
-        return None
-    import hashlib
-
-    where = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    named = repr((str(configuration.file), configuration[CONNECTION]))
-    return Path(where, "gw", "used", hashlib.sha256(named.encode(errors="surrogateescape")).hexdigest()[:32])
-
-
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
 def _own_part(path: Path) -> dict[str, Any] | None:
-    """Return our part of the file, or None when it has none."""
+    """Return the settings in the file, or None if it has none."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidSettingError(f"the configuration file {str(path)!r} cannot be read: {error.strerror}") from error
     if path.name == "pyproject.toml" and b"gw" not in content:
-        return None  # spares the parser: most projects' file does not mention us
+        return None  # saves parsing: most projects do not mention gw
     values = _parsed(content, path)
     if path.name == "pyproject.toml":
         values = values.get("tool", {}).get("gw")

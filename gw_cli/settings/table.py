@@ -1,0 +1,487 @@
+"""Every setting, declared once: its option, variable, key in `gw.toml`, help, default and documentation derive from it.
+
+A setting that belongs to a worker takes its default from `WorkerSettings`; `WORKER_FIELDS_WITHOUT_SETTING` lists the
+fields that have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from gw_cli.settings.kinds import (
+    FACTOR,
+    KEYS,
+    NAMES,
+    PROCESS_COUNT,
+    SIZE,
+    SWITCH,
+    URL,
+    VARIABLES,
+    Kind,
+    choice,
+    count,
+    duration,
+    path,
+    text,
+)
+from gw_core import WorkerSettings
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+LOG_FORMATS: Final = ("text", "json")
+
+# The commands that use a setting, by the words after `gw`.
+RUN: Final = frozenset({"run"})
+DEV: Final = frozenset({"run", "dev"})
+CRON: Final = frozenset({"cron list", "cron run", "cron forget"})
+JOBS: Final = frozenset(
+    {"add", "list", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
+)
+REPORTS: Final = frozenset({"stats", "queues", "tasks", "tui", "doctor", "health", "config show"})
+QUEUE: Final = DEV | CRON | JOBS | REPORTS | {"workers", "sweep", "unlock", "migrate", "cleanup"}
+DATABASE: Final = QUEUE | {"bench"}
+STALE: Final = frozenset({"run", "workers", "sweep"})
+TUI: Final = frozenset({"tui"})
+
+_WORKER: Final = WorkerSettings()
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(Generic[T_co]):
+    """One setting. A name with a dot belongs to a table of the file: `tui.theme` is `theme` in `[tui]`.
+
+    `flags` are further spellings of its option, and `variables` further environment variables. `field` names the
+    attribute of `WorkerSettings` that it sets. `derived` names the attribute that holds its default when the default
+    depends on `sweep-threshold`. The value of a `secret` setting never appears in a message.
+    """
+
+    name: str
+    kind: Kind[T_co]
+    help: str
+    default: T_co
+    commands: frozenset[str]
+    section: str
+    flags: tuple[str, ...] = ()
+    more_variables: tuple[str, ...] = ()
+    field: str = ""
+    derived: str = ""
+    secret: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The long flag."""
+        return f"--{self.name.rpartition('.')[2]}"
+
+    @property
+    def keyword(self) -> str:
+        """The name of the command's parameter."""
+        return self.name.replace("-", "_").replace(".", "_")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables; the first that is set counts."""
+        return (f"GW_{self.keyword.upper()}", *self.more_variables)
+
+    @property
+    def help_with_default(self) -> str:
+        """The help of its option."""
+        default = self.kind.write(self.default)
+        return f"{self.help} [default: {default}]" if default else self.help
+
+
+def _worker(
+    name: str,
+    kind: Kind[T],
+    help_: str,
+    *,
+    section: str,
+    field: str = "",
+    derived: str = "",
+    commands: frozenset[str] = RUN,
+    flags: tuple[str, ...] = (),
+) -> Setting[T]:
+    """Declare a setting of `WorkerSettings`, with the default from there."""
+    field = field or name.replace("-", "_")
+    return Setting(
+        name=name,
+        kind=kind,
+        help=help_,
+        default=attrgetter(derived or field)(_WORKER),
+        commands=commands,
+        section=section,
+        flags=flags,
+        field=field,
+        derived=derived,
+    )
+
+
+# -- database --------------------------------------------------------------------------------------------------------
+
+CONNECTION: Final = Setting[str | None](
+    name="connection",
+    kind=URL,
+    help="PostgreSQL connection: postgres://…, a libpq string, or embedded:",
+    default=None,
+    commands=DATABASE,
+    section="Database",
+    flags=("-c",),
+    more_variables=("DATABASE_URL",),
+    secret=True,
+)
+SCHEMA: Final = Setting[str](
+    name="schema",
+    kind=text("NAME"),
+    help="Schema of the queue",
+    default="graphile_worker",
+    commands=QUEUE,
+    section="Database",
+    flags=("-s",),
+    more_variables=("GRAPHILE_WORKER_SCHEMA",),
+)
+PG_BIN: Final = Setting[Path | None](
+    name="pg-bin",
+    kind=path("DIR"),
+    help="Folder with PostgreSQL's programs, for embedded:",
+    default=None,
+    commands=DATABASE,
+    section="Database",
+)
+PREPARED_STATEMENTS: Final = Setting[bool](
+    name="prepared-statements",
+    kind=SWITCH,
+    help="Prepared statements; off for poolers without them",
+    default=True,
+    commands=frozenset({"run", "bench", "doctor", "tui"}),
+    section="Database",
+)
+MAX_POOL_SIZE: Final = Setting[int](
+    name="max-pool-size",
+    kind=count(1, 10_000),
+    help="Maximum number of connections open for tasks",
+    default=10,
+    commands=RUN,
+    section="Database",
+    flags=("-m",),
+)
+LISTEN: Final = _worker("listen", SWITCH, "Use LISTEN/NOTIFY; with --no-listen, poll only", section="Database")
+LISTEN_CONNECTION: Final = Setting[str | None](
+    name="listen-connection",
+    kind=URL,
+    help="Direct connection for LISTEN, if --connection uses a pooler",
+    default=None,
+    commands=RUN,
+    section="Database",
+    secret=True,
+)
+
+# -- tasks -----------------------------------------------------------------------------------------------------------
+
+TASKS: Final = Setting[Path](
+    name="tasks",
+    kind=path("DIR"),
+    help="Folder with the tasks",
+    default=Path("tasks"),
+    commands=DEV | {"cleanup"},
+    section="Tasks",
+)
+APP: Final = Setting[str | None](
+    name="app",
+    kind=text("MODULE:NAME"),
+    help="TaskRegistry to use instead of a folder",
+    default=None,
+    commands=DEV | {"cleanup"},
+    section="Tasks",
+    flags=("-A",),
+)
+CRONTAB: Final = Setting[Path | None](
+    name="crontab",
+    kind=path("FILE"),
+    help="Crontab [default: ./crontab if it exists]",
+    default=None,
+    commands=DEV | {"cron list", "cron run", "tui"},
+    section="Tasks",
+)
+STRICT: Final = _worker("strict", SWITCH, "Exit if a task fails to load, or a job with --once", section="Tasks")
+WATCH: Final = Setting[bool](
+    name="watch",
+    kind=SWITCH,
+    help="Reload task files when they change",
+    default=False,
+    commands=RUN,
+    section="Tasks",
+)
+EXECUTABLE_ENV: Final = _worker(
+    "executable-env", VARIABLES, "Variables for executable tasks: names, all, minimal", section="Tasks"
+)
+FORBIDDEN_FLAG: Final = Setting[Sequence[str]](
+    name="forbidden-flag",
+    kind=NAMES,
+    help="Skip jobs with this flag (repeatable)",
+    default=(),
+    commands=RUN,
+    section="Tasks",
+)
+
+# -- concurrency -----------------------------------------------------------------------------------------------------
+
+CONCURRENCY: Final = _worker(
+    "concurrency",
+    count(1, 10_000),
+    "Number of jobs to run at the same time",
+    section="Concurrency",
+    commands=DEV | {"bench"},
+    flags=("--jobs", "-j"),
+)
+POLL_INTERVAL: Final = _worker(
+    "poll-interval",
+    duration(_MILLISECOND, milliseconds=True),
+    "How often to poll; a number without a unit is milliseconds",
+    section="Concurrency",
+)
+PREFETCH: Final = _worker(
+    "prefetch", duration(), "How much work to prefetch beyond idle threads", section="Concurrency"
+)
+CLIENT_TIME: Final = _worker(
+    "client-time",
+    SWITCH,
+    "Use this machine's clock instead of the database's",
+    section="Concurrency",
+    field="use_client_time",
+)
+GRACE_PERIOD: Final = _worker(
+    "grace-period", duration(), "How long running jobs may take after the first signal", section="Concurrency"
+)
+
+# -- recovery --------------------------------------------------------------------------------------------------------
+
+RECOVER: Final = _worker("recover", SWITCH, "Recover jobs locked by dead workers", section="Recovery")
+HEARTBEAT_INTERVAL: Final = _worker(
+    "heartbeat-interval",
+    duration(_MILLISECOND),
+    "Heartbeat interval; at most 1/4 of --sweep-threshold",
+    section="Recovery",
+    derived="effective_heartbeat_interval",
+)
+SWEEP_INTERVAL: Final = _worker(
+    "sweep-interval",
+    duration(_MILLISECOND),
+    "How often to check for dead workers; at most 1/4 of the threshold",
+    section="Recovery",
+    derived="effective_sweep_interval",
+)
+SWEEP_THRESHOLD: Final = _worker(
+    "sweep-threshold",
+    duration(),
+    "Age of the last heartbeat of a dead worker",
+    section="Recovery",
+    commands=STALE,
+)
+RECOVERY_DELAY: Final = _worker(
+    "recovery-delay",
+    duration(),
+    "Delay of recovered jobs; at most 1/10 of the threshold",
+    section="Recovery",
+    derived="recovery.delay",
+    commands=frozenset({"run", "sweep"}),
+)
+ORPHANS_AFTER: Final = _worker(
+    "orphans-after",
+    duration(),
+    "Age of the last lock of a worker without heartbeats",
+    section="Recovery",
+    commands=STALE,
+)
+RESILIENT_FLAG: Final = _worker(
+    "resilient-flag",
+    NAMES,
+    "Job flag for a longer threshold (repeatable)",
+    section="Recovery",
+    field="resilient_flags",
+    commands=STALE,
+)
+RESILIENT_MULTIPLIER: Final = _worker(
+    "resilient-multiplier",
+    FACTOR,
+    "Factor by which --resilient-flag extends the threshold",
+    section="Recovery",
+    commands=STALE,
+)
+
+# -- processes -------------------------------------------------------------------------------------------------------
+
+PROCESSES: Final = Setting[int | None](
+    name="processes",
+    kind=PROCESS_COUNT,
+    help="Number of worker processes, or auto: one per processor",
+    default=None,
+    commands=RUN,
+    section="Processes",
+)
+MAX_JOBS: Final = _worker("max-jobs", count(1, 10**15), "Shut down gracefully after N jobs", section="Processes")
+MAX_LIFETIME: Final = _worker(
+    "max-lifetime", duration(_MILLISECOND), "Shut down gracefully after this long", section="Processes"
+)
+MAX_RSS: Final = _worker(
+    "max-rss", SIZE, "Shut down gracefully above this much memory, such as 512M", section="Processes"
+)
+
+# -- probes ----------------------------------------------------------------------------------------------------------
+
+PROBE_PORT: Final = Setting[int | None](
+    name="probe-port",
+    kind=count(0, 65535, "PORT"),
+    help="Port that serves /live, /ready and, with --metrics, /metrics",
+    default=None,
+    commands=RUN,
+    section="Probes",
+)
+PROBE_HOST: Final = Setting[str](
+    name="probe-host",
+    kind=text("HOST"),
+    help="Address that serves the probes",
+    default="127.0.0.1",
+    commands=RUN,
+    section="Probes",
+)
+METRICS: Final = Setting[bool](
+    name="metrics",
+    kind=SWITCH,
+    help="Serve Prometheus metrics; needs the extra metrics",
+    default=False,
+    commands=RUN,
+    section="Probes",
+)
+
+# -- logging ---------------------------------------------------------------------------------------------------------
+
+LOG_LEVEL: Final = Setting[str](
+    name="log-level",
+    kind=choice("LEVEL", *LOG_LEVELS),
+    help="Minimum level: debug, info, warning or error",
+    default="info",
+    commands=DEV,
+    section="Logging",
+)
+LOG_FORMAT: Final = Setting[str](
+    name="log-format",
+    kind=choice("FORMAT", *LOG_FORMATS),
+    help="Format of log lines: text or json",
+    default="text",
+    commands=RUN,
+    section="Logging",
+)
+
+# -- console ---------------------------------------------------------------------------------------------------------
+
+TUI_READ_ONLY: Final = Setting[bool](
+    name="tui.read-only",
+    kind=SWITCH,
+    help="Read-only mode, enforced by the server",
+    default=False,
+    commands=TUI,
+    section="Console",
+)
+TUI_ENV: Final = Setting[str | None](
+    name="tui.env",
+    kind=text("NAME"),
+    help="Environment name to show; prod… confirms every action",
+    default=None,
+    commands=TUI,
+    section="Console",
+)
+TUI_INTERVAL: Final = Setting[timedelta](
+    name="tui.interval",
+    kind=duration(timedelta(milliseconds=100)),
+    help="Refresh interval",
+    default=timedelta(seconds=1),
+    commands=TUI,
+    section="Console",
+)
+TUI_THEME: Final = Setting[str](
+    name="tui.theme",
+    kind=text("NAME", completion="gw-dark gw-light gw-contrast"),
+    help="gw-dark, gw-light, gw-contrast or a Textual theme",
+    default="gw-dark",
+    commands=TUI,
+    section="Console",
+)
+TUI_ASCII: Final = Setting[bool | None](
+    name="tui.ascii",
+    kind=SWITCH,
+    help="Use ASCII only [default: automatic]",
+    default=None,
+    commands=TUI,
+    section="Console",
+)
+TUI_MOUSE: Final = Setting[bool](
+    name="tui.mouse",
+    kind=SWITCH,
+    help="Mouse support; off, the terminal selects text",
+    default=True,
+    commands=TUI,
+    section="Console",
+)
+TUI_PAYLOAD: Final = Setting[bool](
+    name="tui.payload",
+    kind=SWITCH,
+    help="Show payloads; off, they are not read",
+    default=True,
+    commands=TUI,
+    section="Console",
+)
+TUI_MAX_MARKED: Final = Setting[int](
+    name="tui.max-marked",
+    kind=count(1, 1_000_000),
+    help="Maximum number of marked jobs",
+    default=10_000,
+    commands=TUI,
+    section="Console",
+)
+TUI_LOG_PAYLOADS: Final = Setting[str](
+    name="tui.log-payloads",
+    kind=choice("MODE", "whole", "masked", "none"),
+    help="Payloads in the action log: whole, masked or none",
+    default="whole",
+    commands=TUI,
+    section="Console",
+)
+TUI_KEYS: Final = Setting[Mapping[str, str]](
+    name="tui.keys",
+    kind=KEYS,
+    help="Custom keys of commands; a table in the file",
+    default={},
+    commands=frozenset(),
+    section="Console",
+)
+
+SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(each for each in [*globals().values()] if isinstance(each, Setting))
+"""Every setting, in the order of the declarations above."""
+
+BY_NAME: Final[Mapping[str, Setting[Any]]] = {setting.name: setting for setting in SETTINGS}
+TABLES: Final = frozenset(name.partition(".")[0] for name in BY_NAME if "." in name)
+
+WORKER_FIELDS_WITHOUT_SETTING: Final = frozenset(
+    {
+        "claim_limit",
+        "claim_bytes",
+        "notify_tasks_after",
+        "interrupted_delay",
+        "expired_lock_interval",
+        "lock_renewal_interval",
+    }
+)
+"""Fields of `WorkerSettings` that only programs set."""
+
+OTHER_VARIABLES: Final = {
+    "GW_CONFIG": "Configuration file, as with --config.",
+    "GW_DEBUG": "Print the traceback of an error, as with --debug.",
+}
+"""Variables that are not settings, because gw reads them before it reads the settings."""

@@ -1,0 +1,137 @@
+"""One row of the table of settings is an option, a key, a variable, a field and documentation."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.shell import InProcessShell
+
+from gw_cli import settings
+from gw_cli.root import leaf_commands, root_command
+from gw_cli.settings.config_file import ConfigFile
+from gw_cli.settings.documents import commented_file, json_schema, toml_value
+from gw_cli.settings.resolve import Sources, resolve
+from gw_cli.settings.table import SETTINGS, WORKER_FIELDS_WITHOUT_SETTING, Setting
+from gw_core import WorkerSettings
+from gw_core.errors import InvalidSettingError
+
+
+@pytest.fixture
+def within(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> InProcessShell:
+    return InProcessShell(tmp_path, capsys=capsys, monkeypatch=monkeypatch)
+
+
+SECTIONS = ["Options", "Database", "Tasks", "Concurrency", "Recovery", "Processes", "Probes", "Logging"]
+
+
+def test_every_field_of_worker_settings_has_a_row_or_is_listed_as_internal() -> None:
+    rows = {each.field for each in SETTINGS if each.field}
+
+    assert rows | WORKER_FIELDS_WITHOUT_SETTING == {each.name for each in fields(WorkerSettings)}
+    assert rows & WORKER_FIELDS_WITHOUT_SETTING == set()
+
+
+def test_without_any_source_the_settings_of_a_worker_are_its_defaults() -> None:
+    found, usual = resolve(Sources()).worker_settings(), WorkerSettings()
+
+    assert found.effective_heartbeat_interval == usual.effective_heartbeat_interval
+    assert found.recovery == usual.recovery
+    assert found.prefetch == usual.prefetch
+    assert found.executable_env is None
+
+
+def test_every_command_that_a_row_names_exists() -> None:
+    known = {name.removeprefix("gw ") for name, _ in leaf_commands(root_command())}
+
+    assert {each for setting in SETTINGS for each in setting.commands} - known == set()
+
+
+def test_the_help_of_run_is_in_sections(within: InProcessShell) -> None:
+    help_ = within.gw("run", "--help").out
+
+    assert re.findall(r"^(\w+):$", help_, re.MULTILINE) == SECTIONS
+
+
+def test_the_help_of_an_option_fits_on_a_line_with_its_default() -> None:
+    long = {
+        f"{name} {parameter.name}: {parameter.help}"
+        for name, command in leaf_commands(root_command())
+        for parameter in command.params
+        if not parameter.hidden and len(parameter.help) > 80
+    }
+
+    assert long == set()
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_program_gets_the_settings_of_a_worker_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "gw.toml"
+    path.write_text('concurrency = 3\ngrace-period = "5s"\nsweep-threshold = "20s"\n')
+
+    found = settings.load(path, environment={"GW_CONCURRENCY": "4"}).worker_settings()
+
+    assert (found.concurrency, found.grace_period) == (4, timedelta(seconds=5))
+    assert found.effective_sweep_interval == timedelta(seconds=5)
+
+
+def test_a_program_gets_the_messages_of_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "gw.toml"
+    path.write_text("jobs = 3\n")
+
+    with pytest.raises(InvalidSettingError, match=r"gw\.toml: the key 'jobs' is unknown; did you mean concurrency\?"):
+        settings.load(path, environment={})
+
+
+# -- gw.toml -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_commented_file_sets_what_is_asked_for_and_nothing_else() -> None:
+    assert tomllib.loads(commented_file({"connection": "embedded:"})) == {"connection": "embedded:", "tui": {}}
+
+
+@pytest.mark.parametrize("setting", [each for each in SETTINGS if each.default is not None], ids=lambda each: each.name)
+def test_a_default_in_the_commented_file_is_the_default(setting: Setting[object]) -> None:
+    table, _, key = setting.name.rpartition(".")
+    line = f"{key} = {toml_value(setting)}"
+    assert f"# {line}" in commented_file({})
+    if setting.default == ():
+        return  # an empty list is the absence of the setting
+
+    values = tomllib.loads(f"[{table}]\n{line}" if table else line)
+
+    assert resolve(Sources(file=ConfigFile(Path("/gw.toml"), values), folder=Path("/")))[setting] == setting.default
+
+
+def test_the_schema_describes_every_key() -> None:
+    top = json_schema()["properties"]
+    assert isinstance(top, dict)
+    console = top["tui"]["properties"]
+
+    assert {*top, *(f"tui.{key}" for key in console)} - {"tui"} == {each.name for each in SETTINGS}
+    assert top["concurrency"]["maximum"] == 10_000
+    assert top["log-level"]["enum"] == ["debug", "info", "warning", "error"]
+
+
+def test_the_schema_is_printed(within: InProcessShell) -> None:
+    assert '"gw.toml"' in within.gw("config", "schema").out
+
+
+# -- gw config show ----------------------------------------------------------------------------------------------------
+
+
+def test_the_settings_of_one_command_are_shown(within: InProcessShell) -> None:
+    lines = within.gw("config", "show", "cron", "run", GW_CRONTAB="mine").out.splitlines()
+
+    assert [line.split("\t")[0] for line in lines[1:]] == ["connection", "schema", "pg-bin", "crontab"]
+    assert lines[4].split("\t")[1:] == ["mine", "environment", "GW_CRONTAB"]
+
+
+def test_a_command_without_settings_is_an_error(within: InProcessShell) -> None:
+    assert "COMMAND 'nothing': give one of add, bench," in within.gw("config", "show", "nothing").err
