@@ -40,7 +40,7 @@ notified as (
 ),
 \set SETTLED returned
 \ir parts/released_queues.sql
-select array_agg(id) -- as in parts/settled_ids.sql
+select pg_catalog.array_agg(id) -- as in parts/settled_ids.sql
   from returned
  where (select count(*) from notified) >= 0
-having count(*) < cardinality(%(ids)s::bigint[])
+having count(*) < pg_catalog.cardinality(%(ids)s::bigint[])

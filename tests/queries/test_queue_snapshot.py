@@ -330,7 +330,7 @@ def test_no_part_of_a_glance_reads_the_table_of_jobs_whole(queue: Queue, statist
     if statistics == "fresh":
         queue.run("vacuum analyze _private_jobs")
     queue.reports.glance()
-    glances = queue.reports._glances
+    glances = queue.reports._snapshots
 
     for part, (name, values) in glances._questions(RecoverySettings(), 1000).items():
         plan = plan_of(queue, name, values)

@@ -1,5 +1,5 @@
 -- The ids in `:SETTLED`, in one row, when there are fewer than were sent; nothing at all when every job was settled.
 -- So the usual answer has no row instead of one for each job.
-select array_agg(id)
+select pg_catalog.array_agg(id)
   from :SETTLED
-having count(*) < cardinality(%(ids)s::bigint[])
+having count(*) < pg_catalog.cardinality(%(ids)s::bigint[])
