@@ -135,7 +135,7 @@ def test_a_claim_carried_out_after_its_pool_had_connected_again_is_given_back(
     gate = site.gate()
     with site.running({"work": gate}, poll_interval=ms(50)) as running:
         running.heard.wait_for(PoolListening)
-        running.runner._pool._claimer._claim_in_doubt = True  # type: ignore[union-attr]
+        running.claimer._claim_in_doubt = True  # type: ignore[union-attr]
         site.kill_connections("gw:claim")
         running.heard.wait_for(PoolConnectionRestored)
         with site.hands.transaction():
@@ -181,7 +181,7 @@ def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_jo
             site.add("work", {"n": 2}, queue_name="q")
             swallowed.append(proxy.mute("gw:settle"))
             # The next claim must come before the result is sent again.
-            running.runner._pool._settler._try_later = later  # type: ignore[union-attr, method-assign]
+            running.settler._try_later = later  # type: ignore[union-attr, method-assign]
 
     def later(error: Any) -> Any:
         gate.wait_for(1)
@@ -189,7 +189,7 @@ def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_jo
         return try_later(error)
 
     with site.running({"quick": RunRecord(), "work": gate}, url=proxy.url, poll_interval=ms(10)) as running:
-        settler = running.runner._pool._settler  # type: ignore[union-attr]
+        settler = running.settler  # type: ignore[union-attr]
         try_later = settler._try_later
         site.fill(1, task="quick")
         running.heard.wait_for(JobCompleted)
@@ -241,7 +241,7 @@ def test_results_wait_for_the_database_as_long_as_the_grace_period_lasts(
         gate.open()
         running.heard.wait_for(PoolConnectionLost, lambda event: "outcomes" in event.operation)
         running.ask_to_stop()
-        running._waiting.join(1.5)
+        running.join(1.5)
         proxy.restore()
         result = running.end()
 
@@ -299,13 +299,13 @@ def test_a_claim_that_is_refused_again_and_again_is_told_once(own_site: QueueFix
     own_site.run("create trigger refuse before update on _private_jobs for each row execute function refuse()")
     own_site.fill(1)
     with own_site.running({"work": RunRecord()}, poll_interval=ms(10)) as running:
-        claim = running.runner._pool._claimer._claim  # type: ignore[union-attr]
+        claim = running.claimer._claim  # type: ignore[union-attr]
 
         def counted(*arguments: Any) -> Any:
             refusals.release()
             return claim(*arguments)
 
-        running.runner._pool._claimer._claim = counted  # type: ignore[union-attr, method-assign]
+        running.claimer._claim = counted  # type: ignore[union-attr, method-assign]
         for _ in range(5):
             assert refusals.acquire(timeout=DEADLINE)
         assert len(running.heard.of(PoolConnectionLost)) == 1
@@ -357,12 +357,12 @@ def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     monkeypatch.setattr(claimer, "MOST_UNSETTLED", 40)
     done = RunRecord()
     with site.running({"work": done}, poll_interval=ms(20), claim_limit=10, concurrency=2) as running:
-        settler = running.runner._pool._settler  # type: ignore[union-attr]
+        settler = running.settler  # type: ignore[union-attr]
         store = settler._store
         settler._store = away  # type: ignore[method-assign]
         site.fill(500)
         wait_until(lambda: len(done.entries) >= 40)
-        running._waiting.join(0.3)
+        running.join(0.3)
         assert len(done.entries) <= 40 + 10 + 2 * 10
         settler._store = store  # type: ignore[method-assign]
         running.heard.wait_for(JobCompleted, count=500)

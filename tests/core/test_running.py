@@ -160,7 +160,7 @@ def test_a_pool_whose_threads_are_all_busy_rests(site: QueueFixture) -> None:
     site.fill(5)
     with site.running({"work": gate}, concurrency=2, poll_interval=ms(20)) as running:
         gate.wait_for(2)
-        claimer = running.runner._pool._claimer  # type: ignore[union-attr] # what is counted are its rounds
+        claimer = running.claimer  # type: ignore[union-attr] # what is counted are its rounds
         rounds: list[float] = []
         turn = claimer.turn
         enough = threading.Event()

@@ -201,7 +201,7 @@ def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
 def test_a_pool_that_hears_another_ones_echo_has_no_need_of_its_own(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)) as running:
         running.heard.wait_for(PoolListening)
-        pool = running.runner._pool
+        pool = running.pool
         assert pool is not None
         wait_until(pool.wants_echo)
         with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)):
@@ -323,7 +323,7 @@ def test_the_kernel_is_told_so_for_every_connection_of_a_worker(site: QueueFixtu
 
 def connections_of(running: RunningWorker) -> list[QueueConnection]:
     """What a worker has open: to claim, to settle, to maintain, and for its heartbeat."""
-    runner, pool = running.runner, running.runner._pool
+    runner, pool = running.runner, running.pool
     assert pool is not None
     connections = [
         pool._claimer._store and pool._claimer._store.connection,

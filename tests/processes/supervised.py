@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,10 @@ class Supervised:
     def last_words(self) -> list[dict[str, Any]]:
         """What each process said at its end."""
         return [json.loads(line) for channel, text in self.written if channel == "stdout" for line in text.splitlines()]
+
+    def deliver(self, news: Callable[[], object]) -> None:
+        """Let the supervisor's thread call this, as it calls what signals and processes report."""
+        self.supervisor._news.put(news)
 
     def pids(self) -> list[int]:
         return [process.pid for process in self.supervisor._running()]

@@ -133,8 +133,8 @@ def test_one_that_worked_and_lost_its_database_at_the_end_is_told_of(tmp_path: P
 def test_a_second_signal_forces_all() -> None:
     with Supervised({"stubborn": True}, processes=2) as running:
         running.heard.wait_for(ProcessReady, count=2)
-        running.supervisor._news.put(lambda: running.supervisor._on_signal("SIGTERM"))
-        running.supervisor._news.put(lambda: running.supervisor._on_signal("SIGTERM"))
+        running.deliver(lambda: running.supervisor._on_signal("SIGTERM"))
+        running.deliver(lambda: running.supervisor._on_signal("SIGTERM"))
 
         assert running.end() == 128 + signal.SIGTERM
     assert [words["reasons"] for words in running.last_words()] == [["received SIGTERM", "force"]] * 2
@@ -158,7 +158,7 @@ def test_only_what_has_not_ended_by_then_is_killed() -> None:
         running.heard.wait_for(ProcessEnded, lambda event: event.number == 2)
         ordered = running.supervisor._stop
         assert ordered is not None
-        running.supervisor._news.put(lambda: running.supervisor._kill(ordered))
+        running.deliver(lambda: running.supervisor._kill(ordered))
 
         assert running.end() == 128 + signal.SIGKILL
     assert [event.numbers for event in running.heard.of(ProcessesKilled)] == [(1,)]

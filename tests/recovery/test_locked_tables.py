@@ -122,7 +122,7 @@ def test_a_worker_that_may_be_presumed_dead_starts_no_job_until_its_next_heartbe
     with ward.running({"work": lambda payload: began.append(time.monotonic())}, **settings) as running:
         wait_until(ward.workers, what="the first heartbeat")
         with ward.locking("lock table _private_gw_workers in access exclusive mode"):
-            wait_until(running.runner._heartbeat.held_up_at, what="the heartbeats to be late")  # type: ignore[union-attr]
+            wait_until(running.heartbeat.held_up_at, what="the heartbeats to be late")  # type: ignore[union-attr]
             ward.add("work")
             time.sleep(0.5)  # nothing tells that nothing happens: ten times as long as a job takes to start
             unlocked_at = time.monotonic()

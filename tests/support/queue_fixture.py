@@ -100,6 +100,28 @@ class RunningWorker:
     def worker_id(self) -> str:
         return cast(str, self.runner.worker_id)
 
+    # Tests of failures set up what a user cannot cause, and so reach into the runner; they do it here.
+
+    @property
+    def pool(self) -> Any:
+        return self.runner._pool
+
+    @property
+    def claimer(self) -> Any:
+        return self.pool._claimer
+
+    @property
+    def settler(self) -> Any:
+        return self.pool._settler
+
+    @property
+    def heartbeat(self) -> Any:
+        return self.runner._heartbeat
+
+    def join(self, seconds: float) -> None:
+        """Wait so long for the end, whether it comes or not."""
+        self._waiting.join(seconds)
+
     def ask_to_stop(self) -> None:
         self.runner.stop("the test asked")
 
@@ -258,7 +280,7 @@ class QueueFixture:
             for gate in self._gates:
                 gate.open()
             running.runner.stop("the test is over")
-            running._waiting.join(DEADLINE)
+            running.join(DEADLINE)
         assert running.result is not None, "the runner did not end"
 
     def run_once(self, tasks: TaskRegistry | dict[str, Function], **options: Any) -> RunResult:

@@ -37,6 +37,19 @@ class Console:
 
         app.notify = tell  # type: ignore[method-assign]
 
+    @property
+    def poller(self) -> Any:
+        return self.app._poller
+
+    @property
+    def reader(self) -> Any:
+        return self.poller.reader
+
+    @property
+    def strips(self) -> list[Any]:
+        """The lines of the screen as Textual renders them."""
+        return self.app.screen._compositor.render_strips()
+
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait until something is so."""
         end = time.monotonic() + DEADLINE
@@ -79,15 +92,19 @@ class Console:
     @property
     def text(self) -> str:
         """What stands on the screen."""
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in self.strips)
 
     async def refresh(self) -> None:
         """Look once more, and wait until the screen has been told."""
         looks = self.source.looks
-        self.app._poller.reader.hurry()
+        self.reader.hurry()
         await self.until(lambda: self.source.looks > looks)
         await self.pilot.pause()
+
+
+def search_of(screen: Any) -> Any:
+    """Return the search that fills a list."""
+    return screen._search
 
 
 def run(

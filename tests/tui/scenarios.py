@@ -175,11 +175,11 @@ async def asking_while_down(console: Console) -> None:
 
 
 async def _fail(console: Console, error: Exception) -> None:
-    console.app._poller.listener.stop()
+    console.poller.listener.stop()
     console.source.go_down(error)
-    console.app._poller.reader._chance = lambda: 1.0
-    console.app._poller.reader._clock = stands_still  # it never comes to the next try
-    console.app._poller.reader._failures = 9
+    console.reader._chance = lambda: 1.0
+    console.reader._clock = stands_still  # it never comes to the next try
+    console.reader._failures = 9
     console.app.look_now()
 
 

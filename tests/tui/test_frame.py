@@ -38,7 +38,7 @@ async def go(console: Console, place: str) -> None:
 
 async def go_down(console: Console, error: Exception = GONE) -> None:
     console.source.go_down(error)
-    console.app._poller.reader.hurry()
+    console.reader.hurry()
     await console.until(lambda: console.app.connection.trouble is not None)
     await console.pilot.pause()
 
@@ -211,8 +211,8 @@ def test_it_goes_on_without_a_key_when_the_database_is_back() -> None:
 
 def test_a_key_tries_at_once() -> None:
     async def scenario(console: Console) -> None:
-        console.app._poller.reader._chance = lambda: 1.0
-        console.app._poller.reader._failures = 6
+        console.reader._chance = lambda: 1.0
+        console.reader._failures = 6
         await go_down(console)
         console.source.come_back()
         await console.press("r")
@@ -422,7 +422,7 @@ def test_keys_do_what_they_do_while_the_database_says_nothing() -> None:
         source = console.source
         assert isinstance(source, Silent)
         source.gate.clear()
-        console.app._poller.reader.hurry()
+        console.reader.hurry()
         await console.until(lambda: source.waiting)
         looks = source.looks
         await tour(console)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, run, search_of
 from support.profiles import scaled
 from textual import events
 from textual.widgets import Input
@@ -50,7 +50,7 @@ async def look_for(console: Console, text: str) -> JobsScreen:
     await console.type(text)
     await console.press("enter")
     screen = console.screen(JobsScreen)
-    await console.until(lambda: screen._search.asks and not screen._search.is_searching)
+    await console.until(lambda: search_of(screen).asks and not search_of(screen).is_searching)
     await console.pilot.pause()
     return screen
 
@@ -123,7 +123,7 @@ def test_escape_drops_the_marks_and_then_the_filter() -> None:
         screen = await ready(console)
         await console.press("m", "escape")
         assert not console.table().marks
-        assert screen._search.wanted.terms
+        assert search_of(screen).wanted.terms
         await console.press("escape")
         await console.until(lambda: len(states(console)) > 1)
 
@@ -191,14 +191,14 @@ def test_escape_stops_a_search_that_finds_nothing_and_keeps_how_far_it_came() ->
     async def scenario(console: Console) -> None:
         screen = console.screen(JobsScreen)
         await console.shows("esc stops")
-        await console.until(lambda: screen._search.asks > 3)
+        await console.until(lambda: search_of(screen).asks > 3)
         await console.press("escape")
         await console.shows("stopped after")
-        asks = screen._search.asks
+        asks = search_of(screen).asks
         await console.refresh()
-        assert screen._search.asks == asks
+        assert search_of(screen).asks == asks
         await console.press("n")
-        await console.until(lambda: screen._search.asks > 1)
+        await console.until(lambda: search_of(screen).asks > 1)
         assert screen._pages.number == 2
 
     run(scenario, source=Endless(), filter="prio:9")
@@ -211,7 +211,7 @@ def test_a_page_that_takes_several_answers_is_made_anew_after_a_while(monkeypatc
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: set(console.table().keys) == set(map(str, failed)))
-        assert console.screen(JobsScreen)._search.asks > 1
+        assert search_of(console.screen(JobsScreen)).asks > 1
         await console.press("G")
         del source.queue.jobs[failed[0]]
         added = source.queue.insert(task_identifier="t", attempts=25)
@@ -226,7 +226,7 @@ def test_a_page_that_takes_several_answers_is_made_anew_after_a_while(monkeypatc
 def test_typing_a_filter_stops_a_search_for_the_while() -> None:
     async def scenario(console: Console) -> None:
         screen = console.screen(JobsScreen)
-        await console.until(lambda: screen._search.asks > 1)
+        await console.until(lambda: search_of(screen).asks > 1)
         await console.press("slash", *"sta")
         await console.shows("state:")
 
@@ -254,7 +254,7 @@ def test_the_newest_jobs_of_all_come_first_when_asked_for() -> None:
         await console.press("n")
         await console.until(lambda: console.table().keys == tuple(map(str, newest[100:200])))
         await console.press("s")
-        await console.until(lambda: screen._search.asks and screen._pages.number == 1)
+        await console.until(lambda: search_of(screen).asks and screen._pages.number == 1)
 
     run(scenario)
 

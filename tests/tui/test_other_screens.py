@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, run, search_of
 
 from gw_core import Job, cron_item
 from gw_core.crontab import KnownCronItem
@@ -40,8 +40,8 @@ async def ready(console: Console) -> None:
 
 async def reaches_jobs(console: Console, filter_text: str) -> None:
     screen = await console.reach(JobsScreen)
-    assert str(screen._search.wanted) == filter_text
-    await console.until(lambda: screen._search.asks)
+    assert str(search_of(screen).wanted) == filter_text
+    await console.until(lambda: search_of(screen).asks)
 
 
 # -- queues ----------------------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def test_names_of_any_kind_lead_to_their_jobs() -> None:
         await ready(console)
         await console.press("enter")
         screen = await console.reach(JobsScreen)
-        assert screen._search.wanted.job_filter.queue == odd
+        assert search_of(screen).wanted.job_filter.queue == odd
         await console.until(lambda: console.table().keys)
 
     run(scenario, source=source, screen="queues")

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from console_fixture import Console
+from console_fixture import Console, search_of
 
 from gw_core import Client, JobSpec, cron_item
 from gw_tui.app import ConsoleApp
@@ -69,9 +69,9 @@ async def look_for(console: Console, text: str) -> list[int]:
     await console.type(text)
     await console.press("enter")
     screen = console.screen(JobsScreen)
-    await console.until(lambda: screen._search.asks and not screen._search.is_searching)
-    await console.until(lambda: len(console.table("#jobs").keys) == len(screen._search.jobs))
-    return [each.job.id for each in screen._search.jobs]
+    await console.until(lambda: search_of(screen).asks and not search_of(screen).is_searching)
+    await console.until(lambda: len(console.table("#jobs").keys) == len(search_of(screen).jobs))
+    return [each.job.id for each in search_of(screen).jobs]
 
 
 def ids(url: str, condition: str) -> list[int]:
@@ -124,7 +124,7 @@ def test_every_screen_shows_what_the_database_says(url: str) -> None:
         await console.until(lambda: console.table("#queues").keys == (ODD,))
         await console.press("enter")
         screen = await console.reach(JobsScreen)
-        assert screen._search.wanted.job_filter.queue == ODD
+        assert search_of(screen).wanted.job_filter.queue == ODD
         await console.until(lambda: len(console.table("#jobs").keys) == 2)
         await console.press("enter")
         await console.reach(JobScreen)

@@ -30,7 +30,7 @@ async def settled(console: Console) -> None:
     for field in (*console.app.screen.query(Input), *console.app.screen.query(TextArea)):
         field.cursor_blink = False
     before: list[str] = []
-    while before != (before := [repr(strip) for strip in console.app.screen._compositor.render_strips()]):
+    while before != (before := [repr(strip) for strip in console.strips]):
         await console.pilot.pause()
 
 

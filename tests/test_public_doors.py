@@ -1,0 +1,50 @@
+"""Tests use public names where there are any: the figures below only go down."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+PUBLIC = {"gw_core", *(f"gw_core.{name}" for name in ("events", "errors", "cron", "operations"))}
+MAX_CORE_IMPORTS = 198
+MAX_FRONT_END_IMPORTS = 211
+MAX_PRIVATE_ACCESSES = 125
+OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
+
+
+def nodes() -> Iterator[ast.AST]:
+    """Yield every node of every test."""
+    for path in TESTS.rglob("*.py"):
+        yield from ast.walk(ast.parse(path.read_text("utf-8")))
+
+
+def internal_imports(*packages: str) -> list[str]:
+    """Return the internal modules of the packages that tests import, once for each import."""
+    modules = [node.module or "" for node in nodes() if isinstance(node, ast.ImportFrom) and node.level == 0]
+    return [module for module in modules if module.split(".")[0] in packages and module not in PUBLIC]
+
+
+def private_accesses() -> list[str]:
+    """Return the private attributes of other objects that tests touch; a chain of them counts once."""
+    found = [node for node in nodes() if isinstance(node, ast.Attribute) and _is_private(node)]
+    inner = {id(below) for node in found for below in ast.walk(node.value)}
+    return [ast.unparse(node) for node in found if id(node) not in inner]
+
+
+def _is_private(node: ast.Attribute) -> bool:
+    is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    return node.attr.startswith("_") and not node.attr.startswith("__") and node.attr not in OF_PYTHON and not is_own
+
+
+def test_tests_import_few_internal_modules_of_the_core() -> None:
+    assert len(internal_imports("gw_core")) <= MAX_CORE_IMPORTS
+
+
+def test_tests_import_few_modules_of_the_front_ends() -> None:
+    assert len(internal_imports("gw_cli", "gw_tui")) <= MAX_FRONT_END_IMPORTS
+
+
+def test_tests_touch_few_private_attributes() -> None:
+    assert len(private_accesses()) <= MAX_PRIVATE_ACCESSES, "\n".join(private_accesses())
