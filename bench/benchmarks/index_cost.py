@@ -14,8 +14,9 @@ from bench.measure import RATE, Bench
 from bench.peers import Gw, Jobs
 from bench.server import ask
 from gw_core.domain.outcome import Completed
+from gw_core.postgres.claims import CLAIM_PLAN
 from gw_core.postgres.database import Database
-from gw_core.postgres.job_store import CLAIM_PLAN, SETTLE_PLAN, JobStore
+from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 
 COST: Final = "server CPU us a job"
 WITHOUT: Final = "gw, without the index"
@@ -57,7 +58,7 @@ def claim_and_complete(bench: Bench, *, has_index: bool) -> Measured:
             tasks = claiming.register_tasks(["noop"])
             pids = [one.info.backend_pid, two.info.backend_pid]
             before, began, done = _spent(pids), time.perf_counter(), 0
-            while jobs := claiming.claim(worker_id=POOL, tasks=tasks, limit=BATCH):
+            while jobs := claiming.claims.claim(worker_id=POOL, tasks=tasks, limit=BATCH):
                 done += len(settling.complete([Completed(job, 0.0) for job in jobs], worker_id=POOL))
             seconds, after = time.perf_counter() - began, _spent(pids)
     if done != count:

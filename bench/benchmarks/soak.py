@@ -15,8 +15,9 @@ from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
 from bench.peers import Gw
 from bench.processes import running
+from gw_core.postgres.claims import CLAIM_PLAN
 from gw_core.postgres.database import Database
-from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
+from gw_core.postgres.job_store import JobStore
 
 TICK_SECONDS: Final = 0.05
 PERIODS: Final = 12
@@ -116,7 +117,7 @@ def _run(connection: psycopg.Connection, probe: JobStore, *, seconds: float, rat
             connection.execute(ADD, (added, due - 1))
             added = due
         claim_began = time.perf_counter()
-        probe.claim(worker_id="bench", tasks=tasks, limit=10)
+        probe.claims.claim(worker_id="bench", tasks=tasks, limit=10)
         durations.append((time.perf_counter() - claim_began) * 1000)
         if time.monotonic() - began >= (len(periods) + 1) * seconds / PERIODS:
             periods.append(_read_all(connection, durations))

@@ -18,8 +18,9 @@ from bench.peers import FILL, Gw, Jobs
 from bench.server import ask
 from gw_core.domain.claim import queue_locks
 from gw_core.domain.outcome import Completed
+from gw_core.postgres.claims import CLAIM_PLAN
 from gw_core.postgres.database import Database
-from gw_core.postgres.job_store import CLAIM_PLAN, SETTLE_PLAN, JobStore
+from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 
 GROWTH: Final = "growth of p99"
 FREE: Final = "gw, nothing in the way"
@@ -84,7 +85,7 @@ def claims(url: str, count: int) -> list[float]:
         durations = []
         for _ in range(WARM_UP + count):
             began = time.perf_counter()
-            jobs = store.claim(worker_id="bench", tasks=tasks, limit=IDLE_THREADS)
+            jobs = store.claims.claim(worker_id="bench", tasks=tasks, limit=IDLE_THREADS)
             durations.append((time.perf_counter() - began) * 1000)
             if not jobs:
                 raise NotMeasuredError("a claim found nothing")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -16,51 +15,22 @@ import psycopg
 
 from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.claim import QueueLock, claim_number
-from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.domain.settings import CLAIM_BYTES, LOCK_EXPIRY
+from gw_core.domain.settings import LOCK_EXPIRY
 from gw_core.postgres.callers_connection import begin_callers_transaction, tuple_cursor
-from gw_core.postgres.claim_positions import LEAST_TO_GO_ON, ResumePoint, SkipAhead
+from gw_core.postgres.claims import Claims
 from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.error_mapping import translate, translated
-from gw_core.postgres.statements import numbered_query, query
+from gw_core.postgres.statements import query
 from gw_core.postgres.text_arrays import teach_text_arrays, text_array, text_encoding
 
 _Outcome = TypeVar("_Outcome", bound=Outcome)
-# The order of a queue, and near enough the order of everything: priority, run_at, id.
-_ORDER: Final = itemgetter(5, 6, 0)
 _JOB_ID: Final = attrgetter("job.id")
 
 
-CLAIM_PLAN: Final = {
-    # The claim must walk its indexes in order whatever the statistics say: with none, or with those of an empty table,
-    # the planner sorts the whole backlog. Measured: 100,000 queues, no statistics: 110 jobs/s with its own choice.
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "plan_cache_mode": "force_generic_plan",
-    # The generic plan guesses that a limit keeps a tenth of the table. Past some 100,000 jobs that looks costly enough
-    # to be compiled, anew at every claim, which took 90 ms where the claim itself takes 4.
-    "jit": "off",
-    # So that silence for longer than this means that nobody is there, and no claim is carried out that nobody awaits.
-    "statement_timeout": "15s",
-    # A claim waits for no row, so what it waits for is a lock on the table; the error then says so.
-    "lock_timeout": "5s",
-    # A claim that is lost in a crash only means that the job is claimed again. One that holds a queue turns it on.
-    "synchronous_commit": "off",
-}
-"""Settings of the session that claims."""
-
 LONGEST_DELAY: Final = timedelta(days=100 * 365)
-
-REACH: Final = 100
-"""How many queued jobs, and then queues, a small claim looks at before it is content with what it found."""
-
-WHOLE_CLAIMS: Final = 50
-"""How many claims go on looking for jobs in named queues once there were some, before one asks whether there are."""
 
 SETTLE_PLAN: Final = {
     "jit": "off",
@@ -95,7 +65,7 @@ class BulkCall:
 
 
 class JobStore:
-    """Adds, claims, settles and tends jobs over one connection. Not to be shared between threads at the same time.
+    """Adds and settles jobs over one connection; `claims` claims them. One thread at a time uses it.
 
     Every method raises our errors (`DatabaseUnavailableError`, `SchemaMissingError`, …) and not the driver's.
     """
@@ -103,10 +73,7 @@ class JobStore:
     def __init__(self, connection: Connection, schema: str) -> None:
         self.connection = connection
         self.schema = schema
-        self.walked_to: int | None = None
-        self._whole_claims = 0
-        self._heads = SkipAhead()
-        self._trail = ResumePoint()
+        self.claims = Claims(connection, schema)
 
     @contextmanager
     def transaction(self, *, needed: bool = True) -> Iterator[None]:
@@ -176,120 +143,6 @@ class JobStore:
             # A task that somebody else made at the same moment is neither ours to insert nor in our snapshot.
             if len(known) >= len(wanted):
                 return known
-
-    def claim(
-        self,
-        *,
-        worker_id: str,
-        tasks: Mapping[int, str],
-        limit: int,
-        per_queue: int = 1,
-        forbidden_flags: Sequence[str] | None = None,
-        now: datetime | None = None,
-        walk_from: int = 0,
-        most_bytes: int = CLAIM_BYTES,
-    ) -> list[Job]:
-        """Lock up to `limit` runnable jobs for `pool` and return them in the order they should start.
-
-        Of one named queue come at most `per_queue`, to be run one after the other: the pool holds the queue.
-        Their payloads take about `most_bytes` of memory at most, or it is a single job.
-        `walk_from` is the queue id from which free queues are looked for when those of the first jobs are all held;
-        `walked_to` then says how far that came, None when all have been looked at.
-        """
-        values = {
-            "worker_id": worker_id,
-            "task_ids": list(tasks),
-            "limit": limit,
-            "per_queue": per_queue,
-            "reach": max(REACH, limit),
-            "walk_from": walk_from,
-            "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
-            "now": now,
-            "most_bytes": most_bytes,
-        }
-        rows = self._claimed_rows(values)
-        if len(rows) > 1:
-            rows.sort(key=_ORDER)
-        return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]
-
-    def look_everywhere(self) -> None:
-        """Let the next claim look also where, as far as is known, nothing but rows long dead can be."""
-        self._heads.look_everywhere()
-
-    def skips_until(self, now: float) -> float | None:
-        """Return until when, by the monotonic clock, claims step over where only rows long dead are to be expected."""
-        return self._heads.skips_until(now)
-
-    def _claimed_rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Claim what comes after the jobs claimed last, when that is plenty; and else what there is."""
-        began, trail, limit = time.monotonic(), self._trail, values["limit"]
-        rows = self._claim_on(values) if trail.goes_on(began) else []
-        bytes_left = values["most_bytes"] - sum(len(row[2]) for row in rows) if len(rows) < limit else 0
-        if bytes_left > 0:
-            trail.begin(began)
-            rows += self._claim_all_over({**values, "limit": limit - len(rows), "most_bytes": bytes_left}, began)
-        if self._whole_claims or not LEAST_TO_GO_ON <= limit <= len(rows):
-            trail.forget()
-        else:
-            trail.note((row[5], row[6]) for row in rows)
-        return rows
-
-    def _claim_all_over(self, values: Mapping[str, Any], began: float) -> list[tuple[Any, ...]]:
-        """Claim past the dead rows where there are very many, and from the very beginning else."""
-        heads = self._heads
-        if heads.may_skip(began):
-            rows = self._whole_claim({**values, **_heads_as_values(heads)})
-            heads.note_partial(found=len(rows), seconds=time.monotonic() - began)
-        else:
-            rows = self._claim_from_the_beginning({**values, **_NO_HEADS})
-            heads.note_whole(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
-        if rows:
-            heads.note_found((row[5], row[6], row[12] is not None) for row in rows)
-        return rows
-
-    def _claim_on(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Claim what comes after the jobs claimed last, nothing when there are jobs in named queues."""
-        self.walked_to = None
-        levels, since = self._trail.columns()
-        values = {**values, "unqueued_levels": levels, "unqueued_since": since}
-        rows = self._claim_by("claim_unqueued_jobs_resumed", values)
-        if _ends_with_a_note(rows):
-            self._whole_claims = WHOLE_CLAIMS
-            return []
-        return rows
-
-    def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Claim by the statement for jobs without a queue as long as there are no others, and by the whole one else."""
-        self.walked_to = None
-        if not self._whole_claims:
-            rows = self._claim_by("claim_unqueued_jobs", values)
-            if not _ends_with_a_note(rows):
-                return rows
-            self._whole_claims = WHOLE_CLAIMS
-        self._whole_claims -= 1
-        return self._whole_claim(values)
-
-    def _whole_claim(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        rows = self._claim_by("claim_jobs", values)
-        self.walked_to = rows.pop()[12] if _ends_with_a_note(rows) else None
-        return rows
-
-    def _claim_by(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        statement, names = numbered_query(name, self.schema)
-        try:
-            cursor = psycopg.RawCursor(self.connection)
-            with in_its_settings(self.connection):
-                cursor.execute(  # prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN
-                    statement,
-                    [values[each] for each in names],
-                    prepare=self.connection.prepare_threshold is not None,
-                    binary=True,
-                )
-            return cursor.fetchall()
-        except psycopg.Error as error:
-            raise translate(error, schema=self.schema) from error
-        except MemoryError as error:
-            raise DatabaseUnavailableError("the claimed jobs do not fit into memory; fewer are claimed next") from error
 
     def complete(
         self, outcomes: Sequence[Completed], *, worker_id: str, releases: Sequence[QueueLock] = ()
@@ -375,8 +228,6 @@ class JobStore:
         row = self._one("release_expired_locks", older_than_seconds=older_than.total_seconds())
         return row[0], row[1]
 
-    # -- look ------------------------------------------------------------------------------------------------------
-
     # -- the one way to the database -------------------------------------------------------------------------------
 
     def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
@@ -399,14 +250,6 @@ class JobStore:
         return {row[0] for row in self._rows(name, **values)}
 
 
-_NO_HEADS: Final = dict.fromkeys(("unqueued_levels", "unqueued_since", "queued_levels", "queued_since"))
-
-
-def _heads_as_values(heads: SkipAhead) -> dict[str, Any]:
-    unqueued, queued = heads.columns(heads.unqueued), heads.columns(heads.queued)
-    return dict(zip(_NO_HEADS, (*unqueued, *queued), strict=True))
-
-
 def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Return outcomes in the order in which everybody locks jobs."""
     return sorted(outcomes, key=_JOB_ID)
@@ -422,11 +265,6 @@ def _queue_claims(queues: Sequence[QueueLock]) -> dict[str, Any]:
         "queue_ids": [queue_id for queue_id, _ in queues],
         "queue_claims": [claim_number(locked_at) for _, locked_at in queues],
     }
-
-
-def _ends_with_a_note(rows: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether the last row is no job but tells about the claim."""
-    return bool(rows) and rows[-1][0] is None
 
 
 def _when(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:

@@ -22,9 +22,10 @@ from gw_core.domain.events import (
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.settings import PoolerMode, WorkerSettings
+from gw_core.postgres.claims import CLAIM_PLAN
 from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
 from gw_core.postgres.error_mapping import needs_connection
-from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
+from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.notifications import Subscription
 from gw_core.service import Service
 from gw_core.worker.handoff import Handoff, Item, QueueBatch
@@ -204,12 +205,12 @@ class Claimer(Service):
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
         # And when very many queues are held, the next claim goes on where this one stopped looking.
         has_queued = any(job.queue_id is not None for job in jobs)
-        self._may_find = len(jobs) >= limit or store.walked_to is not None or has_queued or self._is_cut
+        self._may_find = len(jobs) >= limit or store.claims.scanned_to is not None or has_queued or self._is_cut
         if has_queued:
             self._look_again = LOOK_AGAIN_AFTER
         elif not self._may_find:
             self._soon_look_again(now)
-        if not self._may_find and (everywhere_at := store.skips_until(now)) is not None:
+        if not self._may_find and (everywhere_at := store.claims.skips_until(now)) is not None:
             self._next_poll = min(self._next_poll, everywhere_at)
         if jobs:
             self._hand_over(jobs)
@@ -238,15 +239,15 @@ class Claimer(Service):
         mean = self._settler.mean_seconds
         flags = self._flags_now()
         self._claim_in_doubt = True
-        jobs = store.claim(
+        jobs = store.claims.claim(
             worker_id=self._worker_id,
             tasks=self._tasks,
             limit=limit,
-            most_bytes=self._settings.claim_bytes,
+            max_bytes=self._settings.claim_bytes,
             per_queue=1 if mean is None else max(1, min(limit, self._in_window(mean))),
             forbidden_flags=flags,
             now=self._client_time(),
-            walk_from=0 if store.walked_to is None else store.walked_to + 1,
+            scan_from=0 if store.claims.scanned_to is None else store.claims.scanned_to + 1,
         )
         start, conflicting = self._ledger.add(jobs)
         self._claim_in_doubt = False
@@ -412,7 +413,7 @@ class Claimer(Service):
             return False
         if store.is_anything_runnable(tasks=self._tasks, forbidden_flags=self._flags_now(), now=self._client_time()):
             # Somebody locks its row for a moment, or it was added after the claim, or the claim did not look there.
-            store.look_everywhere()
+            store.claims.restart_scan()
             self._next_poll = time.monotonic() + 0.01
             return False
         return True

@@ -5,12 +5,12 @@
 -- the conditions of the part that locks it, and by those alone.
 --
 -- What a claim costs must not grow with what it cannot take:
--- * Jobs of later are stepped over by asking for each priority that occurs (`levels`), instead of reading past them.
+-- * Jobs of later are stepped over by asking for each priority that occurs (`priorities`), instead of reading past them.
 -- * Rows long dead, which a transaction elsewhere keeps from being removed, are stepped over when the caller says for some
 --   priorities where the waiting jobs began last time (`known`); all others are read from their beginning (`fresh`).
 --   That finds queues; the jobs are then each queue's first, for one that was held for long has some before all others.
--- * Jobs of held queues are read up to the first `reach` queued jobs (`near`). When those are used up, `walk` steps from
---   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A walk that
+-- * Jobs of held queues are read up to the first `scan_limit` queued jobs (`near`). When those are used up, `scan` steps from
+--   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A scan that
 --   got tired is answered as a last row without an id, with the queue where the next claim can go on.
 -- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.
 -- A session that claims does not wait for the disk: a claim lost in a crash is made again. That would run two jobs of one
@@ -19,29 +19,29 @@
 -- it is of the other kind. So the queued ones are first compared with a `peek` at the others (`urgent`), and locked; then
 -- as many of the others are locked as there is room for. Cutting after locking cost half of what was locked.
 with recursive
-\set LEVELS unqueued_levels
+\set PRIORITIES unqueued_priorities
 \set SINCE unqueued_since
 \set QUEUE 'is null'
 \ir parts/priorities_since.sql
-\set LEVELS queued_levels
+\set PRIORITIES queued_priorities
 \set SINCE queued_since
 \set QUEUE 'is not null'
 \ir parts/priorities_since.sql
 near as materialized (
   select due.*
-    from queued_levels
+    from queued_priorities
    cross join lateral (
            select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id is not null
-              and jobs.priority = queued_levels.priority
-              and jobs.run_at >= queued_levels.since
+              and jobs.priority = queued_priorities.priority
+              and jobs.run_at >= queued_priorities.since
               \ir parts/is_runnable.sql
             order by jobs.run_at, jobs.id
-            limit %(reach)s
+            limit %(scan_limit)s
          ) as due
-   limit %(reach)s
+   limit %(scan_limit)s
 ),
 places as materialized (
   select near.*, row_number() over (partition by job_queue_id order by priority, run_at, id) as place
@@ -59,7 +59,7 @@ near_picks as materialized (
     from (
            select places.id, places.job_queue_id, places.priority, places.run_at
              from places
-            where %(queued_levels)s::int[] is null
+            where %(queued_priorities)s::int[] is null
               and places.place <= %(per_queue)s
               and (places.job_queue_id in (select id from near_free_queues)) is true
            union all
@@ -68,7 +68,7 @@ near_picks as materialized (
                from (
                       select places.job_queue_id
                         from places
-                       where %(queued_levels)s::int[] is not null
+                       where %(queued_priorities)s::int[] is not null
                          and places.place = 1
                          and (places.job_queue_id in (select id from near_free_queues)) is true
                        order by places.priority, places.run_at, places.id
@@ -82,24 +82,24 @@ near_picks as materialized (
                        order by jobs.priority, jobs.run_at, jobs.id
                        limit %(per_queue)s
                     ) as due
-              limit %(reach)s
+              limit %(scan_limit)s
            )
          ) as of_free_queues
    order by priority, run_at, id
    limit %(limit)s
 ),
-walk (queue_id, steps) as (
+scan (queue_id, steps) as (
   select (
            select jobs.job_queue_id
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id is not null
-              and jobs.job_queue_id >= %(walk_from)s::int
+              and jobs.job_queue_id >= %(scan_from)s::int
             order by jobs.job_queue_id
             limit 1
          ),
          1
-   where (select count(*) from near) >= %(reach)s
+   where (select count(*) from near) >= %(scan_limit)s
      and (select count(*) from near_picks) < %(limit)s
   union all
   select (
@@ -107,19 +107,19 @@ walk (queue_id, steps) as (
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id is not null
-              and jobs.job_queue_id > walk.queue_id
+              and jobs.job_queue_id > scan.queue_id
             order by jobs.job_queue_id
             limit 1
          ),
-         walk.steps + 1
-    from walk
-   where walk.queue_id is not null
-     and walk.steps < %(reach)s
+         scan.steps + 1
+    from scan
+   where scan.queue_id is not null
+     and scan.steps < %(scan_limit)s
 ),
 far_picks as materialized (
   select due.*
-    from walk
-    join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = walk.queue_id
+    from scan
+    join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = scan.queue_id
    cross join lateral (
            select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
@@ -141,14 +141,14 @@ picks as materialized (
 ),
 peek as materialized (
   select due.*
-    from unqueued_levels
+    from unqueued_priorities
    cross join lateral (
            select jobs.id, null::int as job_queue_id, jobs.priority, jobs.run_at
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id is null
-              and jobs.priority = unqueued_levels.priority
-              and jobs.run_at >= unqueued_levels.since
+              and jobs.priority = unqueued_priorities.priority
+              and jobs.run_at >= unqueued_priorities.since
               \ir parts/is_runnable.sql
             order by jobs.run_at
             limit %(limit)s
@@ -189,10 +189,10 @@ queued as materialized (
      \ir parts/is_runnable.sql
      for update skip locked
 ),
-\set FROM 'and jobs.run_at >= unqueued_levels.since'
+\set FROM 'and jobs.run_at >= unqueued_priorities.since'
 unqueued as materialized (
   select due.id, due.row, null::int as job_queue_id, due.priority, due.run_at, due.bytes
-    from unqueued_levels
+    from unqueued_priorities
    cross join lateral (
            \ir parts/lock_unqueued.sql
          ) as due
@@ -228,7 +228,7 @@ claimed as (
 )
 select * from claimed
 union all
-select null, null, null, null, null, null, null, null, null, null, null, null, walk.queue_id, null, null, null
-  from walk
- where walk.steps >= %(reach)s
-   and walk.queue_id is not null
+select null, null, null, null, null, null, null, null, null, null, null, null, scan.queue_id, null, null, null
+  from scan
+ where scan.steps >= %(scan_limit)s
+   and scan.queue_id is not null

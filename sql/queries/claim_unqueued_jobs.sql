@@ -5,8 +5,43 @@
 -- when there are queued jobs, which may be more urgent: then claim_jobs.sql has to compare them. The parts that both have
 -- are the same.
 with recursive
-\set LEVELS unqueued_levels
+\set PRIORITIES unqueued_priorities
 \set QUEUE 'is null'
 \ir parts/priorities.sql
 \set FROM ''
-\ir parts/claim_unqueued.sql
+queued (anything) as materialized (
+  select exists (
+           select
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id is not null
+         )
+),
+unqueued as materialized (
+  select due.row, null::int as job_queue_id, due.bytes
+    from (select * from unqueued_priorities where not (select anything from queued)) as unqueued_priorities
+   cross join lateral (
+           \ir parts/lock_unqueued.sql
+         ) as due
+   limit %(limit)s
+),
+\set LOCKED unqueued
+\set ORDER ''
+\ir parts/within_bytes.sql
+claimed as (
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set attempts = jobs.attempts + 1,
+         locked_at = now(),
+         locked_by = %(worker_id)s
+   where jobs.ctid = any(array(select row from chosen))
+  returning
+    \ir parts/claimed_columns.sql
+    null::text as queue_name,
+    jobs.last_error,
+    date_part('epoch', jobs.locked_at) as locked_at
+)
+select * from claimed
+union all
+select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
+  from queued
+ where queued.anything

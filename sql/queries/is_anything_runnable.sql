@@ -4,21 +4,21 @@
 -- (`near`); only when these do not end does it step from queue to queue (`queues_with_jobs`). Reading every job of held
 -- queues took longer than claiming as many.
 with recursive
-\set LEVELS unqueued_levels
+\set PRIORITIES unqueued_priorities
 \set QUEUE 'is null'
 \ir parts/priorities.sql
-\set LEVELS queued_levels
+\set PRIORITIES queued_priorities
 \set QUEUE 'is not null'
 \ir parts/priorities.sql
 near as materialized (
   select due.job_queue_id
-    from queued_levels
+    from queued_priorities
    cross join lateral (
            select jobs.job_queue_id
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id is not null
-              and jobs.priority = queued_levels.priority
+              and jobs.priority = queued_priorities.priority
               \ir parts/is_runnable.sql
             order by jobs.run_at, jobs.id
             limit 1000
@@ -49,13 +49,13 @@ queues_with_jobs (id) as (
 )
 select exists (
          select
-           from unqueued_levels
+           from unqueued_priorities
           cross join lateral (
                   select
                     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
                    where jobs.is_available = true
                      and jobs.job_queue_id is null
-                     and jobs.priority = unqueued_levels.priority
+                     and jobs.priority = unqueued_priorities.priority
                      \ir parts/is_runnable.sql
                    limit 1
                 ) as due

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core.postgres.claim_positions import LONGEST_WITHOUT, SHARE, SLOW_ONES, WIDEST_MARGIN, SkipAhead
+from gw_core.postgres.claims import LONGEST_WITHOUT, SHARE, SLOW_ONES, WIDEST_MARGIN, SkipAhead
 
 QUICK, SLOW = 0.005, 0.1
 
@@ -12,9 +12,9 @@ QUICK, SLOW = 0.005, 0.1
 def heads_after(*spans: float, found: int = 1) -> SkipAhead:
     """Heads that know a job, after claims from the very beginning that took so long, the last at the moment 0."""
     heads = SkipAhead()
-    heads.note_found([(0, 1000.0, False)])
+    heads.record_found([(0, 1000.0, False)])
     for span in spans:
-        heads.note_whole(found=found, seconds=span, now=0.0)
+        heads.record_full_scan(found=found, seconds=span, now=0.0)
     return heads
 
 
@@ -40,7 +40,7 @@ def test_a_claim_that_found_many_jobs_may_take_its_time() -> None:
 def test_without_a_job_found_there_is_nowhere_to_begin() -> None:
     heads = SkipAhead()
     for _ in range(SLOW_ONES):
-        heads.note_whole(found=0, seconds=SLOW, now=0.0)
+        heads.record_full_scan(found=0, seconds=SLOW, now=0.0)
 
     assert not heads.may_skip(0.1)
 
@@ -54,18 +54,18 @@ def test_claims_from_the_beginning_take_a_small_share_of_the_time_and_come_again
     assert not heads.may_skip(until)
 
 
-def test_asked_to_look_everywhere_the_next_claim_begins_at_the_beginning() -> None:
+def test_asked_to_restart_scan_the_next_claim_begins_at_the_beginning() -> None:
     heads = heads_after(*[SLOW] * SLOW_ONES)
 
-    heads.look_everywhere()
+    heads.restart_scan()
 
     assert not heads.may_skip(0.1)
 
 
 def test_each_priority_begins_at_the_first_job_found_of_it_less_a_margin() -> None:
     heads = SkipAhead()
-    heads.note_found([(5, 300.0, False), (5, 200.0, False), (-1, 400.0, False), (5, 100.0, True)])
-    heads.note_found([(5, 250.0, False)])
+    heads.record_found([(5, 300.0, False), (5, 200.0, False), (-1, 400.0, False), (5, 100.0, True)])
+    heads.record_found([(5, 250.0, False)])
 
     assert heads.columns(heads.unqueued) == ([-1, 5], [400.0 - WIDEST_MARGIN, 250.0 - WIDEST_MARGIN])
     assert heads.columns(heads.queued) == ([5], [100.0 - WIDEST_MARGIN])
@@ -73,15 +73,15 @@ def test_each_priority_begins_at_the_first_job_found_of_it_less_a_margin() -> No
 
 def test_the_margin_shrinks_while_claims_within_it_are_slow_and_grows_again() -> None:
     heads = SkipAhead()
-    heads.note_found([(0, 0.0, False)])
+    heads.record_found([(0, 0.0, False)])
 
     def margin() -> float:
         return -heads.columns(heads.unqueued)[1][0]
 
     for _ in range(30):
-        heads.note_partial(found=1, seconds=SLOW)
+        heads.record_partial_scan(found=1, seconds=SLOW)
     assert margin() < 0.001
 
     for _ in range(200):
-        heads.note_partial(found=1, seconds=QUICK)
+        heads.record_partial_scan(found=1, seconds=QUICK)
     assert margin() == WIDEST_MARGIN

@@ -90,7 +90,8 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
 
 
 def test_the_servers_own_limit_ends_a_claim_before_our_patience_does() -> None:
-    from gw_core.postgres.job_store import CLAIM_PLAN, SETTLE_PLAN
+    from gw_core.postgres.claims import CLAIM_PLAN
+    from gw_core.postgres.job_store import SETTLE_PLAN
 
     for plan in (CLAIM_PLAN, SETTLE_PLAN):
         limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))

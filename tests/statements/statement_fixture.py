@@ -14,7 +14,8 @@ from gw_core import Client, Job, JobSpec
 from gw_core.domain.claim import queue_locks
 from gw_core.events import Completed, Failed, Returned
 from gw_core.operations import Database
-from gw_core.postgres.job_store import CLAIM_PLAN, JobStore
+from gw_core.postgres.claims import CLAIM_PLAN
+from gw_core.postgres.job_store import JobStore
 
 SCHEMA = "graphile_worker"
 OURS, THEIRS = "ours", "theirs"
@@ -72,7 +73,9 @@ class Queue:
     def claim(
         self, tasks: Sequence[str] = ("mail",), *, worker_id: str = OURS, limit: int = 100, **options: Any
     ) -> list[Job]:
-        return self.store.claim(worker_id=worker_id, tasks=self.store.register_tasks(tasks), limit=limit, **options)
+        return self.store.claims.claim(
+            worker_id=worker_id, tasks=self.store.register_tasks(tasks), limit=limit, **options
+        )
 
     def claim_ids(self, tasks: Sequence[str] = ("mail",), **options: Any) -> list[int]:
         return [job.id for job in self.claim(tasks, **options)]

@@ -24,7 +24,7 @@ def test_a_claim_that_holds_a_queue_waits_for_the_disk(
     tasks = queue.store.register_tasks(["mail"])
 
     with queue.store.transaction():
-        jobs = queue.store.claim(worker_id="ours", tasks=tasks, limit=100)
+        jobs = queue.store.claims.claim(worker_id="ours", tasks=tasks, limit=100)
         at_commit = setting(queue.store.connection)
 
     assert [job.queue_name for job in sorted(jobs, key=lambda job: job.id)] == queue_names

@@ -9,43 +9,26 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core.postgres.claim_positions import ResumePoint, SkipAhead
-from gw_core.postgres.job_store import WHOLE_CLAIMS
+from gw_core.postgres.claims import CLAIMS_WITH_QUEUES, SkipAhead
 from statements.statement_fixture import HOUR, OURS, THEIRS, Queue, a_failure
 
 
-class EverOn(ResumePoint):
-    """A trail that began long ago and is never left."""
-
-    def goes_on(self, now: float) -> bool:
-        return True
-
-    def columns(self) -> tuple[list[int], list[float]]:
-        return [0, 5], [0.0, 0.0]
-
-
-@pytest.fixture(params=["as it comes", "by the whole statement", "past dead rows", "going on"])
+@pytest.fixture(params=["as it comes", "by the whole statement", "past dead rows"])
 def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
-    """Without named queues a shorter statement claims, goes on in a backlog, and begins late past dead rows.
-
-    All that by the same rules.
-    """
-    if request.param == "going on":
-        queue.store._trail = EverOn()
+    """Without named queues a shorter statement claims, and claims start later past dead rows, all by the same rules."""
     if request.param == "by the whole statement":
-        queue.store._whole_claims = 1_000_000
+        queue.store.claims._claims_with_queues = 1_000_000
     if request.param == "past dead rows":
         skip_before(queue, timedelta(days=36500), priorities=[0, 5])
     return queue
 
 
 def skip_before(queue: Queue, span: timedelta, *, priorities: Sequence[int]) -> None:
-    """Make claims begin that far back, as after slow ones; priorities not known are read from their beginning."""
-    queue.store._trail = ResumePoint()
-    heads = queue.store._heads = SkipAhead()
+    """Make claims start that far back, as after slow ones; other priorities are read from their beginning."""
+    skip = queue.store.claims._skip = SkipAhead()
     began = queue.now().timestamp() - span.total_seconds()
-    heads.note_found([(priority, began, has_queue) for priority in priorities for has_queue in (False, True)])
-    heads._whole_at = float("inf")
+    skip.record_found([(priority, began, has_queue) for priority in priorities for has_queue in (False, True)])
+    skip._whole_at = float("inf")
 
 
 # -- jobs without a queue ------------------------------------------------------------------------------------------
@@ -293,14 +276,14 @@ def test_a_walk_past_very_many_held_queues_goes_on_where_it_stopped(queue: Queue
     )
     free = queue.add(queue_name="free", priority=9)
 
-    claims, walk_from = 1, 0
-    while not (found := queue.claim_ids(limit=10, walk_from=walk_from)):
-        assert queue.store.walked_to is not None, "a queue was overlooked"
-        claims, walk_from = claims + 1, queue.store.walked_to + 1
+    claims, scan_from = 1, 0
+    while not (found := queue.claim_ids(limit=10, scan_from=scan_from)):
+        assert queue.store.claims.scanned_to is not None, "a queue was overlooked"
+        claims, scan_from = claims + 1, queue.store.claims.scanned_to + 1
 
     assert (found, claims) == ([free], 4)
-    assert queue.claim(limit=10, walk_from=walk_from) == []
-    assert queue.store.walked_to is None
+    assert queue.claim(limit=10, scan_from=scan_from) == []
+    assert queue.store.claims.scanned_to is None
 
 
 def test_jobs_in_queues_are_found_as_soon_as_there_are_some(queue: Queue) -> None:
@@ -317,7 +300,7 @@ def test_jobs_in_queues_are_found_as_soon_as_there_are_some(queue: Queue) -> Non
 def test_jobs_without_a_queue_are_found_long_after_the_last_one_in_a_queue(queue: Queue) -> None:
     queue.claimed(queue_name="q")
 
-    for _ in range(WHOLE_CLAIMS + 2):
+    for _ in range(CLAIMS_WITH_QUEUES + 2):
         assert queue.claim() == []
 
     job_id = queue.add()
@@ -335,7 +318,7 @@ def test_what_lies_long_before_the_jobs_found_last_waits_for_a_claim_from_the_be
 
     assert queue.claim_ids() == [now, unknown]
 
-    queue.store.look_everywhere()
+    queue.store.claims.restart_scan()
     assert queue.claim_ids() == [late]
 
 
@@ -358,13 +341,13 @@ def test_a_claim_takes_as_many_jobs_as_fit_into_its_memory_and_one_at_least(
 ) -> None:
     ids = [queue.add(payload={"x": "x" * 1_000_000}, queue_name=queue_name) for _ in range(5)]
 
-    assert queue.claim_ids(most_bytes=2_500_000, per_queue=5) == ids[:3]
-    assert queue.claim_ids(most_bytes=1, per_queue=5) == ([ids[3]] if queue_name is None else [])
+    assert queue.claim_ids(max_bytes=2_500_000, per_queue=5) == ids[:3]
+    assert queue.claim_ids(max_bytes=1, per_queue=5) == ([ids[3]] if queue_name is None else [])
 
 
 def test_a_queue_whose_jobs_do_not_fit_is_not_locked(queue: Queue) -> None:
     large = queue.add(payload={"x": "x" * 1_000_000}, priority=1)
     queue.add(queue_name="q", priority=2)
 
-    assert queue.claim_ids(most_bytes=50_000) == [large]
+    assert queue.claim_ids(max_bytes=50_000) == [large]
     assert queue.queue_holder("q") is None

@@ -43,12 +43,10 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
         "task_ids": f"array[{next(iter(queue.store.register_tasks(['mail'])))}]",
         "limit": str(limit),
         "per_queue": str(limit),
-        "reach": str(max(100, limit)),
-        "most_bytes": "1000000",
+        "scan_limit": str(max(100, limit)),
+        "max_bytes": "1000000",
     }
-    if name == "claim_unqueued_jobs_resumed":
-        known |= {"unqueued_levels": "array[0]", "unqueued_since": "array[extract(epoch from now()) - 60]"}
-    arguments = ", ".join(known.get(each, "0" if each.startswith("walk") else "null") for each in names)
+    arguments = ", ".join(known.get(each, "0" if each.startswith("scan") else "null") for each in names)
     connection: psycopg.Connection[Any] = queue.store.connection
     with connection.transaction(force_rollback=True):
         connection.execute(b"prepare plan_of_a_claim as " + text)
@@ -61,9 +59,7 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str = "claim_jobs") -> str:
 
 @pytest.mark.parametrize("statistics", ["missing", "fresh"])
 @pytest.mark.parametrize("limit", [1, 500])
-@pytest.mark.parametrize(
-    "name", ["claim_jobs", "claim_unqueued_jobs", "claim_unqueued_jobs_resumed", "is_anything_runnable"]
-)
+@pytest.mark.parametrize("name", ["claim_jobs", "claim_unqueued_jobs", "is_anything_runnable"])
 def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int, name: str) -> None:
     if statistics == "fresh":
         backlog.run("analyze _private_jobs, _private_job_queues, _private_tasks")
@@ -87,7 +83,7 @@ def test_a_small_claim_reads_little_of_a_big_backlog(backlog: Queue, statistics:
     connection = backlog.store.connection
     with connection.transaction(force_rollback=True):
         before = _rows_read(connection)
-        assert len(backlog.store.claim(worker_id="ours", tasks=tasks, limit=10, per_queue=1)) == 10
+        assert len(backlog.store.claims.claim(worker_id="ours", tasks=tasks, limit=10, per_queue=1)) == 10
         assert _rows_read(connection) - before < 5_000
 
 

@@ -51,7 +51,10 @@ def test_a_caller_replaces_the_values_of_variables() -> None:
 def test_a_name_counts_from_where_it_is_said() -> None:
     text = " ".join(query("claim_jobs", "jobs").split())
 
-    unqueued, queued = text.index("unqueued_levels (priority, since)"), text.index(" queued_levels (priority, since)")
+    unqueued, queued = (
+        text.index("unqueued_priorities (priority, since)"),
+        text.index(" queued_priorities (priority, since)"),
+    )
     assert "job_queue_id is null" in text[unqueued:queued]
     assert "is not null and jobs.priority" not in text[unqueued:queued]
     assert "job_queue_id is not null" in text[queued : text.index("near as materialized")]

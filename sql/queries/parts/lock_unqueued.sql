@@ -9,7 +9,7 @@ select
   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
  where jobs.is_available = true
    and jobs.job_queue_id is null
-   and jobs.priority = unqueued_levels.priority
+   and jobs.priority = unqueued_priorities.priority
    :FROM
    \ir parts/is_runnable.sql
  order by jobs.run_at

@@ -1,5 +1,5 @@
 -- The priorities of waiting jobs with or without a queue, found by leaping from one to the next in an index.
-:LEVELS (priority) as (
+:PRIORITIES (priority) as (
   (
     select jobs.priority
       from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
@@ -14,10 +14,10 @@
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               and jobs.job_queue_id :QUEUE
-              and jobs.priority > :LEVELS.priority
+              and jobs.priority > :PRIORITIES.priority
             order by jobs.priority
             limit 1
          )
-    from :LEVELS
-   where :LEVELS.priority is not null
+    from :PRIORITIES
+   where :PRIORITIES.priority is not null
 ),
