@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.cron_item import CronItem
 from gw_core.domain.errors import (
-    CrontabError,
     DatabaseUnavailableError,
     GraphileWorkerError,
-    InvalidSettingError,
     LockTimeoutError,
-    TaskLoadError,
 )
 from gw_core.domain.events import (
     Events,
     HeartbeatLate,
-    JobsSettled,
     MaintenanceFailed,
     PoolConnectionLost,
     PoolConnectionRestored,
@@ -43,9 +39,6 @@ from gw_core.maintenance.heartbeat import (
     SESSION as HEARTBEAT_SESSION,
     Heartbeat,
 )
-from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
-from gw_core.maintenance.recycling import RecycleMonitor
-from gw_core.maintenance.sweeper import Sweep, Sweeper
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.enqueue import Enqueuer
@@ -54,15 +47,16 @@ from gw_core.postgres.migrations import migrate as migrate_schema
 from gw_core.postgres.permissions import require_rights, require_visible_jobs
 from gw_core.postgres.schema_state import check
 from gw_core.service import Service
+from gw_core.services import Crontab, ServiceFactory, Tasks, checked_flags, items_of, load_tasks, marked_items
 from gw_core.signals import Signals
-from gw_core.tasks.loading import LoadedTasks, load_folder
+from gw_core.tasks.loading import LoadedTasks
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claimer import ForbiddenFlags
 from gw_core.worker.pool import WorkerPool
 from gw_core.worker.settler import reconnect_delay
 
 if TYPE_CHECKING:
-    from gw_core.maintenance.probe import Probe
+    pass
 
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
 """The ancestor's: the schema was changed in a way this version does not know."""
@@ -86,9 +80,6 @@ LONGEST_SILENCE: Final = timedelta(seconds=60)
 MAINTENANCE: Final = {"lock_timeout": "10s"}
 """What the connection for maintenance is set to: recurring tasks, sweeps and lock renewal take turns on it, and none
 of them may wait long for a table that another session keeps locked."""
-
-Tasks = TaskRegistry | Path | str
-Crontab = ItemSource | Path | str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +176,7 @@ class Runner:
             clock=(lambda: datetime.now(UTC)) if self.settings.use_client_time else None,
         )
         self._tasks = tasks
-        self._forbidden_flags = _checked_flags(forbidden_flags)
+        self._forbidden_flags = checked_flags(forbidden_flags)
         self._crontab = crontab
         self._handle_signals = handle_signals
         self._watch = watch
@@ -194,7 +185,18 @@ class Runner:
         self._marked: tuple[CronItem, ...] = ()
         self._heartbeat: Heartbeat | None = None
         self._pool: WorkerPool | None = None
-        self._probe = None if probe is None else self._attended(probe)
+        self._factory = ServiceFactory(
+            settings=self.settings,
+            events=self.events,
+            interceptors=self._interceptors,
+            maintenance=self._maintenance,
+            heartbeat_connection=self._heartbeat_connection,
+            schema=schema,
+            on_crash=self._on_crash,
+        )
+        self._probe = None
+        if probe is not None:
+            self._probe = self._factory.probe(probe, vitals=lambda: None if self._pool is None else self._pool.vitals)
         self._ending = threading.Event()
         self._is_up = threading.Event()
         """Set when the start waits for the database no more, or is over."""
@@ -204,6 +206,10 @@ class Runner:
         self._end: _End | None = None
         self._has_heard_signal = False
         self._is_forced = False
+
+    @property
+    def _task_log(self) -> Logger | None:
+        return self.logger.scope(label="tasks") if self._log_startup else None
 
     @property
     def worker_id(self) -> str | None:
@@ -277,19 +283,19 @@ class Runner:
             self._is_up.set()
 
     def _start_all(self, *, once: bool, catch_up: bool, waits: bool) -> None:
-        loaded = self._load_tasks()
+        loaded = load_tasks(self._tasks, self.settings, watch=self._watch, log=self._task_log)
         registry = loaded.registry if isinstance(loaded, LoadedTasks) else loaded
         crontab = self._crontab_items(loaded)
         if once:
             self._limit_outages()
         self._reach_schema(once=once, waits=waits)
-        scheduler = None if crontab is None else self._scheduler(crontab)
+        scheduler = None if crontab is None else self._factory.scheduler(crontab)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
         pool = self._pool = self._new_pool(registry, once=once)
         if self._is_forced:
             pool.force()
-        self._services = [self._lock_renewal(pool)]
+        self._services = [self._factory.lock_renewal(pool)]
         self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:
             self._services += self._lasting_services(pool, loaded, scheduler)
@@ -320,41 +326,16 @@ class Runner:
             on_crash=self._on_crash,
         )
 
-    def _load_tasks(self) -> LoadedTasks | TaskRegistry:
-        if isinstance(self._tasks, TaskRegistry):
-            self._tasks.complete()
-            self._tasks.check_isolated()
-            if self._watch:
-                raise InvalidSettingError("watch reads the files of a task folder again; give the folder as tasks")
-            if not self._tasks.identifiers:
-                raise TaskLoadError("the task registry has no tasks; register at least one")
-            return self._tasks
-        loaded = load_folder(
-            Path(self._tasks), strict=self.settings.strict, executable_env=self.settings.executable_env
-        )
-        if self._log_startup:
-            for notice in loaded.notices:
-                self.logger.scope(label="tasks").info(notice)
-            for warning in loaded.warnings:
-                self.logger.scope(label="tasks").warning(warning)
-            for fault in loaded.faults:
-                self.logger.scope(label="tasks").error(str(fault))
-        if not loaded.registry.identifiers:
-            raise TaskLoadError(
-                f"there is no task to run in {loaded.root}; add a file such as hello.py with def hello(payload)"
-            )
-        return loaded
-
     def _crontab_items(self, loaded: LoadedTasks | TaskRegistry) -> ItemSource | None:
         """Return what shall recur: the crontab given, and what tasks say of themselves with `@cron`."""
         from gw_core.domain.cron_item import refuse_duplicates
 
-        self._marked = _marked_items(loaded.registry if isinstance(loaded, LoadedTasks) else loaded)
+        self._marked = marked_items(loaded.registry if isinstance(loaded, LoadedTasks) else loaded)
         given = self._crontab
         if callable(given):
             source = given
             return lambda: (*source(), *self._marked)
-        written = _items_of(given)
+        written = items_of(given)
         items = refuse_duplicates((*written, *self._marked))
         if self._watch:
             # Asked again and again, for the marks of changed files; also when there are none yet.
@@ -365,7 +346,7 @@ class Runner:
         """Go on with tasks that were read again, and with what they say of their schedules."""
         pool.use_and_look(registry)
         try:
-            self._marked = _marked_items(registry)
+            self._marked = marked_items(registry)
         except GraphileWorkerError as error:
             self.events.emit(CronItemsRejected(error=error))
         for service in self._services:
@@ -422,31 +403,15 @@ class Runner:
             listens = settings.listen and (mode is PoolerMode.SESSION or self._listen_database is not None)
             self.events.emit(PoolerDetected(mode=mode, listens=listens, poll_interval=settings.poll_interval))
 
-    def _lock_renewal(self, pool: WorkerPool) -> LockRenewal:
-        return LockRenewal(
-            worker_id=pool.id,
-            connection=self._maintenance,
-            events=self.events,
-            locked=pool.ledger.locked,
-            every=self.settings.lock_renewal_interval,
-        )
-
     def _lasting_services(
         self, pool: WorkerPool, loaded: LoadedTasks | TaskRegistry, scheduler: Scheduler | None
     ) -> list[Service]:
-        settings = self.settings
-        services: list[Service] = [
-            ExpiredLocks(
-                worker_id=pool.id,
-                connection=self._maintenance,
-                events=self.events,
-                between=settings.expired_lock_interval,
-            ),
-        ]
-        if settings.recover:
-            services.append(self._sweeper(pool))
-        if settings.recycle_limits:
-            services.append(self._bounds_watch(pool))
+        services: list[Service] = [self._factory.expired_locks(pool)]
+        if self.settings.recover:
+            assert self._heartbeat is not None  # noqa: S101 - made before the services
+            services.append(self._factory.sweeper(pool, self._heartbeat))
+        if self.settings.recycle_limits:
+            services.append(self._factory.recycle_monitor(pool, self.stop))
         if scheduler is not None:
             services.append(scheduler)
         if self._watch and isinstance(loaded, LoadedTasks):
@@ -457,55 +422,11 @@ class Runner:
             )
         return services
 
-    def _bounds_watch(self, pool: WorkerPool) -> RecycleMonitor:
-        watch = RecycleMonitor(
-            self.settings.recycle_limits,
-            ended=lambda: pool.completed + pool.failed,
-            on_overstepped=self.stop,
-            on_crash=self._on_crash,
-        )
-        if self.settings.max_jobs is not None:
-            self.events.on(JobsSettled, lambda event: watch.wake())
-        return watch
-
-    def _attended(self, settings: ProbeSettings) -> Probe:
-        from gw_core.maintenance.probe import Probe  # brings an event loop, and what shows metrics
-
-        return Probe(
-            settings,
-            events=self.events,
-            vitals=lambda: None if self._pool is None else self._pool.vitals,
-            poll=self.settings.poll_interval,
-            connections=self._maintenance,
-            schema=self._database.schema,
-            on_crash=self._on_crash,
-        )
-
     def _new_heartbeat(self, pool: WorkerPool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
-        settings = self.settings
         self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs_soon(pool))
         # Notifications may have been missed while there was no connection.
         self.events.on(PoolConnectionRestored, lambda event: self._check_revision())
-        return Heartbeat(
-            worker_id=pool.id,
-            connection=self._heartbeat_connection,
-            events=self.events,
-            every=settings.effective_heartbeat_interval,
-            tolerated=settings.sweep_threshold,
-            metadata=lambda: {
-                "tasks": registry.identifiers,
-                "concurrency": settings.concurrency,
-                "recovery": settings.recover,
-            },
-            # A single run that lasts needs one like any other, or sweepers take its jobs; most end before.
-            first_after=settings.effective_heartbeat_interval if once else timedelta(0),
-            wants_echo=pool.wants_echo if settings.listen else lambda: False,
-            on_echo=pool.expect_echo,
-            on_wish=pool.hear_wish,
-            on_written=pool.renew_lease,
-            on_breaking_migration=self._on_breaking_migration,
-            on_crash=self._on_crash,
-        )
+        return self._factory.heartbeat(pool, registry, once=once, on_breaking_migration=self._on_breaking_migration)
 
     def _check_revision(self) -> None:
         if self._heartbeat is not None:
@@ -527,31 +448,6 @@ class Runner:
             self.events.emit(MaintenanceFailed(service="gw-heartbeat", error=error))
             return
         pool.stop_lost([job for job in locked.jobs if job.id not in ours])
-
-    def _sweeper(self, pool: WorkerPool) -> Sweeper:
-        recovery = self.settings.recovery
-        sweep = Sweep(
-            self._maintenance, recovery, events=self.events, interceptors=self._interceptors, worker_id=pool.id
-        )
-        heartbeat = self._heartbeat
-        assert heartbeat is not None  # noqa: S101 - made before the services
-        return Sweeper(
-            sweep,
-            recovery,
-            events=self.events,
-            every=self.settings.effective_sweep_interval,
-            held_up_at=heartbeat.held_up_at,
-            on_crash=self._on_crash,
-        )
-
-    def _scheduler(self, crontab: ItemSource) -> Scheduler:
-        return Scheduler(
-            self._maintenance,
-            crontab,
-            events=self.events,
-            admit=self._interceptors.admit,
-            on_crash=self._on_crash,
-        )
 
     def _limit_outages(self) -> None:
         """End a single run that cannot reach its database for too long."""
@@ -668,32 +564,3 @@ def run(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunR
 def run_once(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunResult:
     """Run jobs until none is left that can run now; the options are those of `Runner`."""
     return Runner(conninfo, tasks=tasks, **options).run_once()  # type: ignore[arg-type] # Runner checks them
-
-
-def _checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
-    """Refuse a text, which would be read as a list of its letters and forbid none of what was meant."""
-    if isinstance(flags, str):
-        raise InvalidSettingError(f"forbidden_flags must be a list of names, not a text; write [{flags!r}]")
-    return flags
-
-
-def _marked_items(registry: TaskRegistry) -> tuple[CronItem, ...]:
-    """Return what tasks say of themselves with `@cron`."""
-    from gw_core.domain.cron_item import cron_item
-
-    return tuple(cron_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
-
-
-def _items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem, ...]:
-    from gw_core.domain.crontab import parse_crontab  # brings the JSON5 reader
-
-    if crontab is None:
-        return ()
-    if isinstance(crontab, Path):
-        try:
-            text = crontab.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise CrontabError(f"cannot read the crontab {str(crontab)!r}: {reason}") from error
-        return parse_crontab(text, source=str(crontab))
-    return parse_crontab(crontab) if isinstance(crontab, str) else tuple(crontab)

@@ -224,7 +224,7 @@ def test_a_function_that_fails_now_and_then_ends_no_run(site: QueueFixture) -> N
 
 
 def test_a_text_in_place_of_forbidden_flags_is_refused() -> None:
-    with pytest.raises(InvalidSettingError, match=r"write \['slow'\]"):
+    with pytest.raises(InvalidSettingError, match=r"use \['slow'\]"):
         Runner("postgres://nowhere", tasks=a_registry({"work": RunRecord()}), forbidden_flags="slow")
 
 

@@ -1,0 +1,195 @@
+"""Build what a runner runs: its tasks, its cron items and the services beside the worker threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gw_core.domain.cron_item import CronItem
+from gw_core.domain.errors import CrontabError, InvalidSettingError, TaskLoadError
+from gw_core.domain.events import Events, JobsSettled
+from gw_core.domain.health import PoolHealth, ProbeSettings
+from gw_core.domain.plugins import Interceptors
+from gw_core.domain.settings import WorkerSettings
+from gw_core.log import Logger
+from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
+from gw_core.maintenance.heartbeat import Heartbeat
+from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
+from gw_core.maintenance.recycling import RecycleMonitor
+from gw_core.maintenance.sweeper import Sweep, Sweeper
+from gw_core.postgres.connections import SharedConnection
+from gw_core.tasks.loading import LoadedTasks, load_folder
+from gw_core.tasks.registry import TaskRegistry
+from gw_core.worker.claimer import ForbiddenFlags
+from gw_core.worker.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from gw_core.maintenance.probe import Probe
+
+Tasks = TaskRegistry | Path | str
+Crontab = ItemSource | Path | str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceFactory:
+    """Makes the services that run beside the worker threads."""
+
+    settings: WorkerSettings
+    events: Events
+    interceptors: Interceptors
+    maintenance: SharedConnection
+    heartbeat_connection: SharedConnection
+    schema: str
+    on_crash: Callable[[str, BaseException], None]
+
+    def lock_renewal(self, pool: WorkerPool) -> LockRenewal:
+        """Return the service that renews the locks of running jobs."""
+        return LockRenewal(
+            worker_id=pool.id,
+            connection=self.maintenance,
+            events=self.events,
+            locked=pool.ledger.locked,
+            every=self.settings.lock_renewal_interval,
+        )
+
+    def expired_locks(self, pool: WorkerPool) -> ExpiredLocks:
+        """Return the service that releases locks older than four hours."""
+        return ExpiredLocks(
+            worker_id=pool.id,
+            connection=self.maintenance,
+            events=self.events,
+            between=self.settings.expired_lock_interval,
+        )
+
+    def sweeper(self, pool: WorkerPool, heartbeat: Heartbeat) -> Sweeper:
+        """Return the service that recovers jobs of dead workers."""
+        recovery = self.settings.recovery
+        sweep = Sweep(self.maintenance, recovery, events=self.events, interceptors=self.interceptors, worker_id=pool.id)
+        return Sweeper(
+            sweep,
+            recovery,
+            events=self.events,
+            every=self.settings.effective_sweep_interval,
+            held_up_at=heartbeat.held_up_at,
+            on_crash=self.on_crash,
+        )
+
+    def recycle_monitor(self, pool: WorkerPool, stop: Callable[[str], None]) -> RecycleMonitor:
+        """Return the service that stops the worker at its recycling limits."""
+        watch = RecycleMonitor(
+            self.settings.recycle_limits,
+            ended=lambda: pool.completed + pool.failed,
+            on_overstepped=stop,
+            on_crash=self.on_crash,
+        )
+        if self.settings.max_jobs is not None:
+            self.events.on(JobsSettled, lambda event: watch.wake())
+        return watch
+
+    def heartbeat(
+        self, pool: WorkerPool, registry: TaskRegistry, *, once: bool, on_breaking_migration: Callable[[int], None]
+    ) -> Heartbeat:
+        """Return the service that sends heartbeats."""
+        settings = self.settings
+        return Heartbeat(
+            worker_id=pool.id,
+            connection=self.heartbeat_connection,
+            events=self.events,
+            every=settings.effective_heartbeat_interval,
+            tolerated=settings.sweep_threshold,
+            metadata=lambda: {
+                "tasks": registry.identifiers,
+                "concurrency": settings.concurrency,
+                "recovery": settings.recover,
+            },
+            # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
+            first_after=settings.effective_heartbeat_interval if once else timedelta(0),
+            wants_echo=pool.wants_echo if settings.listen else lambda: False,
+            on_echo=pool.expect_echo,
+            on_wish=pool.hear_wish,
+            on_written=pool.renew_lease,
+            on_breaking_migration=on_breaking_migration,
+            on_crash=self.on_crash,
+        )
+
+    def scheduler(self, crontab: ItemSource) -> Scheduler:
+        """Return the service that schedules recurring tasks."""
+        return Scheduler(
+            self.maintenance,
+            crontab,
+            events=self.events,
+            admit=self.interceptors.admit,
+            on_crash=self.on_crash,
+        )
+
+    def probe(self, settings: ProbeSettings, *, vitals: Callable[[], PoolHealth | None]) -> Probe:
+        """Return the server for health checks and metrics."""
+        from gw_core.maintenance.probe import Probe  # imports asyncio and the metrics client
+
+        return Probe(
+            settings,
+            events=self.events,
+            vitals=vitals,
+            poll=self.settings.poll_interval,
+            connections=self.maintenance,
+            schema=self.schema,
+            on_crash=self.on_crash,
+        )
+
+
+def load_tasks(
+    tasks: Tasks, settings: WorkerSettings, *, watch: bool, log: Logger | None
+) -> LoadedTasks | TaskRegistry:
+    """Return the tasks to run, with problems in their files logged. Raises `TaskLoadError` if there are none."""
+    if isinstance(tasks, TaskRegistry):
+        tasks.complete()
+        tasks.check_isolated()
+        if watch:
+            raise InvalidSettingError("watch reloads the files of a task folder; pass the folder as tasks")
+        if not tasks.identifiers:
+            raise TaskLoadError("the task registry has no tasks; register at least one")
+        return tasks
+    loaded = load_folder(Path(tasks), strict=settings.strict, executable_env=settings.executable_env)
+    if log is not None:
+        for notice in loaded.notices:
+            log.info(notice)
+        for warning in loaded.warnings:
+            log.warning(warning)
+        for fault in loaded.faults:
+            log.error(str(fault))
+    if not loaded.registry.identifiers:
+        raise TaskLoadError(f"no tasks in {loaded.root}; add a file such as hello.py with def hello(payload)")
+    return loaded
+
+
+def checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
+    """Return the flags. Raises `InvalidSettingError` for a string, which is a sequence of characters too."""
+    if isinstance(flags, str):
+        raise InvalidSettingError(f"forbidden_flags must be a list of names, not a string; use [{flags!r}]")
+    return flags
+
+
+def marked_items(registry: TaskRegistry) -> tuple[CronItem, ...]:
+    """Return the cron items that tasks declare with `@cron`."""
+    from gw_core.domain.cron_item import cron_item
+
+    return tuple(cron_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
+
+
+def items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem, ...]:
+    """Return the items of a crontab: a file, its text, or items."""
+    from gw_core.domain.crontab import parse_crontab  # imports the JSON5 parser
+
+    if crontab is None:
+        return ()
+    if isinstance(crontab, Path):
+        try:
+            text = crontab.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise CrontabError(f"cannot read the crontab {str(crontab)!r}: {reason}") from error
+        return parse_crontab(text, source=str(crontab))
+    return parse_crontab(crontab) if isinstance(crontab, str) else tuple(crontab)
