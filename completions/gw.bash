@@ -8,7 +8,7 @@ _gw_flags() {
         "gw fail") echo "--reason --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw reschedule") echo "--run-at --priority --attempts --max-attempts --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw retry") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw cancel") echo "--job-key --reason --retry --wait --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw cancel") echo "--job-key --reason --retry --timeout --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw remove") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
         "gw cron parse") echo "--json --debug --help" ;;
         "gw cron validate") echo "--tasks --json --debug --help" ;;
@@ -16,10 +16,10 @@ _gw_flags() {
         "gw cron run") echo "--json --connection --schema --pg-bin --crontab --config --debug --help" ;;
         "gw cron list") echo "--json --connection --schema --pg-bin --crontab --config --debug --help" ;;
         "gw cron forget") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw list") echo "--job-key --state --task --queue --worker --flag --error --after --limit --within --payload --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw list") echo "--job-key --state --task --queue --worker --flag --error --after --limit --timeout --payload --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw show") echo "--job-key --key --payload --no-payload --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw stats") echo "--exact --tasks --watch --interval --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw queues") echo "--held --after --limit --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw queues") echo "--locked --after --limit --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw tasks") echo "--exact --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw tui") echo "--screen --filter --once --json --demo --record --replay --connection --schema --pg-bin --prepared-statements --no-prepared-statements --crontab --read-only --no-read-only --env --interval --theme --ascii --no-ascii --mouse --no-mouse --payload --no-payload --max-marked --log-payloads --config --debug --help" ;;
         "gw workers") echo "--json --connection --schema --pg-bin --sweep-threshold --orphans-after --resilient-flag --resilient-multiplier --config --debug --help" ;;
@@ -143,7 +143,7 @@ _gw_values() {
         "gw retry ") echo "-" ;;
         "gw cancel --job-key"|"gw cancel -k") echo "keys" ;;
         "gw cancel --reason") echo "-" ;;
-        "gw cancel --wait") echo "-" ;;
+        "gw cancel --timeout") echo "-" ;;
         "gw cancel --connection"|"gw cancel -c") echo "-" ;;
         "gw cancel --schema"|"gw cancel -s") echo "-" ;;
         "gw cancel --pg-bin") echo "files" ;;
@@ -187,7 +187,7 @@ _gw_values() {
         "gw list --error") echo "-" ;;
         "gw list --after") echo "-" ;;
         "gw list --limit"|"gw list -n") echo "-" ;;
-        "gw list --within") echo "-" ;;
+        "gw list --timeout") echo "-" ;;
         "gw list --connection"|"gw list -c") echo "-" ;;
         "gw list --schema"|"gw list -s") echo "-" ;;
         "gw list --pg-bin") echo "files" ;;

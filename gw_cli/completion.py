@@ -31,7 +31,7 @@ OF_OPTION: Final = {
     **{each.flag: each.kind.completion for each in SETTINGS if each.kind.completion},
 }
 OF_METAVAR: Final = {"FILE": FILES, "FILE...": FILES, "DIR": FILES, "FOLDER": FILES}
-OF_ARGUMENT: Final = {"TASK": "tasks", "KEY": "keys", "WORKER...": "workers", "WHAT...": CLEANUPS, **OF_METAVAR}
+OF_ARGUMENT: Final = {"TASK": "tasks", "KEY": "keys", "WORKER...": "workers", "TARGET...": CLEANUPS, **OF_METAVAR}
 DYNAMIC: Final = ("tasks", "queues", "keys", "workers")
 
 

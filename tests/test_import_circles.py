@@ -11,12 +11,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("gw_core", "gw_cli", "gw_tui")
 KNOWN = {
-    "gw_cli.app",
-    "gw_cli.config_file",
-    "gw_cli.configuration",
-    "gw_cli.connect",
-    "gw_cli.program",
-    "gw_cli.worker_processes",
     "gw_tui.action_runner",
     "gw_tui.app",
     "gw_tui.dialogs.base",

@@ -26,48 +26,52 @@ app = new_app()
 @with_settings("add")
 def add(
     configuration: Configuration,
-    task: Annotated[
-        str | None, typer.Argument(metavar="TASK", help="The task that is to run, such as reports/weekly.")
-    ] = None,
+    task: Annotated[str | None, typer.Argument(metavar="TASK", help="Task to run, such as reports/weekly")] = None,
     payload: Annotated[
-        str | None, typer.Option("--payload", "-p", metavar="JSON", help="What the task gets; - reads stdin.")
+        str | None, typer.Option("--payload", "-p", metavar="JSON", help="Payload; - reads stdin [default: {}]")
     ] = None,
     payload_file: Annotated[
-        str | None, typer.Option("--payload-file", metavar="FILE", help="Take the payload from a file; - reads stdin.")
+        str | None, typer.Option("--payload-file", metavar="FILE", help="File with the payload; - reads stdin")
     ] = None,
     queue: Annotated[
-        str | None, typer.Option("--queue", "-q", metavar="NAME", help="Jobs of a named queue run one after the other.")
+        str | None, typer.Option("--queue", "-q", metavar="NAME", help="Named queue; its jobs run one at a time")
     ] = None,
     run_at: Annotated[
         str | None,
-        typer.Option("--run-at", metavar="MOMENT", help="Not before: 2026-01-31T08:00:00Z, or counted, +5m."),
+        typer.Option("--run-at", metavar="TIME", help="Earliest start: 2026-01-31T08:00:00Z or +5m [default: now]"),
     ] = None,
     max_attempts: Annotated[
-        str | None, typer.Option("--max-attempts", metavar="N", help="How often to try at most. [default: 25]")
+        str | None, typer.Option("--max-attempts", metavar="N", help="Maximum number of attempts [default: 25]")
     ] = None,
     job_key: Annotated[
-        str | None, typer.Option("--job-key", "-k", metavar="KEY", help="Treat the job that has this key as this one.")
+        str | None,
+        typer.Option("--job-key", "-k", metavar="KEY", help="Job key; replaces the waiting job that has the same key"),
     ] = None,
     job_key_mode: Annotated[
         str | None,
-        typer.Option("--job-key-mode", metavar="MODE", help="replace (default), preserve_run_at or unsafe_dedupe."),
+        typer.Option(
+            "--job-key-mode", metavar="MODE", help="replace, preserve_run_at or unsafe_dedupe [default: replace]"
+        ),
     ] = None,
     priority: Annotated[
-        str | None, typer.Option("--priority", metavar="N", help="Lower numbers run first. [default: 0]")
+        str | None, typer.Option("--priority", metavar="N", help="Priority; lower numbers run first [default: 0]")
     ] = None,
     flag: Annotated[
-        list[str] | None, typer.Option("--flag", metavar="FLAG", help="Mark the job; may be repeated.")
+        list[str] | None, typer.Option("--flag", metavar="FLAG", help="Flag of the job (repeatable)")
     ] = None,
     from_file: Annotated[
         str | None,
-        typer.Option("--from", metavar="FILE", help="Add the jobs of a file, JSON lines or CSV; - reads stdin."),
+        typer.Option("--from", metavar="FILE", help="File of jobs, JSON lines or CSV; - reads stdin"),
     ] = None,
     file_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="FORMAT", help="What the file is: jsonl or csv. [default: by its name]"),
+        typer.Option("--format", metavar="FORMAT", help="Format of the file: jsonl or csv [default: by its name]"),
     ] = None,
     on_error: Annotated[
-        str, typer.Option("--on-error", metavar="WHAT", help="At a line that is no job: stop, or skip it.")
+        str,
+        typer.Option(
+            "--on-error", metavar="ACTION", help="On an invalid line: stop or skip [default: stop]", show_default=False
+        ),
     ] = "stop",
     as_json: Json = False,
 ) -> int:

@@ -49,7 +49,10 @@ def cancel(
     wait: Annotated[
         str,
         typer.Option(
-            "--wait", metavar="SPAN", help="How long to wait for them to end. [default: 10s]", show_default=False
+            "--timeout",
+            metavar="DURATION",
+            help="How long to wait for the jobs to stop [default: 10s]",
+            show_default=False,
         ),
     ] = "10s",
     as_json: Json = False,
@@ -86,7 +89,7 @@ def _timeout(text: str) -> timedelta:
 
     timeout: timedelta = parse_duration(text)
     if timeout > LONGEST_WAIT:
-        raise InvalidInputError(f"--wait {quoted(text)}: give at most 1h")
+        raise InvalidInputError(f"--timeout {quoted(text)}: give at most 1h")
     return timeout
 
 

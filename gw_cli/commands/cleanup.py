@@ -34,14 +34,12 @@ app = new_app()
 @with_settings("cleanup")
 def cleanup(
     configuration: Configuration,
-    what: Annotated[
-        list[str], typer.Argument(metavar="WHAT...", help=f"{', '.join(WHAT)}; the names of the Node.js worker too.")
-    ],
+    what: Annotated[list[str], typer.Argument(metavar="TARGET...", help=f"{', '.join(WHAT)}, or Node.js names")],
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="TASK", help="Keep this task's identifier; may be repeated."),
+        typer.Option("--keep", metavar="TASK", help="Task to keep (repeatable)"),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted")] = False,
     yes: bulk_command.Yes = False,
     as_json: Json = False,
 ) -> None:

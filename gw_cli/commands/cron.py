@@ -74,7 +74,7 @@ KNOWN_COLUMNS: Final = (
 )
 MOST_MISSED: Final = 1_000
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="The crontab; - reads stdin.")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="Crontab; - reads stdin")]
 
 app = new_app()
 
@@ -100,7 +100,7 @@ def parse(file: File, as_json: Json = False) -> None:
 def validate(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Crontabs; - reads stdin.")],
     tasks: Annotated[
-        str | None, typer.Option("--tasks", "-t", metavar="DIR", help="Check too that the tasks are in this folder.")
+        str | None, typer.Option("--tasks", "-t", metavar="DIR", help="Task folder; also check that it has every task")
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -129,12 +129,12 @@ def validate(
 def next_runs(
     file: File,
     number: Annotated[
-        str, typer.Option("--number", "-n", metavar="N", help=f"How many runs, up to {MOST_RUNS}.", show_default=True)
+        str, typer.Option("--number", "-n", metavar="N", help=f"Number of runs, up to {MOST_RUNS}", show_default=True)
     ] = "10",
     after: Annotated[
-        str, typer.Option("--after", metavar="MOMENT", help="Runs after 2026-01-31T08:00:00Z, or counted, +5m.")
+        str, typer.Option("--after", metavar="TIME", help="Runs after this time: 2026-01-31T08:00:00Z or +5m")
     ] = "now",
-    item: Annotated[str | None, typer.Option("--item", "-i", metavar="ID", help="Runs of this item only.")] = None,
+    item: Annotated[str | None, typer.Option("--item", "-i", metavar="ID", help="Only runs of this item")] = None,
     as_json: Json = False,
 ) -> None:
     """Show the next runs of a crontab.

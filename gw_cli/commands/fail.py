@@ -14,9 +14,7 @@ app = new_app()
 
 @bulk_command.bulk_command(app, bulk_command.Verb("fail", "Failed"))
 def fail(
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="What their last error is to say.")
-    ] = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Text of the last error")] = None,
 ) -> bulk_command.Act:
     """Fail jobs permanently.
 

@@ -37,7 +37,9 @@ app = new_app()
 
 @command(app, "init")
 def init(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where; without it, the current folder.")] = ".",
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Folder [default: the current folder]", show_default=False)
+    ] = ".",
     embedded: Annotated[
         bool | None,
         typer.Option(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gw_core.operations import JobPage
 
 MOST = 100_000
-WITHIN = "120ms"
+TIMEOUT = "120ms"
 
 app = new_app()
 
@@ -37,16 +37,16 @@ def list_jobs(
     error: bulk_command.Error = None,
     after: Annotated[
         str | None,
-        typer.Option("--after", metavar="MARK", help="Go on after this id, or after the mark a list ended with."),
+        typer.Option("--after", metavar="CURSOR", help="Start after this id, or the cursor of a previous list"),
     ] = None,
     limit: Annotated[
-        str, typer.Option("--limit", "-n", metavar="N", help=f"How many at most, up to {MOST}. [default: 50]")
+        str, typer.Option("--limit", "-n", metavar="N", help=f"Maximum number of jobs, up to {MOST} [default: 50]")
     ] = "50",
-    within: Annotated[
+    timeout_text: Annotated[
         str,
-        typer.Option("--within", metavar="SPAN", help=f"How long to search where no index helps. [default: {WITHIN}]"),
-    ] = WITHIN,
-    payload: Annotated[bool, typer.Option("--payload", help="Show the payloads as well.")] = False,
+        typer.Option("--timeout", metavar="DURATION", help=f"Time limit of the search [default: {TIMEOUT}]"),
+    ] = TIMEOUT,
+    payload: Annotated[bool, typer.Option("--payload", help="Show payloads too")] = False,
     as_json: Json = False,
 ) -> None:
     """List jobs.
@@ -67,7 +67,7 @@ def list_jobs(
         flag=flag,
         error=error,
     )
-    most, timeout = positive_number("--limit", limit, MOST), parse_duration(within)
+    most, timeout = positive_number("--limit", limit, MOST), parse_duration(timeout_text)
     with open_client(configuration) as client:
         page = client.list_jobs(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
         # Whether a full page is the last one is asked separately: only the page itself knows the place where it ends.
@@ -91,5 +91,5 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
     else:
         stderr.note(
             f"The search looked at {page.scanned:,} jobs and found {len(page.jobs)}; there are more to look at: "
-            f"go on with --after {page.after} or search longer with --within 10s"
+            f"go on with --after {page.after} or search longer with --timeout 10s"
         )

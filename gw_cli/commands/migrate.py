@@ -32,8 +32,8 @@ app = new_app()
 @with_settings("migrate")
 def migrate(
     configuration: Configuration,
-    plan: Annotated[bool, typer.Option("--plan", help="Only show the steps that would run.")] = False,
-    sql: Annotated[bool, typer.Option("--sql", help="Only print the SQL that would run, for psql.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only list the steps that would run")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Only print the SQL that would run, for psql")] = False,
     as_json: Json = False,
 ) -> None:
     """Install or update the schema.

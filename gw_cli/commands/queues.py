@@ -49,10 +49,10 @@ app = new_app()
 @with_settings("queues")
 def queues(
     configuration: Configuration,
-    held: Annotated[bool, typer.Option("--held", help="Only queues that somebody holds.")] = False,
-    after: Annotated[str, typer.Option("--after", metavar="NAME", help="Go on after this queue.")] = "",
+    locked: Annotated[bool, typer.Option("--locked", help="Only locked queues")] = False,
+    after: Annotated[str, typer.Option("--after", metavar="NAME", help="Start after this queue")] = "",
     limit: Annotated[
-        str, typer.Option("--limit", "-n", metavar="N", help=f"How many at most, up to {MOST}. [default: 50]")
+        str, typer.Option("--limit", "-n", metavar="N", help=f"Maximum number of queues, up to {MOST} [default: 50]")
     ] = "50",
     as_json: Json = False,
 ) -> None:
@@ -63,7 +63,7 @@ def queues(
     """
     most = positive_number("--limit", limit, MOST)
     with open_client(configuration) as client:
-        known = client.reports.queues(after=after, limit=most + 1, only_held=held)
+        known = client.reports.queues(after=after, limit=most + 1, only_held=locked)
     found = known[:most]
     output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:

@@ -21,7 +21,7 @@ app = new_app()
 @with_settings("remove")
 def remove(
     configuration: Configuration,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The key the job was added with.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the job")],
     as_json: Json = False,
 ) -> None:
     """Remove the job with a key.

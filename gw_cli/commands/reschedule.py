@@ -20,14 +20,16 @@ app = new_app()
 def reschedule(
     run_at: Annotated[
         str | None,
-        typer.Option("--run-at", metavar="MOMENT", help="Not before: 2026-01-31T08:00:00Z, now, or counted, +5m."),
+        typer.Option("--run-at", metavar="TIME", help="Earliest start: 2026-01-31T08:00:00Z, now or +5m"),
     ] = None,
-    priority: Annotated[str | None, typer.Option("--priority", metavar="N", help="Lower numbers run first.")] = None,
+    priority: Annotated[
+        str | None, typer.Option("--priority", metavar="N", help="Priority; lower numbers run first")
+    ] = None,
     attempts: Annotated[
-        str | None, typer.Option("--attempts", metavar="N", help="How often they count as tried; 0 starts anew.")
+        str | None, typer.Option("--attempts", metavar="N", help="Number of attempts to record; 0 starts over")
     ] = None,
     max_attempts: Annotated[
-        str | None, typer.Option("--max-attempts", metavar="N", help="How often to try at most.")
+        str | None, typer.Option("--max-attempts", metavar="N", help="Maximum number of attempts")
     ] = None,
 ) -> bulk_command.Act:
     """Change when and how jobs run.

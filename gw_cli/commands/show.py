@@ -36,14 +36,12 @@ app = new_app()
 @with_settings("show")
 def show(
     configuration: Configuration,
-    job_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="The job, by its id.", show_default=False)
-    ] = None,
+    job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Job id", show_default=False)] = None,
     key: Annotated[
-        str | None, typer.Option("--job-key", "--key", "-k", metavar="KEY", help="The job with this key.")
+        str | None, typer.Option("--job-key", "--key", "-k", metavar="KEY", help="Job with this key")
     ] = None,
     payload: Annotated[
-        bool, typer.Option("--payload/--no-payload", help="Show the payload; off, it is not even fetched.")
+        bool, typer.Option("--payload/--no-payload", help="Show the payload; off, it is not read")
     ] = True,
     as_json: Json = False,
 ) -> None:
@@ -62,7 +60,7 @@ def show(
         raise NothingMatchedError(f"{missing}; a job that was completed is gone")
     _write(report, as_json=as_json)
     if report.state is JobState.FAILED:
-        stderr.note(f"When its reason is mended, run it again with: gw retry {report.job.id}")
+        stderr.note(f"Once the cause is fixed, retry it with: gw retry {report.job.id}")
 
 
 def record_of(report: JobReport) -> dict[str, object]:

@@ -39,11 +39,11 @@ app = new_app()
 @with_settings("stats")
 def stats(
     configuration: Configuration,
-    exact: Annotated[bool, typer.Option("--exact", help="Count a large table too, which reads all of it.")] = False,
-    tasks: Annotated[bool, typer.Option("--tasks", help="Count each task on its own as well.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on until interrupted.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Count exactly, even if it reads a large table")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Count each task too")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until interrupted")] = False,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="SPAN", help="How often with --watch. [default: 2s]")
+        str, typer.Option("--interval", metavar="DURATION", help="Refresh interval of --watch [default: 2s]")
     ] = "2s",
     as_json: Json = False,
 ) -> None:

@@ -23,7 +23,7 @@ app = new_app()
 @with_settings("sweep")
 def sweep(
     configuration: Configuration,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be done")] = False,
     as_json: Json = False,
 ) -> None:
     """Recover jobs locked by dead workers.

@@ -31,7 +31,7 @@ app = new_app()
 @with_settings("tasks")
 def tasks(
     configuration: Configuration,
-    exact: Annotated[bool, typer.Option("--exact", help="Count a large table too, which reads all of it.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Count exactly, even if it reads a large table")] = False,
     as_json: Json = False,
 ) -> None:
     """List the tasks in the database.

@@ -48,17 +48,17 @@ def tui(
     ] = None,
     filter_: Annotated[
         str | None,
-        typer.Option("--filter", metavar="TEXT", help="Begin with these jobs, such as 'state:failed task:mail'."),
+        typer.Option("--filter", metavar="TEXT", help="First selection of jobs, such as 'state:failed task:mail'"),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Print what the first screen shows, and end.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --once: write JSON with stable keys.")] = False,
-    demo: Annotated[bool, typer.Option("--demo", help="Show a made-up queue; no database is needed.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the first screen and exit")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON with stable keys")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Show a demo queue; needs no database")] = False,
     record: Annotated[
         str | None,
-        typer.Option("--record", metavar="FILE", help="Write down what is seen, secrets masked; .gz compresses it."),
+        typer.Option("--record", metavar="FILE", help="Record the session, secrets masked; .gz compresses it"),
     ] = None,
     replay: Annotated[
-        str | None, typer.Option("--replay", metavar="FILE", help="Show again what --record wrote; needs no database.")
+        str | None, typer.Option("--replay", metavar="FILE", help="Replay a recording; needs no database")
     ] = None,
 ) -> int:
     """Monitor and manage the queue in the terminal.

@@ -37,10 +37,8 @@ app = new_app()
 @with_settings("unlock")
 def unlock(
     configuration: Configuration,
-    workers: Annotated[
-        list[str], typer.Argument(metavar="WORKER...", help="Who holds the locks, as 'gw list' shows it.")
-    ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be unlocked.")] = False,
+    workers: Annotated[list[str], typer.Argument(metavar="WORKER...", help="Workers, as 'gw list' shows them")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be unlocked")] = False,
     yes: bulk_command.Yes = False,
     as_json: Json = False,
 ) -> int:

@@ -56,10 +56,10 @@ CHANGING = (
     "cleanup failed-jobs unused-tasks unused-queues --yes",
     "cron run nightly --crontab crontab",
     "cron forget nightly",
-    "cancel 1 --wait 0s",
+    "cancel 1 --timeout 0s",
     "run --once",
 )
-NEEDING_OUR_LINE = ("sweep", "sweep --dry-run", "cancel 1 --wait 0s")
+NEEDING_OUR_LINE = ("sweep", "sweep --dry-run", "cancel 1 --timeout 0s")
 """Those that go by heartbeats, or speak to our workers."""
 
 ELSEWHERE = ("gw bench", "gw dev", "gw init", "gw config show", "gw cron parse", "gw cron validate", "gw cron next")

@@ -36,7 +36,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw unlock": ("unlock gw-host-1 --yes",),
     "gw workers": ("workers",),
     "gw sweep": ("sweep --dry-run",),
-    "gw cancel": ("cancel 1 --wait 0s",),
+    "gw cancel": ("cancel 1 --timeout 0s",),
     "gw cleanup": ("cleanup failed-jobs --dry-run",),
     "gw doctor": ("doctor",),
     "gw health": ("health",),

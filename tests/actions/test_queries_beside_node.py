@@ -43,7 +43,7 @@ def test_cancelling_says_that_it_needs_our_line_and_works_with_it(gw: CliProgram
     waiting = nodes.ready()
     refused = gw("cancel", waiting)
     migrated = gw("migrate")
-    ended = gw("cancel", waiting, "--wait", "0s", "--json")
+    ended = gw("cancel", waiting, "--timeout", "0s", "--json")
 
     assert (refused.code, "gw migrate --schema graphile_worker" in refused.err) == (5, True)
     assert (migrated.code, ended.code) == (0, 1)

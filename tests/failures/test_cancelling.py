@@ -222,7 +222,18 @@ def test_the_command_says_what_became_of_each_job(site: QueueFixture, capfd: pyt
         (job,) = started(running)
 
         code = program(
-            ["cancel", str(job), str(waiting), "--reason", "a\tb", "--json", "--wait", "60s", "--connection", site.url]
+            [
+                "cancel",
+                str(job),
+                str(waiting),
+                "--reason",
+                "a\tb",
+                "--json",
+                "--timeout",
+                "60s",
+                "--connection",
+                site.url,
+            ]
         )
 
     rows = json.loads(capfd.readouterr().out)
@@ -238,7 +249,7 @@ def test_the_command_says_what_became_of_each_job(site: QueueFixture, capfd: pyt
         pytest.param(["--job-key", "nobody"], ExitCode.NOT_FOUND, id="no such key"),
         pytest.param([], ExitCode.USAGE, id="no job at all"),
         pytest.param(["1", "--job-key", "k"], ExitCode.USAGE, id="named twice"),
-        pytest.param(["1", "--wait", "soon"], ExitCode.USAGE, id="no span of time"),
+        pytest.param(["1", "--timeout", "soon"], ExitCode.USAGE, id="no span of time"),
         pytest.param(["one"], ExitCode.USAGE, id="no number"),
     ],
 )

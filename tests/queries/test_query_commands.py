@@ -225,7 +225,7 @@ def test_queues_mention_more_only_when_there_are_more(queue: Queue, gw: CliProgr
 def test_a_search_that_ended_early_says_so(queue: Queue, gw: CliProgram) -> None:
     queue.many(3000)
 
-    ended = gw("list", "--error", "rare", "--within", "0s")
+    ended = gw("list", "--error", "rare", "--timeout", "0s")
 
     assert ended.code == 0
     assert "looked at 1,000 jobs and found 0" in ended.err
@@ -291,7 +291,7 @@ def test_numbers_of_a_payload_keep_every_digit(queue: Queue, gw: CliProgram) -> 
         pytest.param(("show", "77"), 6, "there is no job 77", id="no such id"),
         pytest.param(("list", "--state", "gone"), 2, "--state 'gone'", id="no state"),
         pytest.param(("list", "--after", "x"), 2, "mark an earlier page ended with", id="no mark"),
-        pytest.param(("list", "--within", "soon"), 2, "not a duration", id="no span"),
+        pytest.param(("list", "--timeout", "soon"), 2, "not a duration", id="no span"),
         pytest.param(("list", "--task", ""), 2, "is empty", id="an empty name"),
         pytest.param(("list", "--limit", "100001"), 2, "from 1 to", id="too many"),
         pytest.param(("stats", "--interval", "1ms"), 2, "disturbs the workers", id="too often"),
