@@ -289,7 +289,7 @@ class Client:
         with self._connections.connection() as connection:
             store = WorkerStore(connection, self.schema)
             with store.bounded(self._database.manners.within_statement(QUERY_TIMEOUT)):
-                around = store.look_before_sweep()
+                around = store.sweep_preconditions()
                 found = store.list_workers(
                     has_hearts=around.has_hearts,
                     has_rust_workers=around.has_rust_workers,

@@ -145,7 +145,7 @@ class Heartbeat(Service):
         try:
             with_workers(
                 self._connection,
-                lambda store: store.forget_heartbeat(self._worker_id, has_rust_workers=self._has_rust_workers),
+                lambda store: store.delete_heartbeat(self._worker_id, has_rust_workers=self._has_rust_workers),
             )
         except GraphileWorkerError as error:
             self._tell_failure(error)
@@ -166,7 +166,7 @@ class Heartbeat(Service):
         )
         if echo:
             self._on_echo(sent_at)
-        if beat.has_wishes:
+        if beat.has_cancel_requests:
             self._on_wish()
         if beat.breaking_revision is not None and not self._has_seen_migration:
             self._has_seen_migration = True

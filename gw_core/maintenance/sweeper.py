@@ -72,7 +72,7 @@ class Sweep:
 
     def contact(self) -> None:
         """Ask the server for an answer, any; raises the database's errors."""
-        with_workers(self._connections, WorkerStore.look_before_sweep)
+        with_workers(self._connections, WorkerStore.sweep_preconditions)
 
     def _dead(self, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         def look(store: WorkerStore) -> list[WorkerInfo]:
@@ -82,7 +82,7 @@ class Sweep:
         return with_workers(self._connections, look)
 
     def _look(self, store: WorkerStore, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
-        around = store.look_before_sweep()
+        around = store.sweep_preconditions()
         possible_for = around.server_up_for if since_server_start else None
         hearts = store.list_heartbeats(has_rust_workers=around.has_rust_workers)
         # Locks are looked at only when there is a reason to: it reads the whole table of jobs.
@@ -129,7 +129,7 @@ class Sweep:
 
     def _take(self, store: WorkerStore, silent: Silent, decisions: dict[int, Decision]) -> RecoveredJobs:
         recovered = store.recover(silent, delay=self._settings.delay, decisions=decisions)
-        store.forget_swept(silent, has_rust_workers=store.look_before_sweep().has_rust_workers)
+        store.delete_swept(silent, has_rust_workers=store.sweep_preconditions().has_rust_workers)
         return recovered
 
     def _silent(self, workers: list[WorkerInfo]) -> Silent:

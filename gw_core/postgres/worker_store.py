@@ -46,21 +46,21 @@ Silent = Mapping[str, timedelta]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatResult:
-    """What a heartbeat found out."""
+    """What a heartbeat returned."""
 
     silent_for: timedelta | None
     """How long the former heartbeat is ago; None when there is none: the first, or the worker was presumed dead."""
     has_rust_workers: bool
     """Whether the Rust port keeps its workers in this schema as well."""
-    has_wishes: bool = False
-    """Whether somebody wants jobs of this pool cancelled."""
+    has_cancel_requests: bool = False
+    """Whether cancel requests wait for this worker."""
     breaking_revision: int | None = None
     """The newest breaking revision of the schema that this version does not know; None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPreconditions:
-    """What a sweep must know beside the workers."""
+    """What a sweep needs to know besides the workers."""
 
     has_hearts: bool
     has_rust_workers: bool
@@ -81,7 +81,7 @@ class WorkerLockSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredJobs:
-    """What was taken from silent workers: the jobs as they were held, and how many queues."""
+    """What a sweep recovered: the jobs as they were locked, and the number of queues released."""
 
     jobs: list[Job]
     queues: int
@@ -129,7 +129,7 @@ class WorkerStore:
     ) -> HeartbeatResult:
         """Say that a pool lives, in the Rust port's table too where that exists; with `echo` to all who listen."""
         about = msgspec.json.encode(metadata).decode()
-        silent_seconds, has_rust_workers, has_wishes, _, breaking_revision = self._rows(
+        silent_seconds, has_rust_workers, has_cancel_requests, _, breaking_revision = self._rows(
             "heartbeat",
             worker_id=worker_id,
             alive_seconds=alive_for.total_seconds(),
@@ -147,20 +147,20 @@ class WorkerStore:
         return HeartbeatResult(
             silent_for=silent_for,
             has_rust_workers=has_rust_workers,
-            has_wishes=has_wishes,
+            has_cancel_requests=has_cancel_requests,
             breaking_revision=breaking_revision,
         )
 
-    def forget_heartbeat(self, worker_id: str, *, has_rust_workers: bool) -> None:
-        """Forget a pool that ended in order."""
+    def delete_heartbeat(self, worker_id: str, *, has_rust_workers: bool) -> None:
+        """Delete the heartbeat of a worker that shut down gracefully."""
         self._rows("delete_heartbeat", worker_id=worker_id)
         if has_rust_workers:
             self._rows("delete_rust_heartbeat", worker_id=worker_id)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
-    def look_before_sweep(self) -> SweepPreconditions:
-        """Return what a sweep must know of the server and the schema."""
+    def sweep_preconditions(self) -> SweepPreconditions:
+        """Return what a sweep needs to know of the server and the schema."""
         has_hearts, has_rust_workers, seconds = self._rows("sweep_preconditions", schema=self.schema)[0]
         return SweepPreconditions(
             has_hearts=has_hearts, has_rust_workers=has_rust_workers, server_up_for=timedelta(seconds=seconds)
@@ -209,11 +209,11 @@ class WorkerStore:
             raise translate(error, schema=self.schema) from error
 
     def list_jobs_to_recover(self, silent: Silent) -> list[Job]:
-        """Return the jobs these workers hold."""
+        """Return the jobs that these workers lock."""
         return [Job(*row) for row in self._rows("sweep_list_jobs", **_columns(silent))]
 
     def recover(self, silent: Silent, *, delay: timedelta, decisions: Mapping[int, Decision]) -> RecoveredJobs:
-        """Give back the jobs of silent workers and free their queues; jobs without a decision go the usual way."""
+        """Return the jobs of dead workers and release their queues; jobs without a decision get the default."""
         columns = _columns(silent)
         skipped = [job_id for job_id, each in decisions.items() if isinstance(each, SkipRecovery)]
         jobs = self._rows(
@@ -227,8 +227,8 @@ class WorkerStore:
         queues = self._rows("sweep_release_queues", **columns)
         return RecoveredJobs(jobs=[Job(*row) for row in jobs], queues=len(queues))
 
-    def forget_swept(self, silent: Silent, *, has_rust_workers: bool) -> None:
-        """Forget silent workers that hold nothing any more."""
+    def delete_swept(self, silent: Silent, *, has_rust_workers: bool) -> None:
+        """Delete the heartbeats of dead workers that hold no lock."""
         self._rows("sweep_delete", **_columns(silent))
         if has_rust_workers:
             self._rows("sweep_delete", {"WORKERS": "_private_workers"}, **_columns(silent))

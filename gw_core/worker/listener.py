@@ -132,7 +132,7 @@ class NotificationHealth:
             case "worker:migrate":
                 # Anybody can send it, and it may be about another schema: what it says is looked up, not believed.
                 self._on_migration()
-            case self._channel if notification.payload == "wish":
+            case self._channel if notification.payload == "cancel":
                 self._on_wish()
         self._is_deaf = False
         self.tell_restored()

@@ -1,2 +1,2 @@
--- Delete jobs whose rows we hold, as if they had been completed, by the function every client shares.
+-- Delete locked rows as if their jobs had completed, with the function that every client uses.
 select job.id from :GRAPHILE_WORKER_SCHEMA.complete_jobs(%(ids)s::bigint[]) as job

@@ -1,4 +1,4 @@
--- Change when and how jobs run whose rows we hold, by the function every client shares; null keeps a value.
+-- Change when and how jobs run, with the function that every client uses; null keeps a value.
 select job.id
   from :GRAPHILE_WORKER_SCHEMA.reschedule_jobs(
          %(ids)s::bigint[],

@@ -1,7 +1,8 @@
--- Wish that running jobs be cancelled, and tell the pools that run them; answers each job as it is found.
--- Whoever does not listen finds the wish with its next heartbeat. Only our pools know how; the names of others differ.
--- Wishes nobody took within an hour are thrown away: their pools are gone, and job ids do not come back.
-with forgotten as (
+-- Request that running jobs be cancelled, and notify their workers; returns each job that exists.
+-- A worker that does not listen reads the request with its next heartbeat. Only gw's workers support it; their ids
+-- match `cancellable_workers`. Requests older than an hour are deleted: their workers are gone, and job ids are not
+-- reused.
+with expired as (
   delete from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations
    where asked_at < now() - interval '1 hour'
 ),
@@ -11,7 +12,7 @@ found as materialized (
     join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
    where jobs.id = any(%(ids)s::bigint[])
 ),
-wished as (
+requested as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations (pool, job_id, message, retry, locked_at)
   select locked_by, id, %(message)s, %(retry)s, locked_at
     from found
@@ -23,14 +24,14 @@ wished as (
         locked_at = excluded.locked_at
   returning pool, job_id
 ),
-told as (
-  select pg_notify('gw:' || md5(pool), 'wish')
-    from (select distinct pool from wished) as pools
+notified as (
+  select pg_notify('gw:' || md5(pool), 'cancel')
+    from (select distinct pool from requested) as pools
 )
 select found.id,
        found.identifier,
        found.locked_by,
-       exists (select from wished where wished.job_id = found.id)
+       exists (select from requested where requested.job_id = found.id)
   from found
- where (select count(*) from told) >= 0
+ where (select count(*) from notified) >= 0
  order by found.id

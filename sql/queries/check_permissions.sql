@@ -1,5 +1,5 @@
--- Do nothing, with every right that a worker's statements need.
--- The server checks rights before it looks for rows, and there are none to be found.
+-- Change nothing, with every privilege that a worker's statements need.
+-- The server checks privileges before it looks for rows, and no row matches.
 with added as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
   select '' where false

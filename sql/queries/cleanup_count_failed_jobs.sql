@@ -1,4 +1,4 @@
--- How many jobs have failed for good and are held by nobody.
+-- The number of permanently failed jobs that no worker locks.
 select count(*)
   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
  where jobs.locked_at is null

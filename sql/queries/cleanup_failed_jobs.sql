@@ -1,5 +1,5 @@
--- Delete the next jobs that failed for good; answers the last id and how many.
--- A row that somebody holds at the moment, to retry it perhaps, is passed by.
+-- Delete the next permanently failed jobs; returns the last id and their number.
+-- Rows that another session locks, for example to retry the job, are skipped.
 with ended as materialized (
   select jobs.id
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

@@ -1,6 +1,6 @@
--- Delete the next jobs that failed for good, those that failed first first; answers where that ended, and how many.
--- It needs our own index of failed jobs, which leads to a few of them among very many others; without it the table would
--- be sorted for every batch. A row that somebody holds at the moment, to retry it perhaps, is passed by.
+-- Delete the next permanently failed jobs, the earliest failure first; returns where the batch ended, and its size.
+-- This needs gw's index of failed jobs; without it, each batch would sort the table. Rows that another session locks,
+-- for example to retry the job, are skipped.
 with ended as materialized (
   select jobs.id, jobs.run_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

@@ -1,2 +1,2 @@
--- The highest id of a job so far and the moment, so that what came later can be told from what was looked at.
+-- The highest job id and the time, to recognize jobs that were added or replaced later.
 select coalesce(max(jobs.id), 0), now() from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

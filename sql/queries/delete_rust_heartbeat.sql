@@ -1,2 +1,2 @@
--- Forget a pool that ended in order in the Rust port's table.
+-- Delete a worker from the table of graphile_worker_rs after a graceful shutdown.
 select :GRAPHILE_WORKER_SCHEMA.worker_deregister(%(worker_id)s::text)

@@ -1,4 +1,4 @@
--- Who holds the advisory lock of the sweep, or waits for it; the Rust port takes the same.
+-- The sessions that have the advisory lock of the sweep or wait for it; graphile_worker_rs uses the same lock.
 select
   locks.granted,
   sessions.pid,

@@ -1,5 +1,5 @@
--- What kind of server this is, what time it has, and which of its processes serves us.
--- Asked is how sessions begin here: one that its client has since held to reading alone says nothing about the server.
+-- The server's version, clock, role and settings, and the process that serves this connection.
+-- Read-only mode is read from the session's default, because the client may have set it for this transaction only.
 select current_setting('server_version'),
        current_setting('server_version_num')::int,
        date_part('epoch', clock_timestamp()),

@@ -1,4 +1,4 @@
--- Of jobs whose rows could not be held: those that are there, so that somebody else holds them, and who runs them.
+-- Of the jobs whose rows could not be locked: those that exist, with the worker that runs each.
 select jobs.id, tasks.identifier, jobs.locked_by
   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
   join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id

@@ -1,6 +1,6 @@
--- Take every lock from the named pools; whatever they run may then run a second time elsewhere.
--- Jobs and queues are found by one look, where the schema's function takes two: a claim of a dead worker that is written
--- down between the two, such as one that waited for a standby, would have its queue freed and its job left locked, and
+-- Release all locks of these workers. What they still run may then run a second time elsewhere.
+-- Jobs and queues are read by one scan; the schema's function uses two. A dead worker's last claim can commit between
+-- two scans, for example after waiting for a standby: then its queue would be released and its job stay locked, and
 -- later jobs of the queue would overtake it.
 with locked as materialized (
   select jobs.id, jobs.locked_by

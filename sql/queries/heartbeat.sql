@@ -1,12 +1,12 @@
--- Say that a pool lives; answers how many seconds it had been silent (null: nobody knew it), and whether the Rust port
--- keeps workers here as well. The sweep of that port takes jobs from whoever its table does not know.
--- A pool that was presumed dead finds its row gone; it starts a new one with the moment it began. Only the insert itself
--- knows (by its xmax) that the row is new: `former` may have seen one that a sweep deleted at this very moment.
--- Whoever only polls learns here that an operator wants jobs cancelled. The revision is read here as well, for the
--- notification of a breaking migration may be missed, or sent by anybody who can connect.
--- No statement here touches the jobs table: a lock on that must not make a live worker look dead.
--- The echo goes to all pools that listen in this database; one that has heard nothing for long notices by the absence of
--- its own that it is deaf, and has no need of one when it heard another's.
+-- Record a worker's heartbeat; returns the seconds since the last one (null: none), and whether graphile_worker_rs
+-- keeps
+-- workers here as well. Its sweep recovers jobs of every worker that its table does not list. A worker that was
+-- presumed dead finds its row deleted and inserts it again with its start time. Only `xmax` of the insert shows that
+-- the row is new: `former` may have read a row that a sweep deleted at the same time. A worker that only polls reads
+-- here that jobs are to be cancelled, and the newest breaking revision: a notification may be lost, and every role that
+-- can connect can send one. No statement here touches the jobs table, whose locks must not make a live worker look
+-- dead. The ping goes to all listening workers of the database. One that receives none for long knows that its LISTEN
+-- is broken.
 with former as (
   select date_part('epoch', now() - last_heartbeat_at) as silent_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers

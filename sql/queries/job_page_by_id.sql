@@ -1,5 +1,5 @@
--- The next matching ones of at most `chunk_size` jobs after an id, and how far that scanned.
--- No index knows of running or failed jobs, so what bounds the work is the number of jobs looked at.
+-- The next matching jobs among at most `chunk_size` jobs after an id, and where that chunk ended.
+-- The number of jobs read limits the work, because no index serves every condition.
 with scanned as materialized (
   select
     jobs.id,

@@ -1,5 +1,6 @@
--- The next matching ones of at most `chunk_size` waiting jobs of one queue in the order in which they will run, and how far
--- that scanned. It needs our own index of queue heads; like job_page_by_turn.sql it asks for each priority on its own.
+-- The next matching jobs among at most `chunk_size` waiting jobs of one queue in the order in which they will run, and
+-- where that chunk ended. This needs gw's index of queued jobs; like job_page_by_turn.sql it reads each priority
+-- separately.
 with recursive levels (priority) as (
   (
     select jobs.priority

@@ -1,8 +1,8 @@
--- The next matching ones of at most `chunk_size` waiting jobs in the order in which they will run, and how far that scanned.
---
--- The index that every schema has is ordered by priority, run_at and, among equals, the place of the row: a bulk insert
--- gives a million jobs the same moment, and sorting those by id would cost seconds. So a place is where a page ends.
--- Each priority that occurs is asked for on its own, so that jobs of later are not read to get past those that are due.
+-- The next matching jobs among at most `chunk_size` waiting jobs in the order in which they will run, and where that
+-- chunk
+-- ended. The index that every schema has is ordered by priority, run_at and, among equals, the address of the row. A
+-- bulk insert gives a million jobs the same run_at, and sorting those by id takes a second. So a page ends at an
+-- address. Each priority is read separately, so that scheduled jobs are not read on the way to those that are due.
 with recursive levels (priority) as (
   (
     select jobs.priority

@@ -1,4 +1,4 @@
--- Whether more than `most` waiting jobs have one priority and moment, the last page of the table, and the next moment.
+-- Whether more than `most` waiting jobs share one priority and run_at, the last page of the table, and the next run_at.
 select
   (select count(*) > %(most)s
      from (

@@ -1,5 +1,5 @@
--- The next matching ones of at most `chunk_size` jobs before an id, the newest first, and how far that scanned.
--- What bounds the work is the number of jobs looked at, as in the other direction.
+-- The next matching jobs among at most `chunk_size` jobs before an id, the newest first, and where that chunk ended.
+-- The number of jobs read limits the work, as in the other direction.
 with scanned as materialized (
   select
     jobs.id,

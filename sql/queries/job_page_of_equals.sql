@@ -1,9 +1,9 @@
--- The next matching ones of at most `chunk_size` waiting jobs of one priority and moment, on the pages up to a bound, in the
--- order of their places, and how far that scanned.
---
--- After a bulk insert these can be millions, and the index leads to the first of them only; a place leads to its page.
--- There is no order by: by pages and by the index alike, equals come in the order of their places, and a sort would read
--- all of them first. Before PostgreSQL 14 pages cannot be asked for, and the index is walked.
+-- The next matching jobs among at most `chunk_size` waiting jobs of one priority and run_at, up to a page of the table,
+-- in
+-- the order of their addresses, and where that chunk ended. After a bulk insert these can be millions. The index leads
+-- only to the first of them; an address leads to its page. There is no order by: the table and the index both return
+-- equals in order of their addresses, and a sort would read all of them first. Before PostgreSQL 14 the planner cannot
+-- read a range of pages, and scans the index.
 with scanned as materialized (
   select near.*, row_number() over () as turn
     from (

@@ -1,6 +1,7 @@
--- The next matching ones of at most `chunk_size` jobs that failed for good, the latest failure first, and how far that scanned.
--- A failure leaves no moment of its own; but the last one put `run_at` as far off as every other, so this is its order.
--- It needs our own index of failed jobs.
+-- The next matching jobs among at most `chunk_size` permanently failed jobs, the latest failure first, and where that
+-- chunk
+-- ended. Every failure sets `run_at`, the last one too, so this is the order of failures. This needs gw's index of
+-- failed jobs.
 with scanned as materialized (
   select
     jobs.id,

@@ -1,6 +1,6 @@
--- The next matching ones of the jobs that workers hold, in order of their ids, and how many are held, up to `most`.
--- No more are held than workers have threads and jobs claimed ahead, so that all are looked at for every page.
--- It needs our own index of locked jobs; in the order of that index it is chosen whatever the statistics say.
+-- The next matching jobs among the locked ones, in order of their ids, and how many are locked, up to `most`.
+-- Workers lock no more jobs than they run and prefetch, so each page reads all of them. This needs gw's index of locked
+-- jobs; its order makes the planner use it whatever the statistics say.
 with held as materialized (
   select
     jobs.id,

@@ -1,6 +1,6 @@
--- Hold jobs that somebody looked at until the transaction ends, and answer them as they are now, with the clock.
--- Rows are locked in the order of their ids; one that somebody else works on at this moment is passed by and not waited
--- for: whoever acts by hand would rather hear of it. The payload is sent only when the rows are going to be deleted.
+-- Lock jobs that were read before until the transaction ends, and return them as they are now, with the clock.
+-- Rows are locked in order of their ids. Rows that another session locks are skipped and reported, not waited for. The
+-- payload is returned only if the rows are going to be deleted.
 select
   jobs.id,
   tasks.identifier,

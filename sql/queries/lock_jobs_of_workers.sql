@@ -1,4 +1,4 @@
--- Hold the jobs and then the queues of these workers in the order of their ids, as settling does.
+-- Lock the jobs and then the queues of these workers in order of their ids, as settling does.
 with locked as materialized (
   select jobs.id, jobs.locked_by
    \ir parts/from_locked_jobs.sql

@@ -1,6 +1,6 @@
--- Hold the next jobs of a selection until the transaction ends, and say who runs them.
--- The rows are locked in the order of their ids, as the settling statements do, so that neither waits for the other in a
--- circle. What changed while we waited is judged again by the conditions here: a job that no longer matches is not held.
+-- Lock the next jobs of a selection until the transaction ends, and return which workers run them.
+-- Rows are locked in order of their ids, as the settling statements do, to avoid deadlocks. Conditions are checked
+-- again after a wait: a job that no longer matches is not locked.
 select jobs.id,
        tasks.identifier,
        jobs.locked_by,

@@ -1,4 +1,4 @@
--- The workers that hold jobs or queues and whose ids begin like this, for completion in a shell.
+-- The first workers that lock jobs or queues and whose ids start with a prefix, for completion in a shell.
 with locked as materialized (
   select jobs.locked_by
    \ir parts/from_locked_jobs.sql

@@ -1,2 +1,2 @@
--- Wake the workers as adding so many jobs does, since the function that reschedules tells nobody.
+-- Notify the workers as adding this many jobs does; the function that reschedules jobs sends no notification.
 select pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":' || %(count)s::int::text || '}')

@@ -1,5 +1,5 @@
--- How many jobs wait in one named queue, and how many of them are due: an exact count, for an operator who asked for it.
--- The queue is looked up first, so that our own index of queues leads to its jobs and nothing else is read.
+-- The exact number of jobs that wait in one named queue, and of those that are due.
+-- The queue's id is read first, so that gw's index of queued jobs serves and nothing else is read.
 select
   count(*),
   count(*) filter (where jobs.run_at <= now())

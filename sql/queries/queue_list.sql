@@ -1,5 +1,6 @@
--- The queues in order of their names, each with its waiting jobs up to a bound and the one that is next.
--- It needs our own index of queue heads, whose order the bounded walk keeps: the first of an array is the first walked.
+-- The queues in order of their names, each with its waiting jobs up to a limit and its next job.
+-- This needs gw's index of queued jobs. The limited scan keeps its order, so the first element of an array is the next
+-- job.
 select
   queues.queue_name,
   queues.locked_by,

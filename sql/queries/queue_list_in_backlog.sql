@@ -1,5 +1,5 @@
--- The queues in order of their names, each with its jobs among the first `chunk_size` waiting jobs of the whole backlog.
--- For a schema without our own indexes: nothing else leads from a queue to its jobs.
+-- The queues in order of their names, each with its jobs among the first `chunk_size` waiting jobs of the backlog.
+-- For a schema without gw's indexes, where no index leads from a queue to its jobs.
 with backlog as materialized (
   select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

@@ -1,4 +1,4 @@
--- Remove the job with this key; answers the row as it was left, with `locked_by` set when it was running.
+-- Remove the job with this key; returns its row, with `locked_by` set if the job was running.
 select
   job.id,
   tasks.identifier,

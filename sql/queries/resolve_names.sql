@@ -1,5 +1,4 @@
--- The numbers of a task and a queue, whether the waiting jobs of one queue have an index, and so the locked and the
--- failed jobs, and whether pools write heartbeats into this schema, ours and those of the Rust port.
+-- The ids of a task and a queue, and which indexes and tables of gw and of graphile_worker_rs the schema has.
 select
   (select tasks.id from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.identifier = %(task)s::text),
   (select queues.id

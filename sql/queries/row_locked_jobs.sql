@@ -1,4 +1,4 @@
--- Which of these jobs have a row that somebody else keeps locked at this moment; a row that is gone is not among them.
+-- Which of these jobs have a row that another session locks; deleted rows are not among them.
 with free as materialized (
   select jobs.id
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

@@ -1,9 +1,8 @@
--- Bound what follows in this transaction: a reader must never hold anybody up.
--- The planner is kept to walking an index in its order, whatever the statistics say; compiling would take longer than
--- running, and other processes would take time from the workers.
--- Whether the values make a plan worth making anew for them each time is for the asker to say.
--- The tables have row level security without policies, and an empty answer looks like an empty queue: so this answers
--- the name of a role that sees no job, else null.
+-- Limit this transaction to short, read-only statements.
+-- The planner is restricted to indexes, whatever the statistics say. JIT would take longer than execution, and parallel
+-- processes would take CPU time from workers. The caller chooses between generic and custom plans. The tables have row-
+-- level security without policies, and no rows look like an empty queue. So this returns the name of a role that sees
+-- no job, else null.
 select
   \set COMMAND r
   \ir parts/role_without_rows.sql

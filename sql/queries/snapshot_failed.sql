@@ -1,4 +1,4 @@
--- How many jobs have failed for good, up to `most`. It needs our own index of failed jobs.
+-- The number of permanently failed jobs, up to `most`. This needs gw's index of failed jobs.
 select count(*)
   from (
          select

@@ -1,6 +1,6 @@
--- Who holds jobs, of the first `most` locks: how many, and the seconds since the latest lock.
--- It needs our own index of locked jobs. A flag counts as in list_worker_locks.sql;
--- whether a job has one at all is seen sooner than all its flags are taken apart, which few jobs need.
+-- The workers among the first `most` locked jobs: the number of jobs, and the age of the latest lock in seconds.
+-- This needs gw's index of locked jobs. A flag counts as in list_worker_locks.sql. `?|` comes first because it is
+-- cheaper than expanding all flags, which few jobs need.
 select
   held.locked_by,
   count(*),

@@ -1,5 +1,5 @@
--- Which server answers, as what, and which of our objects the schema has; none of the queue's rows is read.
--- A session is read-only by its default; the transaction this runs in is so in any case.
+-- The server, role and database, and which tables and indexes of gw the schema has; reads no row of the queue.
+-- The session is read-only by its default; this transaction always is.
 select
   date_part('epoch', now()),
   current_setting('server_version'),

@@ -1,5 +1,5 @@
--- The named queues that somebody holds, those held for longest first.
--- No index knows of them, but there is one row for each name and not one for each job.
+-- The locked named queues, the oldest lock first.
+-- No index leads to them, but the table has one row for each name, not for each job.
 select
   queues.queue_name,
   queues.locked_by,

@@ -1,2 +1,2 @@
--- The newest revision of the shared line; on its own, since a role may see the jobs and not the ledger.
+-- The newest revision of the schema. A statement of its own, because a role may see the jobs and not the ledger.
 select max(ledger.id) from :GRAPHILE_WORKER_SCHEMA.migrations as ledger

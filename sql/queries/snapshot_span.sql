@@ -1,3 +1,3 @@
--- How many seconds the server has worked at what was sent along with this, up to here.
--- All of it is one transaction, which began with the first statement: the way to us and back is not in it.
+-- The seconds that the server has worked on this pipeline.
+-- The pipeline is one transaction that began with its first statement, so the network is not included.
 select date_part('epoch', clock_timestamp() - now())

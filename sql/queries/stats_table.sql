@@ -1,4 +1,4 @@
--- The database's clock, how large the table of jobs is, and how many queues there are and are held.
+-- The database's clock, the size of the jobs table, and the number of queues and of locked queues.
 select
   date_part('epoch', now()),
   pg_relation_size(%(jobs_table)s::regclass) / current_setting('block_size')::int,

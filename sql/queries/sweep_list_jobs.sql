@@ -1,4 +1,4 @@
--- The jobs that silent workers hold, as recovery hooks are asked about them.
+-- The jobs that dead workers lock, for recovery hooks.
 with locked as materialized (
   select jobs.id, jobs.locked_by
    \ir parts/from_locked_jobs.sql

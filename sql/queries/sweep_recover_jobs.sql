@@ -1,8 +1,8 @@
--- Give back the jobs of silent workers, each as decided for it or with its attempt uncounted; answers them as they were.
--- A job that was removed or superseded while it ran must not come back to life. It has lost its key and its attempts,
--- and was changed after it was added; `locked_at` is no help, for a long transaction may remove with an older `now()`,
--- and long locks are renewed. A last attempt of a job that was rescheduled by hand looks the same and counts as used.
--- Rows somebody else works on at this moment (its worker may be settling after all) are left to the next sweep.
+-- Return the jobs of dead workers, each as decided for it or with its attempt not counted; returns their former rows.
+-- A job that was removed or superseded while it ran must not become available again. It has lost its key and its
+-- attempts, and was updated after it was added; `locked_at` does not help, because a long transaction may remove with
+-- an older `now()` and long locks are renewed. The last attempt of a manually rescheduled job looks the same and counts
+-- as used. Rows that another session locks, for example a worker that settles after all, are left to the next sweep.
 with locked as materialized (
   select jobs.id, jobs.locked_by
    \ir parts/from_locked_jobs.sql

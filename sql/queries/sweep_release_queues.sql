@@ -1,5 +1,5 @@
--- Free the queues of silent workers, but not one whose job was left locked; answers their ids.
--- Sent after sweep_recover_jobs.sql in the same transaction: everybody locks a job's row before its queue's.
+-- Release the queues of dead workers, except one whose job stayed locked; returns their ids.
+-- Runs after sweep_recover_jobs.sql in the same transaction: every session locks a job's row before its queue's.
 with locked as materialized (
   select jobs.job_queue_id, jobs.locked_by
    \ir parts/from_locked_jobs.sql

@@ -1,3 +1,3 @@
--- Take the right to sweep until the end of the transaction, unless somebody sweeps already.
--- The numbers are the Rust port's, so that its sweepers and ours take turns; one lock serves the whole database.
+-- Lock the sweep until the transaction ends, unless another session sweeps.
+-- The numbers are those of graphile_worker_rs, so that its sweepers and gw's exclude each other in the whole database.
 select pg_try_advisory_xact_lock(1196905043, 1398228304)

@@ -39,7 +39,9 @@ HOSTILE: tuple[Callable[[random.Random], str], ...] = (
     lambda r: json.dumps({"migrationNumber": r.choice([21, 10**30, -1, "21", None, [21]]), "breaking": True}),
     lambda r: '{"breaking":true,"migrationNumber":' + "9" * r.randint(1, LONGEST - 50) + "}",
     lambda r: "".join(chr(r.randrange(1, 0xD800)) for _ in range(r.randint(0, 999))),
-    lambda r: r.choice(["", " ", "wish", "wish ", "null", "0", '"', "\\ud800", '"\\ud800"', "\x7f", "{}", "[]", "'"]),
+    lambda r: r.choice(
+        ["", " ", "cancel", "cancel ", "null", "0", '"', "\\ud800", '"\\ud800"', "\x7f", "{}", "[]", "'"]
+    ),
     lambda r: r.choice("x\\\"'{[\u202e") * r.randint(1, LONGEST // 4),
 )
 

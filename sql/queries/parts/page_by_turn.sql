@@ -1,4 +1,4 @@
--- The page of what was looked at in turn: how much that was, the matching ids, and where the page and the look ended.
+-- The page of a chunk: the number of jobs read, the matching ids, and where the page and the chunk ended.
 found as (
   select * from scanned where matches order by turn limit %(limit)s
 ),
