@@ -24,7 +24,7 @@ from gw_core.operations import (
     QueueSnapshot,
     QueueStatistics,
 )
-from gw_tui.data.source import PAGE, ClientSource, Crontabs, Place
+from gw_tui.data.source import PAGE, ClientSource, ConnectionOptions, Crontabs
 
 HOT: Final = "tick"
 
@@ -45,7 +45,7 @@ class InstrumentedSource(ClientSource):
     What is asked at each tick is the lane `HOT`; what is asked every few seconds has a lane of its own.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ConnectionOptions) -> None:
         super().__init__(place)
         self.screen = ""
         self._tick: Tick | None = None
@@ -64,14 +64,14 @@ class InstrumentedSource(ClientSource):
         """The CPU milliseconds of the server's process for this session; 0 where the system does not report them."""
         return processor_time(self.pid) or 0.0
 
-    def glance(self) -> QueueSnapshot:
+    def snapshot(self) -> QueueSnapshot:
         self.pid = self._times.receive(self._looking)
         self._times.take()
         if self._tick is not None:
             self._packed.append(self._pack(self._tick))
         self._tick = Tick(self.screen)
         with self._noted(HOT):
-            return super().glance()
+            return super().snapshot()
 
     def count_locks(self) -> timedelta | None:
         with self._noted("locks"):

@@ -53,8 +53,8 @@ async def take(picture: Picture) -> str:
     async with app.run_test(size=picture.size) as pilot:
         for _ in range(QUEUE_SECONDS):
             clock.advance(1)
-            app.look_now()
-            await _until(pilot, lambda: app.glance is not None and app.glance.at == clock.now)
+            app.refresh_now()
+            await _until(pilot, lambda: app.snapshot is not None and app.snapshot.at == clock.now)
         for key in picture.keys:
             await pilot.press(key)
             await pilot.pause(0.3)

@@ -21,9 +21,10 @@ from textual.screen import Screen
 from gw_core.operations import CleanupTarget, QueueSnapshot, ThroughputMeter
 from gw_tui import clipboard
 from gw_tui.action_runner import ActionRunner
-from gw_tui.actions.actions import Act
+from gw_tui.actions.actions import Action
+from gw_tui.actions.batch import ActionBatch
 from gw_tui.actions.log import ActionLog, Payloads
-from gw_tui.actions.preview import as_typed
+from gw_tui.actions.preview import preview
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,
@@ -36,42 +37,36 @@ from gw_tui.data.messages import (
     SnapshotReceived,
 )
 from gw_tui.data.poller import BLURRED, Poller
-from gw_tui.data.source import Question, Source
+from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choose
 from gw_tui.maintenance import Maintenance
-from gw_tui.rules.commands import BY_ID, EVERYWHERE, PLACE_OF, PLACES, CommandContext, Place
-from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState, FailureKind
+from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, CommandContext, ScreenInfo
+from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState
 from gw_tui.rules.history import History
-from gw_tui.rules.journal import Journal, Kind
+from gw_tui.rules.journal import EntryKind, Journal
 from gw_tui.rules.options import PERIODS, Options
 from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.screens.palette import ConsoleCommands
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.ansi_filters import OnlyAscii, StripControls
-from gw_tui.widgets.connection_line import Standing
+from gw_tui.widgets.connection_line import ConnectionStatus
 from gw_tui.widgets.stylesheet import CachedStylesheet
 from gw_tui.widgets.themes import FALLBACK, NAMES, THEMES
 
-HEARTBEAT: Final = 0.5
+TICK: Final = 0.5
 """How often ages and countdowns go on, in seconds."""
 
 
-def _screen_of(place: Place) -> ConsoleScreen:
+def _screen_of(place: ScreenInfo) -> ConsoleScreen:
     module, name = place.home
-    try:
-        found = getattr(importlib.import_module(f"gw_tui.screens.{module}"), name)
-    except ModuleNotFoundError:
-        from gw_tui.screens.unready import UnreadyScreen
-
-        found = type(name, (UnreadyScreen,), {"PLACE": place.id})
-    screen: ConsoleScreen = found()
+    screen: ConsoleScreen = getattr(importlib.import_module(f"gw_tui.screens.{module}"), name)()
     return screen
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
     generation: int = 0
-    question: Question | None = None
+    query: Query | None = None
 
 
 class ConsoleApp(App[None]):
@@ -80,7 +75,7 @@ class ConsoleApp(App[None]):
     CSS_PATH = "app.tcss"
     TITLE = "gw"
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
-        place.id: partial(_screen_of, place) for place in PLACES
+        place.id: partial(_screen_of, place) for place in SCREENS
     }
     COMMANDS = {ConsoleCommands}  # noqa: RUF012 - see below
     COMMAND_PALETTE_BINDING = "ctrl+p"
@@ -96,7 +91,7 @@ class ConsoleApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(EVERYWHERE)
 
     def __init__(
-        self, source: Source, options: Options | None = None, *, clock: Callable[[], float] = time.monotonic
+        self, source: DataSource, options: Options | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.options = options or Options()
         self._own_filters: list[LineFilter] = [StripControls()]
@@ -112,20 +107,20 @@ class ConsoleApp(App[None]):
         self.period = self.options.period
         self.connection = ConnectionState()
         self.journal = Journal()
-        self.rings = History()
-        self.glance: QueueSnapshot | None = None
+        self.history = History()
+        self.snapshot: QueueSnapshot | None = None
         self.cost: float | None = None
         self._rest = 0.0
-        self.last_act: ActionFinished | None = None
-        self.deeds = ActionRunner(self)
-        self.upkeep = Maintenance(self)
+        self.last_action: ActionFinished | None = None
+        self._runner = ActionRunner(self)
+        self._maintenance = Maintenance(self)
         self.flow_meter = ThroughputMeter()
         self._poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
         self._asked = _Asked()
         self._answer: QueryAnswered | None = None
         self._phase = ConnectionPhase.CONNECTING
         self._paused_at: float | None = None
-        self.hears = True
+        self.is_listening = True
         self._late_because = ""
         self._is_blurred = False
 
@@ -149,10 +144,10 @@ class ConsoleApp(App[None]):
             for name, keys in self.options.keys.items():
                 if not BY_ID[name].keys:  # there is no key to be exchanged
                     self.bind(",".join(keys.split()), BY_ID[name].action, show=False)
-        self.note(Kind.CONSOLE, f"console started on {self.source.target.where}")
-        self.visit(self.options.screen if self.options.screen in PLACE_OF else PLACES[0].id, self.options.filter)
+        self.note(EntryKind.CONSOLE, f"console started on {self.source.info.where}")
+        self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id, self.options.filter)
         self._poller.start()
-        self.set_interval(HEARTBEAT, self._beat)
+        self.set_interval(TICK, self._tick)
 
     async def on_unmount(self) -> None:
         """Let go of the database; whatever it does, this ends."""
@@ -181,14 +176,14 @@ class ConsoleApp(App[None]):
 
     @on(SnapshotReceived)
     def _heard(self, message: SnapshotReceived) -> None:
-        self.glance, self.cost, self._rest = message.glance, message.took, message.rest
-        self.connection = self.connection.heard(self.clock())
+        self.snapshot, self.cost, self._rest = message.snapshot, message.took, message.rest
+        self.connection = self.connection.answered(self.clock())
         self._late_because = ""
         self._poller.listener.reached()
-        self._measure(message.glance)
+        self._measure(message.snapshot)
         self._follow_phase()
         if self._paused_at is None and (screen := self.front) is not None:
-            screen.show_glance(message.glance)
+            screen.show_snapshot(message.snapshot)
         self.draw_frame()
 
     @on(QueryAnswered)
@@ -197,24 +192,22 @@ class ConsoleApp(App[None]):
             return
         self._answer = message
         if self._paused_at is None and (screen := self.front) is not None:
-            screen.show_answer(message.question, message.answer)
+            screen.show_answer(message.query, message.answer)
 
     @on(QueryFailed)
     def _hindered(self, message: QueryFailed) -> None:
-        if message.question is None:
-            self._late_because = message.sentence
-        self.note(Kind.TROUBLE, f"{message.trouble}: {message.sentence}", is_bad=True)
-        if message.question is not None and message.generation == self._asked.generation and self.front is not None:
-            self.front.show_trouble(message.trouble, message.sentence)
+        if message.query is None:
+            self._late_because = message.reason
+        self.note(EntryKind.ERROR, f"{message.failure}: {message.reason}", is_bad=True)
+        if message.query is not None and message.generation == self._asked.generation and self.front is not None:
+            self.front.show_failure(message.failure, message.reason)
 
     @on(ConnectionLost)
     def _lost(self, message: ConnectionLost) -> None:
-        before = self.connection.sentence
-        self.connection = self.connection.lost(
-            self.clock(), message.trouble, message.sentence, retry_in=message.retry_in
-        )
-        if message.sentence != before:
-            self.note(Kind.CONNECTION, message.sentence, is_bad=True)
+        before = self.connection.reason
+        self.connection = self.connection.lost(self.clock(), message.failure, message.reason, retry_in=message.retry_in)
+        if message.reason != before:
+            self.note(EntryKind.CONNECTION, message.reason, is_bad=True)
         self._follow_phase()
         self.draw_frame()
 
@@ -225,26 +218,26 @@ class ConsoleApp(App[None]):
 
     @on(JobsAnnounced)
     def _announced(self, message: JobsAnnounced) -> None:
-        self.note(Kind.JOBS, f"{formatting.counted(message.jobs, 'job')} announced")
+        self.note(EntryKind.JOBS, f"{formatting.counted(message.jobs, 'job')} announced")
 
     @on(ListenStateChanged)
     def _hearing(self, message: ListenStateChanged) -> None:
-        if self.hears and not message.hears:
-            self.note(Kind.CONNECTION, f"announcements are not heard: {message.sentence}", is_bad=True)
-        self.hears = message.hears
+        if self.is_listening and not message.is_listening:
+            self.note(EntryKind.CONNECTION, f"LISTEN failed, polling only: {message.reason}", is_bad=True)
+        self.is_listening = message.is_listening
 
     @on(ActionFinished)
     def _acted(self, message: ActionFinished) -> None:
-        self.last_act = message
-        self.deeds.acted(message)
-        self._poller.reader.hurry()
+        self.last_action = message
+        self._runner.finished(message)
+        self._poller.reader.refresh_now()
         if self.front is not None:
-            self.front.show_acted(message)
+            self.front.show_action(message)
 
     @on(ActionLogFailed)
     def _unwritten(self, message: ActionLogFailed) -> None:
-        self.note(Kind.TROUBLE, message.sentence, is_bad=True)
-        self.notify(sanitize.line(message.sentence, 200), severity="warning", markup=False)
+        self.note(EntryKind.ERROR, message.reason, is_bad=True)
+        self.notify(sanitize.line(message.reason, 200), severity="warning", markup=False)
 
     # -- what the screens ask and do -------------------------------------------------------------------------------
 
@@ -258,46 +251,71 @@ class ConsoleApp(App[None]):
     @property
     def now(self) -> datetime:
         """The moment of the database's clock, as far as it is known; goes on while the database is away."""
-        if self.glance is None or self.connection.heard_at is None:
+        if self.snapshot is None or self.connection.answered_at is None:
             return datetime.now(UTC)
-        return self.glance.at + timedelta(seconds=max(0.0, self.clock() - self.connection.heard_at))
+        return self.snapshot.at + timedelta(seconds=max(0.0, self.clock() - self.connection.answered_at))
 
     @property
     def phase(self) -> ConnectionPhase:
         """How the console stands with its database."""
         return self.connection.phase(self.clock(), self._expected)
 
-    def ask(self, screen: ConsoleScreen) -> None:
-        """Ask a screen's question from now on, when it is in front."""
-        if screen is self.front:
-            self._asked = _Asked(self._asked.generation + 1, screen.question())
+    def ask(self, screen: Screen[Any]) -> None:
+        """Ask a screen's query from now on, when it is in front."""
+        if (front := self.front) is screen and front is not None:
+            self._asked = _Asked(self._asked.generation + 1, front.current_query())
             self._answer = None
-            self._poller.reader.ask(self._asked.question, self._asked.generation)
+            self._poller.reader.ask(self._asked.query, self._asked.generation)
 
-    def came_to_front(self, screen: ConsoleScreen) -> None:
-        """A screen is in front from now on."""
+    def came_to_front(self, screen: Screen[Any]) -> None:
+        """Show a screen what is known, and run its query."""
         self.ask(screen)
-        if self.glance is not None:
-            screen.show_glance(self.glance)
+        if self.snapshot is not None and (front := self.front) is not None:
+            front.show_snapshot(self.snapshot)
         self.draw_frame()
 
-    def look_now(self) -> None:
+    def refresh_now(self) -> None:
         """Look at once."""
-        self._poller.reader.hurry()
+        self._poller.reader.refresh_now()
 
-    def act(self, act: Act) -> None:
+    def submit(self, action: Action) -> None:
         """Have something done; the answer comes as `ActionFinished`."""
-        self._poller.actor.do(act)
+        self._poller.actor.do(action)
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a batch runs."""
+        return self._runner.is_busy
+
+    def begin(self, batch: ActionBatch, on_done: Callable[[ActionBatch], None] | None = None) -> None:
+        """Run a batch of actions; `on_done` is called when it has finished without an error."""
+        self._runner.begin(batch, on_done)
+
+    def stop_batch(self) -> None:
+        """Stop the running batch after its current part."""
+        self._runner.stop()
+
+    def undo(self) -> None:
+        """Restore the jobs that were completed last."""
+        self._runner.undo()
+
+    def sweep(self) -> None:
+        """Preview a sweep, then ask whether to run it."""
+        self._maintenance.sweep()
+
+    def clean_up(self, target: CleanupTarget | None = None) -> None:
+        """Count what a cleanup would delete, then ask whether to delete it."""
+        self._maintenance.clean_up(target)
 
     def copy(self, text: str, words: str = "") -> None:
         """Copy a text, and say so; what is too long for a terminal to copy is refused."""
         shown = clipboard.on_one_line(text)
         if clipboard.is_too_long(shown):
             size = formatting.size(len(shown.encode(errors="surrogatepass")))
-            self.notify(f"That is too much to be copied: {size}.", severity="warning")
+            self.notify(f"Too large to copy: {size}", severity="warning")
             return
         self.copy_to_clipboard(shown)
-        escaped = "" if shown == text else "; line breaks and control characters are replaced"
+        escaped = "" if shown == text else "; line breaks and control characters replaced"
         self.notify(words or f"Copied {sanitize.line(shown, 100)}{escaped}", markup=False)
 
     def copy_to_clipboard(self, text: str) -> None:
@@ -305,24 +323,24 @@ class ConsoleApp(App[None]):
         super().copy_to_clipboard(clipboard.on_one_line(text))
 
     @work
-    async def copy_typed(self, act: Act) -> None:
-        """Copy what does the same as an act: the gw command or the SQL, whichever is chosen."""
-        typed = as_typed(act, self.source.target, self.glance)
+    async def copy_preview(self, action: Action) -> None:
+        """Copy what does the same as an action: the gw command or the SQL, whichever is chosen."""
+        typed = preview(action, self.source.info, self.snapshot)
         if typed is None:
-            self.notify("Nothing that could be typed does this now.")
+            self.notify("No equivalent command")
         elif not (ways := clipboard.ways(typed)):
             size = formatting.size(len(typed.sql.encode()))
-            self.notify(f"That is too much to be copied: {size}.", severity="warning")
+            self.notify(f"Too large to copy: {size}", severity="warning")
         else:
             chosen = await self.push_screen_wait(Choose("Copy", [choice for choice, _ in ways.values()]))
             if chosen is not None:
                 self.copy(ways[chosen][1])
 
-    def note(self, kind: Kind, words: str, *, is_bad: bool = False) -> None:
+    def note(self, kind: EntryKind, words: str, *, is_bad: bool = False) -> None:
         """Keep an entry in the journal."""
         self.journal.note(self.now, kind, words, is_bad=is_bad)
 
-    def situation(self, *, has_row: bool, has_changes: bool) -> CommandContext:
+    def command_context(self, *, has_row: bool, has_changes: bool) -> CommandContext:
         """Return what decides which commands are possible."""
         phase = self.phase
         return CommandContext(
@@ -343,11 +361,11 @@ class ConsoleApp(App[None]):
     @property
     def is_read_only(self) -> bool:
         """True when nothing can be changed: asked for, or because the server takes no writes."""
-        return self.options.read_only or self.source.target.is_read_only or self._follows_another
+        return self.options.read_only or self.source.info.is_read_only or self._follows_another
 
     @property
     def _follows_another(self) -> bool:
-        return self.glance is not None and self.glance.server.in_recovery
+        return self.snapshot is not None and self.snapshot.server.in_recovery
 
     # -- the frame -------------------------------------------------------------------------------------------------
 
@@ -358,9 +376,9 @@ class ConsoleApp(App[None]):
     @property
     def _expected(self) -> float:
         """How often an answer can be expected: seldomer than asked for when an answer costs much."""
-        return max(self._pace, HEARTBEAT, self._rest)
+        return max(self._pace, TICK, self._rest)
 
-    def _beat(self) -> None:
+    def _tick(self) -> None:
         self._follow_phase()
         self.draw_frame()
         if (screen := self.front) is not None and screen.is_mounted and self._paused_at is None:
@@ -371,17 +389,17 @@ class ConsoleApp(App[None]):
         if phase is not self._phase:
             self._phase = phase
             if phase in (ConnectionPhase.LIVE, ConnectionPhase.STALE):
-                self.note(Kind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
+                self.note(EntryKind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
             self.refresh_bindings()
 
-    def _measure(self, glance: QueueSnapshot) -> None:
-        flow = self.flow_meter.read(glance)
-        second = glance.at.timestamp()
+    def _measure(self, snapshot: QueueSnapshot) -> None:
+        flow = self.flow_meter.read(snapshot)
+        second = snapshot.at.timestamp()
         if flow is not None:
-            self.rings.done.add(second, flow.done)
-            self.rings.added.add(second, flow.added)
-            self.rings.changed.add(second, flow.changed)
-        self.rings.age.add(second, 0.0 if glance.backlog_age is None else glance.backlog_age.total_seconds())
+            self.history.done.add(second, flow.done)
+            self.history.added.add(second, flow.added)
+            self.history.changed.add(second, flow.changed)
+        self.history.age.add(second, 0.0 if snapshot.backlog_age is None else snapshot.backlog_age.total_seconds())
 
     def draw_frame(self) -> None:
         """Draw the lines around the screen."""
@@ -390,8 +408,8 @@ class ConsoleApp(App[None]):
             return
         phase = self.phase
         tables = [table for table in screen.query("KeyedTable") if hasattr(table, "waiting")]
-        target = self.source.target
-        standing = Standing(
+        target = self.source.info
+        standing = ConnectionStatus(
             phase=phase,
             target=self._where(target.where),
             schema=target.schema,
@@ -399,45 +417,45 @@ class ConsoleApp(App[None]):
             environment=self.options.environment,
             period=self._pace,
             cost=self.cost,
-            clock=formatting.clock(self.now) if self.glance is not None else "",
+            clock=formatting.clock(self.now) if self.snapshot is not None else "",
             paused_for=None if self._paused_at is None else self.clock() - self._paused_at,
-            hears=self.hears,
+            is_listening=self.is_listening,
             waiting=sum(table.waiting for table in tables),
         )
         screen.frame(standing, self._banner(phase), dimmed=phase not in (ConnectionPhase.LIVE, ConnectionPhase.STALE))
 
     def _where(self, described: str) -> str:
-        if self.glance is None:
+        if self.snapshot is None:
             return described
-        server = self.glance.server
+        server = self.snapshot.server
         return f"{server.user}@{server.host or 'local'}/{server.database}"
 
     def _banner(self, phase: ConnectionPhase) -> str:
-        words = sanitize.line(self.connection.sentence, 300)
+        words = sanitize.line(self.connection.reason, 300)
         now = self.clock()
-        attempt = f"try {self.connection.attempt + 1}"
+        attempt = f"attempt {self.connection.attempt + 1}"
         match phase:
             case ConnectionPhase.DOWN:
                 left = self.connection.next_try_in(now) or 0.0
-                return f"✖ DOWN: {words}. Next try in {left:.0f} s ({attempt}); r tries now."
+                return f"✖ DOWN: {words}. Retrying in {left:.0f} s ({attempt}); r retries now."
             case ConnectionPhase.RETRYING:
                 return f"↻ RETRYING ({attempt}): {words}"
             case ConnectionPhase.REFUSED:
                 again = self.connection.next_try_in(now)
-                what = "Mend that, then press r" if again is None else f"Next try in {again:.0f} s"
+                what = "Fix this, then press r" if again is None else f"Retrying in {again:.0f} s"
                 return f"✖ REFUSED: {words}. {what}."
             case ConnectionPhase.NO_SCHEMA:
                 return f"✖ NO SCHEMA: {words}"
             case ConnectionPhase.STALE:
                 why = f": {sanitize.line(self._late_because, 200)}" if self._late_because else ""
-                return f"! STALE: no answer for {self.connection.silent_for(now) or 0.0:.0f} s{why}."
+                return f"! STALE: no answer for {self.connection.unanswered_for(now) or 0.0:.0f} s{why}."
             case _:
                 return self._warning()
 
     def _warning(self) -> str:
-        if self.glance is not None and self.glance.schema.rows_hidden:
-            user = sanitize.line(self.glance.server.user, 60)
-            return f"! Row level security hides rows from {user}; this is not all. gw doctor says what to do."
+        if self.snapshot is not None and self.snapshot.schema.rows_hidden:
+            user = sanitize.line(self.snapshot.server.user, 60)
+            return f"! Row-level security hides jobs from {user}: counts are incomplete. Run gw doctor."
         return ""
 
     # -- commands --------------------------------------------------------------------------------------------------
@@ -447,7 +465,7 @@ class ConsoleApp(App[None]):
         command = BY_ID.get(action)
         if command is None or not command.is_everywhere:
             return True
-        return command.possible(self.situation(has_row=False, has_changes=False))
+        return command.possible(self.command_context(has_row=False, has_changes=False))
 
     def action_go(self, place: str) -> None:
         """Go to a screen."""
@@ -464,7 +482,7 @@ class ConsoleApp(App[None]):
 
     def action_reconnect(self) -> None:
         """Try to reach the database now."""
-        self.look_now()
+        self.refresh_now()
 
     def action_pause(self) -> None:
         """Stop drawing, or go on."""
@@ -476,15 +494,15 @@ class ConsoleApp(App[None]):
         self.draw_frame()
 
     def action_faster(self) -> None:
-        """Look more often."""
+        """Refresh more often."""
         self._set_period(max((each for each in PERIODS if each < self.period), default=PERIODS[0]))
 
     def action_slower(self) -> None:
-        """Look less often."""
+        """Refresh less often."""
         self._set_period(min((each for each in PERIODS if each > self.period), default=PERIODS[-1]))
 
     def action_zoom(self) -> None:
-        """Give the focused panel the whole screen, or take it back."""
+        """Maximize or restore the focused panel."""
         if self.screen.maximized is not None:
             self.screen.minimize()
         elif self.screen.focused is not None:
@@ -496,7 +514,7 @@ class ConsoleApp(App[None]):
 
         screen = self.front
         if screen is not None and self.screen is screen:
-            place = PLACE_OF.get(screen.TAB or screen.PLACE, PLACES[0])
+            place = SCREEN_BY_ID.get(screen.TAB or screen.SCREEN_ID, SCREENS[0])
             self.push_screen(HelpScreen(place.title, place.help, screen.active_bindings))
 
     def action_palette(self) -> None:
@@ -513,26 +531,26 @@ class ConsoleApp(App[None]):
 
     def action_sweep_now(self) -> None:
         """Ask what a sweep would do, and then whether to do it."""
-        self.upkeep.sweep()
+        self.sweep()
 
-    def action_clear_failed_jobs(self) -> None:
+    def action_cleanup_failed_jobs(self) -> None:
         """Delete jobs that failed for good, after a question."""
-        self.upkeep.clean_up(CleanupTarget.FAILED_JOBS)
+        self.clean_up(CleanupTarget.FAILED_JOBS)
 
-    def action_clear_unused_tasks(self) -> None:
+    def action_cleanup_unused_tasks(self) -> None:
         """Delete task identifiers without jobs, after a question."""
-        self.upkeep.clean_up(CleanupTarget.UNUSED_TASKS)
+        self.clean_up(CleanupTarget.UNUSED_TASKS)
 
-    def action_clear_unused_queues(self) -> None:
+    def action_cleanup_unused_queues(self) -> None:
         """Delete named queues without jobs, after a question."""
-        self.upkeep.clean_up(CleanupTarget.UNUSED_QUEUES)
+        self.clean_up(CleanupTarget.UNUSED_QUEUES)
 
-    def action_doctor_now(self) -> None:
+    def action_run_doctor(self) -> None:
         """Ask the doctor at once."""
-        self.upkeep.examine()
+        self._maintenance.run_doctor()
 
     def action_next_theme(self) -> None:
-        """Take the next theme."""
+        """Switch to the next theme."""
         names = self.theme_names
         place = names.index(self.theme) if self.theme in names else -1
         self.use_theme(names[(place + 1) % len(names)])
@@ -553,7 +571,7 @@ class ConsoleApp(App[None]):
 
     def _set_period(self, period: float) -> None:
         self.period = period
-        self._poller.reader.pace(self._pace)
+        self._poller.reader.set_interval(self._pace)
         self.draw_frame()
 
     def _show_again(self) -> None:
@@ -561,22 +579,19 @@ class ConsoleApp(App[None]):
         screen = self.front
         if screen is None:
             return
-        if self.glance is not None:
-            screen.show_glance(self.glance)
+        if self.snapshot is not None:
+            screen.show_snapshot(self.snapshot)
         if self._answer is not None:
-            screen.show_answer(self._answer.question, self._answer.answer)
+            screen.show_answer(self._answer.query, self._answer.answer)
 
     def on_app_blur(self, _: events.AppBlur) -> None:
         """Look less often while nobody does."""
         if self.options.pause_unfocused:
             self._is_blurred = True
-            self._poller.reader.pace(self._pace)
+            self._poller.reader.set_interval(self._pace)
 
     def on_app_focus(self, _: events.AppFocus) -> None:
         """Look at once: somebody does again."""
         if self._is_blurred:
             self._is_blurred = False
-            self._poller.reader.pace(self._pace)
-
-
-__all__ = ["ConsoleApp", "FailureKind"]
+            self._poller.reader.set_interval(self._pace)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LONGEST: Final = 55_000
 """Bytes of text; terminals take about 75,000 to copy, in base64."""
 
-LONGEST_COMMAND: Final = 4_000
+MAX_COMMAND: Final = 4_000
 """Bytes of a command. A shell without a line editor, such as dash, gets at most 4,095 and runs what is left of it."""
 
 _LINE_BREAK: Final = re.compile(r"[\r\n]\s*")
@@ -32,13 +32,13 @@ def is_too_long(text: str) -> bool:
 
 
 def ways(typed: CommandText) -> dict[str, tuple[Choice, str]]:
-    """Return the forms of an act that can be pasted safely, by their ids; where the command is none of them, why."""
+    """Return the forms of an action that can be pasted safely, by their ids; where the command is none of them, why."""
     found: dict[str, tuple[Choice, str]] = {}
     words = "pastes into psql"
     if typed.command is None:
         words = "no command: a value has control or invisible characters"
-    elif len(typed.command.encode()) > LONGEST_COMMAND:
-        words = f"no command: it has more than {LONGEST_COMMAND:,} bytes"
+    elif len(typed.command.encode()) > MAX_COMMAND:
+        words = f"no command: it has more than {MAX_COMMAND:,} bytes"
     else:
         found["command"] = Choice("command", "command", sanitize.line(typed.command, 50)), typed.command
     if not is_too_long(typed.sql) and not UNSAFE_TEXT.search(typed.sql):

@@ -7,13 +7,13 @@ import os
 
 from gw_core.errors import InvalidSettingError
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import Source
-from gw_tui.rules.commands import PLACE_OF, with_keys
+from gw_tui.data.source import DataSource
+from gw_tui.rules.commands import SCREEN_BY_ID, with_keys
 from gw_tui.rules.options import Options
 from gw_tui.watchdog import Watch
 
 
-def run(source: Source, options: Options) -> int:
+def run(source: DataSource, options: Options) -> int:
     """Show the console until the operator leaves, and return the exit code."""
     check(options)
     # Somebody who sets it to nothing wants colours; the framework takes any value for a no.
@@ -22,7 +22,7 @@ def run(source: Source, options: Options) -> int:
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     app = ConsoleApp(source, options)
     if options.theme not in app.theme_names:
-        raise InvalidSettingError(f"there is no theme {options.theme!r}; known are {', '.join(app.theme_names)}")
+        raise InvalidSettingError(f"unknown theme {options.theme!r}; themes are {', '.join(app.theme_names)}")
     asyncio.run(_run(app, mouse=options.mouse))
     if app.fault is not None:
         raise app.fault
@@ -31,8 +31,8 @@ def run(source: Source, options: Options) -> int:
 
 def check(options: Options) -> None:
     """Refuse what cannot be: raises `InvalidSettingError`."""
-    if options.screen not in PLACE_OF:
-        raise InvalidSettingError(f"there is no screen {options.screen!r}; known are {', '.join(PLACE_OF)}")
+    if options.screen not in SCREEN_BY_ID:
+        raise InvalidSettingError(f"unknown screen {options.screen!r}; screens are {', '.join(SCREEN_BY_ID)}")
     try:
         with_keys(options.keys)
     except ValueError as error:

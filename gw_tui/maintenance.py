@@ -1,132 +1,116 @@
-"""Keeping the queue in order, from whatever screen: a sweep, clearing away, and the doctor; a dry look comes first."""
+"""Sweep, cleanup and doctor, from any screen; each action is previewed first."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from gw_core.operations import CheckStatus, CleanupTarget
-from gw_tui.actions.actions import Clean, RunDoctor, Sweep
+from gw_tui.actions.actions import Cleanup, RunDoctor, Sweep
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.dialogs.choose import Choice, Choose
-from gw_tui.dialogs.confirm import Confirm
+from gw_tui.dialogs.confirm import confirmed
 from gw_tui.text import formatting, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gw_core.operations import SweepReport, WorkerInfo
-    from gw_tui.app import ConsoleApp
+    from gw_tui.console import Console
 
-MOST_NAMED: Final = 8
+MAX_NAMED: Final = 8
 
-_REMEMBERED: Final = (
-    "Task identifiers without jobs are deleted, unless a live worker knows them.\n"
-    "! Workers of Node.js cannot be asked, and would not find new jobs of such a task: restart them afterwards."
-)
-LITTER: Final = {
-    CleanupTarget.FAILED_JOBS: ("failed job", "Jobs that failed for good are deleted, with their payloads and errors."),
-    CleanupTarget.UNUSED_TASKS: ("unused task", _REMEMBERED),
-    CleanupTarget.UNUSED_QUEUES: (
-        "unused queue",
-        "Named queues without jobs are deleted; the next job makes one anew.",
+_CONSEQUENCES: Final = {
+    CleanupTarget.FAILED_JOBS: "Permanently failed jobs are deleted, with their payloads and errors.",
+    CleanupTarget.UNUSED_TASKS: (
+        "Task identifiers without jobs are deleted, unless a live worker knows them.\n"
+        "! Node.js workers do not find new jobs of a deleted task until you restart them."
     ),
+    CleanupTarget.UNUSED_QUEUES: "Named queues without jobs are deleted; new jobs recreate them.",
 }
 CHOICES: Final = (
-    Choice("failed-jobs", "failed jobs", "every job that failed for good"),
+    Choice("failed-jobs", "failed jobs", "permanently failed jobs"),
     Choice("unused-tasks", "unused tasks", "identifiers without jobs, unless a live worker knows them"),
     Choice("unused-queues", "unused queues", "named queues without jobs"),
 )
 
 
 class Maintenance:
-    """Belongs to the thread of the screen; what it does goes through the deeds of the console."""
+    """Previews, asks and runs; belongs to the screen's thread."""
 
-    def __init__(self, console: ConsoleApp) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
 
-    # -- a sweep -----------------------------------------------------------------------------------------------------
+    # -- sweep -------------------------------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Ask what a sweep would do, and then whether to do it."""
-        look = ActionBatch(done_words="would be swept", parts=(Sweep(dry_run=True),), thing="worker", is_quiet=True)
-        self._console.deeds.begin(look, self._looked)
+        """Preview a sweep, then ask whether to run it."""
+        self._console.begin(ActionBatch(parts=(Sweep(dry_run=True),)), self._previewed)
 
-    def _looked(self, look: ActionBatch) -> None:
-        report = look.result.sweep
+    def _previewed(self, batch: ActionBatch) -> None:
+        report = batch.result.sweep
         if report is None:
             return
         if not report.workers and not report.jobs and not report.queues:
-            self._console.notify("Nothing to sweep: no worker counts as dead.")
+            self._console.notify("Nothing to sweep: no stale workers")
             return
         self._console.run_worker(self._ask_to_sweep(report), exit_on_error=False)
 
     async def _ask_to_sweep(self, report: SweepReport) -> None:
-        act = Sweep()
-        if await self._console.push_screen_wait(Confirm("Sweep?", _would(report), ok="Sweep", act=act)) is not None:
-            self._console.deeds.begin(ActionBatch(done_words="swept", parts=(act,), thing="worker"))
+        if await confirmed(self._console, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
+            self._console.begin(ActionBatch(parts=(Sweep(),)))
 
-    # -- clearing away -----------------------------------------------------------------------------------------------
+    # -- cleanup -----------------------------------------------------------------------------------------------------
 
-    def clean_up(self, litter: CleanupTarget | None = None) -> None:
-        """Count what would be cleared away, and then ask whether to do it; first ask what, unless that is said."""
-        if litter is None:
+    def clean_up(self, target: CleanupTarget | None = None) -> None:
+        """Count what a cleanup would delete, then ask whether to delete it; without a target, ask for it first."""
+        if target is None:
             self._console.run_worker(self._choose(), exit_on_error=False)
             return
-        look = ActionBatch(done_words="", parts=(Clean(litter=litter, dry_run=True),), thing="row", is_quiet=True)
-        self._console.deeds.begin(look, lambda done: self._counted(litter, done.result.count))
+        count = ActionBatch(parts=(Cleanup(target=target, dry_run=True),))
+        self._console.begin(count, lambda done: self._counted(Cleanup(target=target), done.result.count))
 
     async def _choose(self) -> None:
-        if (chosen := await self._console.push_screen_wait(Choose("Clear away …", CHOICES))) is not None:
+        if (chosen := await self._console.push_screen_wait(Choose("Clean up …", CHOICES))) is not None:
             self.clean_up(CleanupTarget(chosen))
 
-    def _counted(self, litter: CleanupTarget, count: int | None) -> None:
-        thing, _ = LITTER[litter]
+    def _counted(self, cleanup: Cleanup, count: int | None) -> None:
         if count == 0:
-            self._console.notify(f"Nothing to clear away: there is no {thing}.")
+            self._console.notify(f"Nothing to clean up: no {cleanup.thing}s")
             return
-        self._console.run_worker(self._ask_to_clean(litter, count), exit_on_error=False)
+        self._console.run_worker(self._ask_to_clean(cleanup, count), exit_on_error=False)
 
-    async def _ask_to_clean(self, litter: CleanupTarget, count: int | None) -> None:
-        (thing, words), act = LITTER[litter], Clean(litter=litter)
-        many = (
-            "How many there are takes too long to count." if count is None else f"{formatting.counted(count, thing)}."
-        )
-        question = Confirm(
-            f"Clear away {thing}s?", f"{many}\n{words}\nThis cannot be undone.", ok="Clear away", act=act
-        )
-        if await self._console.push_screen_wait(question) is not None:
-            self._console.deeds.begin(ActionBatch(done_words="cleared away", parts=(act,), thing=thing))
+    async def _ask_to_clean(self, cleanup: Cleanup, count: int | None) -> None:
+        many = "Too many to count quickly." if count is None else f"{formatting.counted(count, cleanup.thing)}."
+        words = f"{many}\n{_CONSEQUENCES[cleanup.target]}\nThis cannot be undone."
+        if await confirmed(self._console, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete"):
+            self._console.begin(ActionBatch(parts=(cleanup,)))
 
-    # -- the doctor --------------------------------------------------------------------------------------------------
+    # -- doctor ------------------------------------------------------------------------------------------------------
 
-    def examine(self) -> None:
-        """Ask the doctor now, and show what was found."""
-        look = ActionBatch(done_words="examined", parts=(RunDoctor(),), is_quiet=True)
-        self._console.deeds.begin(look, self._examined)
+    def run_doctor(self) -> None:
+        """Run the doctor's checks and show the findings."""
+        self._console.begin(ActionBatch(parts=(RunDoctor(),)), self._checked)
 
-    def _examined(self, look: ActionBatch) -> None:
-        verdicts = [each.verdict for each in look.result.findings]
+    def _checked(self, batch: ActionBatch) -> None:
+        verdicts = [each.verdict for each in batch.result.findings]
         wrong, notes = verdicts.count(CheckStatus.WRONG), formatting.counted(verdicts.count(CheckStatus.NOTE), "note")
-        words = f"{wrong} wrong" if wrong else "nothing wrong"
-        self._console.notify(f"The doctor has looked: {words}, {notes}.")
+        words = formatting.counted(wrong, "error") if wrong else "no errors"
+        self._console.notify(f"Doctor: {words}, {notes}")
         self._console.visit("locks")
-        self._console.look_now()
+        self._console.refresh_now()
 
 
-def _would(report: SweepReport) -> str:
-    """Say what a sweep would do."""
+def _preview(report: SweepReport) -> str:
     jobs, queues = formatting.counted(report.jobs, "job"), formatting.counted(report.queues, "queue")
-    lines = [f"{jobs} would be given back with the attempt uncounted, {queues} freed, from:"]
-    lines += _named(report.workers)
-    return "\n".join(lines)
+    return "\n".join([f"{jobs} returned (attempt not counted) and {queues} released, from:", *_named(report.workers)])
 
 
 def _named(workers: Sequence[WorkerInfo]) -> list[str]:
     lines = [
         f"  {sanitize.line(each.id, 48)}"
-        + ("" if each.heartbeat_age is None else f"  last beat {formatting.span(each.heartbeat_age)} ago")
-        for each in workers[:MOST_NAMED]
+        + ("" if each.heartbeat_age is None else f"  last heartbeat {formatting.span(each.heartbeat_age)} ago")
+        for each in workers[:MAX_NAMED]
     ]
-    if len(workers) > MOST_NAMED:
-        lines.append(f"  and {len(workers) - MOST_NAMED} more")
+    if len(workers) > MAX_NAMED:
+        lines.append(f"  and {len(workers) - MAX_NAMED} more")
     return lines

@@ -15,7 +15,7 @@ from typing import Final
 ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 ENDED_BY_SIGNAL: Final = 128
 STDIN: Final = 0
-LOOK_AGAIN: Final = 2.0
+CHECK_INTERVAL: Final = 2.0
 """How often to make sure that the terminal is still there, in seconds; not everybody gets a signal when it goes."""
 
 PATIENCE: Final = 2.0
@@ -26,7 +26,7 @@ class Watch:
     """A thread that lets the console end, for as long as the block lasts; to be entered on the main thread.
 
     The framework's loop writes through a queue of a few pieces. When nobody takes them any more, because the terminal
-    has gone or is held with ^S, the loop waits for room for ever and hears neither keys nor signals.
+    has gone or is held with ^S, the loop waits for room for ever and is_listening neither keys nor signals.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, end: Callable[[int], object]) -> None:
@@ -37,7 +37,7 @@ class Watch:
     def __enter__(self) -> None:
         self._modes = termios.tcgetattr(STDIN) if os.isatty(STDIN) else None
         self._reader, self._writer = socket.socketpair()
-        self._reader.settimeout(LOOK_AGAIN)
+        self._reader.settimeout(CHECK_INTERVAL)
         self._writer.setblocking(False)
         # The interpreter writes every signal's number here at once, whichever thread it came to and whatever the main
         # thread waits for.

@@ -20,7 +20,7 @@ from bench.processes import Command, running
 from bench.server import ask
 from bench.server_time import ServerTiming, percentile, with_timing
 from gw_core import Client
-from gw_tui.data.source import LOCKS_AGAIN
+from gw_tui.data.source import LOCKS_INTERVAL
 
 SLOWEST: Final = "slowest reading command, p95 ms"
 SNAPSHOT: Final = "snapshot p95 ms in the server"
@@ -230,7 +230,7 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
         times.receive(client)
         for _ in range(count):
             if time.monotonic() >= again:
-                again = time.monotonic() + LOCKS_AGAIN.total_seconds()
+                again = time.monotonic() + LOCKS_INTERVAL.total_seconds()
                 client.reports.count_locks()
                 locks.append(sum(times.take().values()))
             began = time.perf_counter()

@@ -21,7 +21,7 @@ from textual.keys import _character_to_key
 from textual.message_pump import MessagePump
 
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, Place
+from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.options import Options
 
@@ -61,10 +61,10 @@ def main(url: str, seconds: float, *, profiles: bool) -> None:
 
 
 async def _use(url: str, seconds: float, *, profiles: bool) -> tuple[list[float], list[str]]:
-    app = ConsoleApp(ClientSource(Place(conninfo=url, schema="graphile_worker")), Options(period=PERIOD))
+    app = ConsoleApp(ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker")), Options(period=PERIOD))
     async with app.run_test(size=SIZE) as pilot:
         end = time.monotonic() + TO_BEGIN
-        while app.glance is None and time.monotonic() < end:
+        while app.snapshot is None and time.monotonic() < end:
             await pilot.pause(0.05)
         lags: list[float] = []
         phases: set[ConnectionPhase] = set()

@@ -24,7 +24,7 @@ from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import CronItem
-    from gw_tui.data.source import Source
+    from gw_tui.data.source import DataSource
     from gw_tui.rules.options import Options
 
 SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events")
@@ -85,7 +85,7 @@ def tui(
     return code
 
 
-def _once(source: Source, *, as_json: bool) -> int:
+def _once(source: DataSource, *, as_json: bool) -> int:
     from gw_tui.print_once import lines_of, look, record_of
 
     try:
@@ -135,7 +135,7 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
         colour=not os.environ.get("NO_COLOR"),
         mouse=configuration[table.TUI_MOUSE],
         show_payload=configuration[table.TUI_PAYLOAD],
-        bulk_cap=configuration[table.TUI_MAX_MARKED],
+        max_marked=configuration[table.TUI_MAX_MARKED],
         # Who does without payloads on the screen does not want them in a file.
         log_payloads=configuration[table.TUI_LOG_PAYLOADS] if configuration[table.TUI_PAYLOAD] else "none",
         keys=configuration[table.TUI_KEYS],
@@ -157,13 +157,13 @@ def _knows_ascii_alone() -> bool:
 # -- where from ------------------------------------------------------------------------------------------------------
 
 
-def _demo(configuration: Configuration) -> Source:
+def _demo(configuration: Configuration) -> DataSource:
     from gw_tui.data.demo import DemoSource, real_clock
 
     return DemoSource(real_clock, read_only=configuration[table.TUI_READ_ONLY])
 
 
-def _replay(path: Path) -> Source:
+def _replay(path: Path) -> DataSource:
     from gw_tui.data.recording import ReplaySource
 
     try:
@@ -172,7 +172,7 @@ def _replay(path: Path) -> Source:
         raise InvalidInputError(f"--replay {path} cannot be read: {error.strerror}") from None
 
 
-def _recording(source: Source, path: Path) -> Source:
+def _recording(source: DataSource, path: Path) -> DataSource:
     from gw_tui.data.recording import RecordingSource
 
     try:
@@ -182,13 +182,13 @@ def _recording(source: Source, path: Path) -> Source:
         raise InvalidInputError(f"--record {path} cannot be made: {error.strerror}") from None
 
 
-def _source(configuration: Configuration) -> Source:
+def _source(configuration: Configuration) -> DataSource:
     from gw_core.operations import find_conninfo
-    from gw_tui.data.source import ClientSource, Place
+    from gw_tui.data.source import ClientSource, ConnectionOptions
 
     remember_use(configuration)
     return ClientSource(
-        Place(
+        ConnectionOptions(
             conninfo=find_conninfo(configuration[table.CONNECTION]),
             schema=configuration[table.SCHEMA],
             prepared_statements=configuration[table.PREPARED_STATEMENTS],

@@ -1,134 +1,35 @@
-"""What an operator can have done, as values: each names what it hits, and jobs as they were seen."""
+"""What an operator can do, as values: each names what it changes, runs itself, and has its command and log entry."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gw_core import JobFilter
+from gw_core.errors import StatementTimeoutError
+from gw_core.operations import SkippedJob
 
 if TYPE_CHECKING:
-    from gw_core import Job, JobSpec
-    from gw_core.operations import CleanupTarget, Count, Finding, FoundJob, JobVersion, QueueStatistics, SweepReport
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
-    """Let failed jobs run again now."""
-
-    jobs: Sequence[JobVersion]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reschedule:
-    """Change when and how jobs run; None keeps a value."""
-
-    jobs: Sequence[JobVersion]
-    run_at: datetime | timedelta | None = None
-    priority: int | None = None
-    attempts: int | None = None
-    max_attempts: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fail:
-    """Fail jobs for good."""
-
-    jobs: Sequence[JobVersion]
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remove:
-    """Remove jobs as if they had been completed; the result holds them, for `Restore`."""
-
-    jobs: Sequence[JobVersion]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindByKey:
-    """Look which job has a key; it changes nothing."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveByKey:
-    """Remove the job with a key as it was seen; one that runs is only kept from running again."""
-
-    key: str
-    job: JobVersion
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restore:
-    """Add removed jobs again, each with a new id."""
-
-    jobs: Sequence[Job]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Add:
-    """Add a job; `payload` is its payload as JSON text, or None for the one of `spec`."""
-
-    spec: JobSpec
-    payload: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unlock:
-    """Take every job and queue from workers that are dead."""
-
-    workers: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """Give back the jobs of workers that went silent; with `dry_run` only say which."""
-
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clean:
-    """Clear away what nobody needs any more; with `dry_run` only say how much that is."""
-
-    litter: CleanupTarget
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forget:
-    """Forget a recurring task that the database knows."""
-
-    identifier: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDoctor:
-    """Ask the doctor now; it changes nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountExactly:
-    """Count every job, which reads the whole table, or those of one queue; it changes nothing and takes its time."""
-
-    queue: str | None = None
-
-
-ActOnJobs = Retry | Reschedule | Fail | Remove
-Look = FindByKey | RunDoctor | CountExactly
-Act = ActOnJobs | RemoveByKey | Restore | Add | Unlock | Sweep | Clean | Forget | Look
-
-
-def only_looks(act: Act) -> bool:
-    """Tell whether an act changes nothing."""
-    return isinstance(act, FindByKey | RunDoctor | CountExactly) or (isinstance(act, Sweep | Clean) and act.dry_run)
+    from gw_core import ActionResult, Client, Job, JobSpec, RecoverySettings
+    from gw_core.operations import (
+        CleanupTarget,
+        CommandPreview,
+        CommandText,
+        Count,
+        Finding,
+        FoundJob,
+        JobVersion,
+        QueueStatistics,
+        RemovedJob,
+        SweepReport,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedItem:
-    """A job, or a worker, that an act left alone, and why."""
+    """A job or a worker that an action did not change, and why."""
 
     what: str
     why: str
@@ -136,19 +37,453 @@ class SkippedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What an act did: to which jobs or workers, and which it left alone."""
+    """What an action changed, and what it skipped."""
 
     done: Sequence[str] = ()
-    omitted: Sequence[SkippedItem] = ()
+    skipped: Sequence[SkippedItem] = ()
     removed: Sequence[Job] = field(default=())
-    """The jobs as they were, for `Restore`."""
+    """The deleted jobs as they were, for `Restore`."""
     sweep: SweepReport | None = None
     statistics: QueueStatistics | None = None
     count: int | None = None
-    """How many things were cleared away."""
-    told: str = ""
-    """What happened, in a sentence, where several things can; empty where the numbers say it."""
+    """How many rows a cleanup deleted, or would delete."""
+    message: str = ""
+    """What happened, where it can differ; empty where the numbers suffice."""
     found: FoundJob | None = None
     findings: Sequence[Finding] = ()
     queue: tuple[Count, Count] | None = None
-    """How many jobs wait in the queue that was counted, and how many of them are due."""
+    """How many jobs of the counted queue are waiting, and how many of them are due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewContext:
+    """What an equivalent command depends on besides its action."""
+
+    recovery: RecoverySettings
+    stale_workers: Sequence[str] = ()
+    has_heartbeats: bool = True
+
+
+class Action:
+    """Something an operator can do. Subclasses are frozen dataclasses."""
+
+    __slots__ = ()
+
+    done_words: ClassVar[str] = ""
+    """Such as "retried"; the number of things comes before it."""
+
+    @property
+    def thing(self) -> str:
+        """What it changes, in the singular."""
+        return "job"
+
+    @property
+    def reads_only(self) -> bool:
+        """True for an action that changes nothing."""
+        return False
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Do it, and return what became of each job or worker."""
+        raise NotImplementedError
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return the equivalent command and SQL; None where there is none."""
+        return None
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return what the action log says about it."""
+        return {}
+
+
+# -- jobs ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobAction(Action):
+    """An action on jobs, each only in the version that was displayed."""
+
+    jobs: Sequence[JobVersion]
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of its jobs."""
+        return [each.id for each in self.jobs]
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the ids."""
+        return {"ids": self.ids}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry(JobAction):
+    """Retry failed jobs now."""
+
+    done_words: ClassVar[str] = "retried"
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Retry them."""
+        return _changed(client.jobs.retry(seen=self.jobs))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw retry`."""
+        return write.retry(self.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reschedule(JobAction):
+    """Change when and how jobs run; None keeps a value."""
+
+    done_words: ClassVar[str] = "rescheduled"
+
+    run_at: datetime | timedelta | None = None
+    priority: int | None = None
+    attempts: int | None = None
+    max_attempts: int | None = None
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Reschedule them."""
+        return _changed(
+            client.jobs.reschedule(
+                seen=self.jobs,
+                run_at=self.run_at,
+                priority=self.priority,
+                attempts=self.attempts,
+                max_attempts=self.max_attempts,
+            )
+        )
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw reschedule`; a duration is left out, as it would count from when the command runs."""
+        run_at = self.run_at if isinstance(self.run_at, datetime) else None
+        return write.reschedule(self.ids, run_at=run_at, **self._numbers)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the ids and the changes."""
+        return {"ids": self.ids, **_given({"run_at": self.run_at, **self._numbers})}
+
+    @property
+    def _numbers(self) -> dict[str, int | None]:
+        return {"priority": self.priority, "attempts": self.attempts, "max_attempts": self.max_attempts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail(JobAction):
+    """Fail jobs permanently."""
+
+    done_words: ClassVar[str] = "failed permanently"
+
+    reason: str | None = None
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Fail them."""
+        return _changed(client.jobs.fail(reason=self.reason, seen=self.jobs))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw fail`."""
+        return write.fail(self.ids, self.reason)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the ids and the reason."""
+        return {"ids": self.ids, **_given({"reason": self.reason})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete(JobAction):
+    """Delete jobs as if they had completed; the result holds them, for `Restore`."""
+
+    done_words: ClassVar[str] = "completed"
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Complete them."""
+        return _changed(client.jobs.complete(seen=self.jobs))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw complete`."""
+        return write.remove(self.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindByKey(Action):
+    """Find the job that has a key."""
+
+    key: str
+
+    @property
+    def reads_only(self) -> bool:
+        """Always."""
+        return True
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Find it."""
+        return Result(found=next(iter(client.list_jobs(JobFilter(key=self.key)).jobs), None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveByKey(Action):
+    """Remove the job with a key in the displayed version; a running one finishes but is not retried."""
+
+    done_words: ClassVar[str] = "removed"
+
+    key: str
+    job: JobVersion
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Remove it."""
+        return _removed(client.jobs.remove(self.key, seen=self.job))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw remove`."""
+        return write.remove_by_key(self.key)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the key and the id."""
+        return {"key": self.key, "ids": [self.job.id]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore(Action):
+    """Add deleted jobs again, each with a new id."""
+
+    done_words: ClassVar[str] = "restored"
+
+    jobs: Sequence[Job]
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Restore them."""
+        return _restored(client, self.jobs)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return their former ids."""
+        return {"ids": [each.id for each in self.jobs]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add(Action):
+    """Add a job; `payload` is its payload as JSON text, or None for the one of `spec`."""
+
+    done_words: ClassVar[str] = "added"
+
+    spec: JobSpec
+    payload: str | None = None
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Add it."""
+        job = client.add(self.spec) if self.payload is None else client.add_json(self.spec, self.payload)
+        return Result(done=() if job is None else (str(job.id),))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw add`."""
+        return write.add(self.spec, self.payload)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the job without its payload."""
+        names = ("task", "queue_name", "run_at", "priority", "max_attempts", "job_key")
+        return _given({name: getattr(self.spec, name, None) for name in names})
+
+
+# -- workers, cron items and maintenance -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlock(Action):
+    """Release all locks of dead workers."""
+
+    done_words: ClassVar[str] = "unlocked"
+
+    workers: Sequence[str]
+
+    @property
+    def thing(self) -> str:
+        """What it changes, in the singular."""
+        return "worker"
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Unlock them."""
+        return Result(done=tuple(each.worker_id for each in client.care.unlock(self.workers)))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw unlock`."""
+        return write.unlock(self.workers)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the workers."""
+        return {"workers": list(self.workers)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep(Action):
+    """Recover the jobs of stale workers; with `dry_run`, only list them."""
+
+    done_words: ClassVar[str] = "swept"
+
+    dry_run: bool = False
+
+    @property
+    def thing(self) -> str:
+        """What it changes, in the singular."""
+        return "worker"
+
+    @property
+    def reads_only(self) -> bool:
+        """True for a dry run."""
+        return self.dry_run
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Sweep."""
+        report = client.sweep(recovery, dry_run=self.dry_run)
+        message = "another sweep is running; nothing was changed" if report.was_busy else ""
+        return Result(done=tuple(worker.id for worker in report.workers), sweep=report, message=message)
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw sweep`, when there are stale workers."""
+        if self.dry_run or not info.stale_workers:
+            return None
+        return write.sweep(info.stale_workers, delay=info.recovery.delay, forgets=info.has_heartbeats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanup(Action):
+    """Delete what is no longer needed; with `dry_run`, only count it."""
+
+    done_words: ClassVar[str] = "deleted"
+
+    target: CleanupTarget
+    dry_run: bool = False
+
+    @property
+    def thing(self) -> str:
+        """What it changes, in the singular."""
+        return self.target.value.replace("-", " ").removesuffix("s")
+
+    @property
+    def reads_only(self) -> bool:
+        """True for a dry run."""
+        return self.dry_run
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Delete the rows, or count them; no count where counting takes too long."""
+        if not self.dry_run:
+            return Result(count=sum(client.cleaner.clear(self.target)))
+        try:
+            return Result(count=client.cleaner.count(self.target))
+        except StatementTimeoutError:
+            return Result()
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw cleanup`."""
+        return None if self.dry_run else write.clean(self.target.value, has_hearts=info.has_heartbeats)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return what was to be deleted."""
+        return {"cleanup": self.target.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget(Action):
+    """Forget a cron item that the database knows."""
+
+    done_words: ClassVar[str] = "forgotten"
+
+    identifier: str
+
+    @property
+    def thing(self) -> str:
+        """What it changes, in the singular."""
+        return "recurring task"
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Forget it."""
+        if client.forget_crontab(self.identifier):
+            return Result(done=(self.identifier,))
+        return Result(skipped=(SkippedItem(self.identifier, "not registered"),))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw cron forget`."""
+        return write.forget(self.identifier)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return its identifier."""
+        return {"item": self.identifier}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDoctor(Action):
+    """Run the doctor's checks."""
+
+    @property
+    def reads_only(self) -> bool:
+        """Always."""
+        return True
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Run them."""
+        return Result(findings=client.doctor.findings())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountExactly(Action):
+    """Count all jobs, which reads the whole table, or those of one queue."""
+
+    queue: str | None = None
+
+    @property
+    def reads_only(self) -> bool:
+        """Always."""
+        return True
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Count them."""
+        if self.queue is not None:
+            return Result(queue=client.reports.count_queue(self.queue))
+        return Result(statistics=client.reports.statistics(exact=True))
+
+
+# -- results ---------------------------------------------------------------------------------------------------------
+
+
+def _changed(result: ActionResult) -> Result:
+    return Result(
+        done=tuple(str(each.id) for each in result.changed),
+        skipped=tuple(SkippedItem(str(each.id), _why(each)) for each in result.skipped),
+        removed=tuple(each.job for each in result.changed if each.job is not None and each.job.payload),
+    )
+
+
+def _removed(answer: RemovedJob | SkippedJob) -> Result:
+    if isinstance(answer, SkippedJob):
+        return Result(skipped=(SkippedItem(str(answer.id), _why(answer)),))
+    job = answer.job
+    if answer.was_running:
+        message = f"job {job.id} is running: it lost its key and is not retried"
+        return Result(done=(str(job.id),), message=message)
+    return Result(done=(str(job.id),), removed=(job,), message=f"job {job.id} removed")
+
+
+def _restored(client: Client, jobs: Iterable[Job]) -> Result:
+    done: list[str] = []
+    skipped: list[SkippedItem] = []
+    for job in jobs:
+        new = client.jobs.restore(job)
+        if new is None:
+            skipped.append(SkippedItem(str(job.id), "another job has its key"))
+        else:
+            done.append(str(new))
+    return Result(done=tuple(done), skipped=tuple(skipped))
+
+
+def _why(skipped: SkippedJob) -> str:
+    match skipped.reason.value:
+        case "locked":
+            return f"locked by {skipped.locked_by}"
+        case "changed":
+            return f"changed ({skipped.changes})" if skipped.changes else "changed"
+        case "missing" | "not_found":
+            return "gone"
+        case "busy":
+            return "being changed by another session"
+        case _:
+            return "not failed; t reschedules it"
+
+
+def _given(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What was done from consoles on this machine: one line an act, in a file only its owner may read."""
+"""What was done from consoles on this machine: one line an action, in a file only its owner may read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fcntl
 import getpass
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -15,30 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import msgspec
 
-from gw_tui.actions.actions import (
-    Act,
-    Add,
-    Clean,
-    Fail,
-    Forget,
-    Remove,
-    RemoveByKey,
-    Reschedule,
-    Restore,
-    Result,
-    Retry,
-    Unlock,
-    only_looks,
-)
+from gw_tui.actions.actions import Action, Add, Complete, RemoveByKey, Result
 from gw_tui.text.json_view import json_view
 
 if TYPE_CHECKING:
     from gw_core import Job
-    from gw_tui.data.source import Target
+    from gw_tui.rules.queue_info import QueueInfo
 
-CHANGES: Final = ("run_at", "priority", "attempts", "max_attempts")
-
-MOST_BYTES: Final = 10 * 1024 * 1024
+MAX_BYTES: Final = 10 * 1024 * 1024
 """Size from which a file is put aside; there is one that is written and one that was."""
 
 KEPT: Final = timedelta(days=30)
@@ -62,7 +46,7 @@ def usual_path() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ActionLog:
-    """Writes acts down as they are done; for removals the jobs as they were, as `gw add --from` takes them.
+    """Writes actions down as they are done; for removals the jobs as they were, as `gw add --from` takes them.
 
     A file that is large or old is put aside, in place of the one put aside before it.
     """
@@ -81,18 +65,18 @@ class ActionLog:
             if path.exists() and time.time() - path.stat().st_mtime > KEPT.total_seconds():
                 path.unlink(missing_ok=True)
 
-    def note(self, target: Target, act: Act, result: Result | None, failure: str = "") -> None:
-        """Write down what became of an act. Raises `OSError`; an act that only looked is left out."""
-        if only_looks(act):
+    def note(self, target: QueueInfo, action: Action, result: Result | None, failure: str = "") -> None:
+        """Write down what became of an action. Raises `OSError`; an action that only looked is left out."""
+        if action.reads_only:
             return
         record = {
             "at": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-            "who": _who(),
+            "user": _who(),
             "target": target.where,
             "schema": target.schema,
-            "act": type(act).__name__.lower(),
-            **self._asked(act),
-            **({"failure": failure} if result is None else self._became(act, result)),
+            "action": type(action).__name__.lower(),
+            **self._asked(action),
+            **({"failure": failure} if result is None else self._became(action, result)),
         }
         self.delete_old()
         self._append(msgspec.json.encode(record))
@@ -123,46 +107,26 @@ class ActionLog:
         size = os.fstat(file).st_size
         if not size:
             return False
-        return size + more > MOST_BYTES or datetime.now(UTC) - _first_moment(file) > KEPT
+        return size + more > MAX_BYTES or datetime.now(UTC) - _first_moment(file) > KEPT
 
-    def _asked(self, act: Act) -> Mapping[str, Any]:
-        match act:
-            case Add():
-                return {"job": self._specified(act)}
-            case Unlock():
-                return {"workers": list(act.workers)}
-            case Clean():
-                return {"litter": act.litter.value}
-            case Restore():
-                return {"ids": [each.id for each in act.jobs]}
-            case RemoveByKey():
-                return {"key": act.key, "ids": [act.job.id]}
-            case Forget():
-                return {"item": act.identifier}
-            case Reschedule():
-                return {"ids": [each.id for each in act.jobs], **_given(act, CHANGES)}
-            case Retry() | Fail() | Remove():
-                return {"ids": [each.id for each in act.jobs], **_given(act, ("reason",))}
-            case _:
-                return {}
+    def _asked(self, action: Action) -> Mapping[str, Any]:
+        if isinstance(action, Add):
+            return {"job": {**action.entry(), **({} if action.payload is None else self._payload(action.payload))}}
+        return action.entry()
 
-    def _became(self, act: Act, result: Result) -> Mapping[str, Any]:
-        record: dict[str, Any] = {"done": list(result.done)}
+    def _became(self, action: Action, result: Result) -> Mapping[str, Any]:
+        record: dict[str, Any] = {"completed": list(result.done)}
         if result.count is not None:
             record["count"] = result.count
-        if result.omitted:
-            record["left_alone"] = {each.what: each.why for each in result.omitted}
-        if result.told:
-            record["told"] = result.told
-        if isinstance(act, Remove | RemoveByKey):
+        if result.skipped:
+            record["skipped"] = {each.what: each.why for each in result.skipped}
+        if result.message:
+            record["message"] = result.message
+        if isinstance(action, Complete | RemoveByKey):
             # A job that lacks its payload must not be added again by accident, so it has another name.
             name = {Payloads.WHOLE: "job", Payloads.MASKED: "masked_job", Payloads.NONE: "job_without_payload"}
             record["removed"] = [{"id": job.id, name[self.payloads]: self._whole(job)} for job in result.removed]
         return record
-
-    def _specified(self, act: Add) -> Mapping[str, Any]:
-        names = ("task", "queue_name", "run_at", "priority", "max_attempts", "job_key")
-        return {**_given(act.spec, names), **({} if act.payload is None else self._payload(act.payload))}
 
     def _payload(self, payload: str) -> Mapping[str, Any]:
         match self.payloads:
@@ -189,10 +153,6 @@ class ActionLog:
             "flags": job.flag_names or None,
         }
         return {name: value for name, value in record.items() if value is not None}
-
-
-def _given(thing: object, names: Sequence[str]) -> Mapping[str, Any]:
-    return {name: value for name in names if (value := getattr(thing, name, None)) is not None}
 
 
 def _compact(payload: str) -> msgspec.Raw:

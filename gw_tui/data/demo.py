@@ -46,14 +46,15 @@ from gw_core.operations import (
     retry_delay,
 )
 from gw_tui.actions import actions
-from gw_tui.actions.actions import Act, Result, SkippedItem
-from gw_tui.data.source import PAGE, Crontabs, Target
+from gw_tui.actions.actions import Action, Result, SkippedItem
+from gw_tui.data.source import PAGE, Crontabs
+from gw_tui.rules.queue_info import QueueInfo
 
 START: Final = datetime(2026, 3, 14, 14, 52, 7, tzinfo=UTC)
 """When the fixed clock of tests and pictures stands still."""
 
 SECOND: Final = timedelta(seconds=1)
-MOST_STEPS: Final = 120
+MAX_STEPS: Final = 120
 SILENT_AFTER: Final = timedelta(minutes=5)
 WAITING: Final = (JobState.READY, JobState.SCHEDULED, JobState.BACKOFF)
 ADVISORY: Final = "gw sweep"
@@ -118,7 +119,7 @@ class DemoQueue:
 
     def live_until(self, now: datetime) -> None:
         """Let what happens by itself happen, second by second."""
-        for _ in range(min(MOST_STEPS, int((now - self.now) / SECOND))):
+        for _ in range(min(MAX_STEPS, int((now - self.now) / SECOND))):
             self.ticks += 1
             self.now += SECOND
             self._step(Random(f"{self.seed}/{self.ticks}"))
@@ -327,11 +328,11 @@ class DemoEar:
         """Wait until jobs are announced."""
         with self._source.bell:
             self._source.bell.wait_for(
-                lambda: self._closed.is_set() or self._source.trouble or self._source.announced,
+                lambda: self._closed.is_set() or self._source.failure or self._source.announced,
                 timeout.total_seconds(),
             )
-            if self._source.trouble is not None and not self._closed.is_set():
-                raise self._source.trouble
+            if self._source.failure is not None and not self._closed.is_set():
+                raise self._source.failure
             heard, self._source.announced = self._source.announced, 0
             return heard
 
@@ -343,7 +344,7 @@ class DemoEar:
 
 
 class DemoSource:
-    """Answers like a queue. Tests set `trouble` to have every call raise it, and `delay` to have every call last."""
+    """Answers like a queue. Tests set `failure` to have every call raise it, and `delay` to have every call last."""
 
     def __init__(
         self,
@@ -355,14 +356,14 @@ class DemoSource:
     ) -> None:
         self.clock = clock or FixedClock()
         self.queue = DemoQueue(self.clock(), seed=seed, jobs=jobs)
-        self.trouble: Exception | None = None
+        self.failure: Exception | None = None
         self.delay = 0.0
         self.looks = 0
-        self.acts: list[Act] = []
+        self.actions: list[Action] = []
         self.announced = 0
         self.closed = False
         self.is_busy = False
-        self.bell = threading.Condition()  # guards announced and trouble where the ear waits for them
+        self.bell = threading.Condition()  # guards announced and failure where the ear waits for them
         self._read_only = read_only
         self._lock = threading.Lock()  # guards the queue: the reader and the actor are two threads
         self._cancelled = threading.Event()
@@ -371,13 +372,13 @@ class DemoSource:
 
     def go_down(self, error: Exception) -> None:
         """Let every call raise this from now on, and break what listens."""
-        self.trouble = error
+        self.failure = error
         with self.bell:
             self.bell.notify_all()
 
     def come_back(self) -> None:
         """Answer again."""
-        self.trouble = None
+        self.failure = None
 
     def announce(self, jobs: int) -> None:
         """Tell whoever listens of new jobs."""
@@ -388,11 +389,11 @@ class DemoSource:
     # -- looking ---------------------------------------------------------------------------------------------------
 
     @property
-    def target(self) -> Target:
+    def info(self) -> QueueInfo:
         """Which queue this is."""
-        return Target(where="demo@in-memory/shop", schema="graphile_worker", is_read_only=self._read_only)
+        return QueueInfo(where="demo@in-memory/shop", schema="graphile_worker", is_read_only=self._read_only)
 
-    def glance(self) -> QueueSnapshot:
+    def snapshot(self) -> QueueSnapshot:
         """Return what every tick shows."""
         with self._queue() as queue:
             self.looks += 1
@@ -424,7 +425,7 @@ class DemoSource:
             )
 
     def count_locks(self) -> timedelta | None:
-        """Do nothing: a glance here counts everything by itself."""
+        """Do nothing: a snapshot here counts everything by itself."""
         return timedelta()
 
     def page(
@@ -527,8 +528,8 @@ class DemoSource:
 
     def listen(self) -> DemoEar:
         """Begin to hear of new jobs."""
-        if self.trouble is not None:
-            raise self.trouble
+        if self.failure is not None:
+            raise self.failure
         return DemoEar(self)
 
     def cancel(self) -> None:
@@ -541,38 +542,40 @@ class DemoSource:
 
     # -- acting ----------------------------------------------------------------------------------------------------
 
-    def act(self, act: Act) -> Result:
+    def run(self, action: Action) -> Result:
         """Have something done, and say what became of each job."""
         with self._queue() as queue:
-            self.acts.append(act)
-            match act:
-                case actions.Retry() | actions.Reschedule() | actions.Fail() | actions.Remove():
-                    return _each(queue, act.jobs, _on_job(queue, act))
+            self.actions.append(action)
+            match action:
+                case actions.Retry() | actions.Reschedule() | actions.Fail() | actions.Complete():
+                    return _each(queue, action.jobs, _on_job(queue, action))
                 case actions.Restore():
-                    return Result(done=tuple(str(queue.insert(**_again(job)).id) for job in act.jobs))
+                    return Result(done=tuple(str(queue.insert(**_again(job)).id) for job in action.jobs))
                 case actions.Add():
-                    return Result(done=(str(queue.insert(**_specified(act.spec, act.payload)).id),))
+                    return Result(done=(str(queue.insert(**_specified(action.spec, action.payload)).id),))
                 case actions.Unlock():
-                    return Result(done=tuple(_freed(queue, act.workers)))
+                    return Result(done=tuple(_freed(queue, action.workers)))
                 case actions.Sweep():
-                    return self._sweep(queue, dry_run=act.dry_run)
-                case actions.Clean():
-                    return Result(count=len(list(_cleared(queue, act.litter, dry_run=act.dry_run))))
+                    return self._sweep(queue, dry_run=action.dry_run)
+                case actions.Cleanup():
+                    return Result(count=len(list(_cleared(queue, action.target, dry_run=action.dry_run))))
                 case actions.FindByKey():
-                    found = [each for each in queue.states() if each.job.key == act.key]
+                    found = [each for each in queue.states() if each.job.key == action.key]
                     return Result(found=found[0] if found else None)
                 case actions.RemoveByKey():
-                    return _removed_by_key(queue, act)
+                    return _removed_by_key(queue, action)
                 case actions.Forget():
-                    queue.known = [each for each in queue.known if each.identifier != act.identifier]
-                    return Result(done=(act.identifier,))
+                    queue.known = [each for each in queue.known if each.identifier != action.identifier]
+                    return Result(done=(action.identifier,))
                 case actions.RunDoctor():
                     return Result(findings=_findings(self._workers(queue)))
                 case actions.CountExactly():
-                    if act.queue is None:
+                    if action.queue is None:
                         return Result(statistics=_statistics(queue))
-                    counted = _queue(queue, act.queue)
+                    counted = _queue(queue, action.queue)
                     return Result(queue=(counted.waiting, counted.due))
+                case _:
+                    raise TypeError(action)
 
     def _sweep(self, queue: DemoQueue, *, dry_run: bool) -> Result:
         dead = tuple(worker for worker in self._workers(queue) if worker.is_stale)
@@ -588,8 +591,8 @@ class DemoSource:
 
     def _queue(self) -> _Borrowed:
         self._last()
-        if self.trouble is not None:
-            raise self.trouble
+        if self.failure is not None:
+            raise self.failure
         return _Borrowed(self._lock, self.queue, self.clock)
 
     def _last(self) -> None:
@@ -800,30 +803,32 @@ def _planned(job: Job, state: JobState, now: datetime) -> Iterator[PlannedAttemp
         at, inferred = at + retry_delay(number), True
 
 
-# -- what acts do ----------------------------------------------------------------------------------------------------
+# -- what actions do -------------------------------------------------------------------------------------------------
 
-_JobAct = actions.Retry | actions.Reschedule | actions.Fail | actions.Remove
+_JobAct = actions.Retry | actions.Reschedule | actions.Fail | actions.Complete
 
 
-def _on_job(queue: DemoQueue, act: _JobAct) -> Callable[[Job], str | None]:
+def _on_job(queue: DemoQueue, action: _JobAct) -> Callable[[Job], str | None]:
     now = queue.now.timestamp()
 
     def done(job: Job) -> str | None:
-        match act:
+        match action:
             case actions.Retry():
                 if not job.attempts:
-                    return "it has not failed; t changes when it runs"
+                    return "not failed; t reschedules it"
                 tries = 0 if job.attempts >= job.max_attempts else job.attempts
                 queue.change(job, run_at_epoch=now, attempts=tries)
             case actions.Reschedule():
-                at = act.run_at if isinstance(act.run_at, datetime) else queue.now + (act.run_at or timedelta())
-                wanted = {"priority": act.priority, "attempts": act.attempts, "max_attempts": act.max_attempts}
+                at = (
+                    action.run_at if isinstance(action.run_at, datetime) else queue.now + (action.run_at or timedelta())
+                )
+                wanted = {"priority": action.priority, "attempts": action.attempts, "max_attempts": action.max_attempts}
                 given = {name: value for name, value in wanted.items() if value is not None}
-                moment = {} if act.run_at is None else {"run_at_epoch": at.timestamp()}
+                moment = {} if action.run_at is None else {"run_at_epoch": at.timestamp()}
                 queue.change(job, **given, **moment)
             case actions.Fail():
-                queue.change(job, attempts=job.max_attempts, last_error=act.reason or "Manually marked as failed")
-            case actions.Remove():
+                queue.change(job, attempts=job.max_attempts, last_error=action.reason or "Manually marked as failed")
+            case actions.Complete():
                 queue.remove(job)
         return None
 
@@ -832,21 +837,21 @@ def _on_job(queue: DemoQueue, act: _JobAct) -> Callable[[Job], str | None]:
 
 def _each(queue: DemoQueue, wanted: Sequence[JobVersion], do: Callable[[Job], str | None]) -> Result:
     done: list[str] = []
-    omitted: list[SkippedItem] = []
+    skipped: list[SkippedItem] = []
     before: list[Job] = []
     for seen in wanted:
         job = queue.jobs.get(seen.id)
         if job is None:
-            omitted.append(SkippedItem(str(seen.id), "gone"))
+            skipped.append(SkippedItem(str(seen.id), "gone"))
         elif job.locked_by is not None:
-            omitted.append(SkippedItem(str(seen.id), f"locked by {job.locked_by}"))
+            skipped.append(SkippedItem(str(seen.id), f"locked by {job.locked_by}"))
         elif (why := seen.changes(job) or do(job)) is not None:
-            omitted.append(SkippedItem(str(seen.id), why))
+            skipped.append(SkippedItem(str(seen.id), why))
         else:
             done.append(str(seen.id))
             before.append(job)
     removed = tuple(job for job in before if job.id not in queue.jobs)
-    return Result(done=tuple(done), omitted=tuple(omitted), removed=removed)
+    return Result(done=tuple(done), skipped=tuple(skipped), removed=removed)
 
 
 def _again(job: Job) -> dict[str, Any]:
@@ -854,26 +859,26 @@ def _again(job: Job) -> dict[str, Any]:
     return {**{name: getattr(job, name) for name in kept}, "max_attempts": job.max_attempts}
 
 
-def _cleared(queue: DemoQueue, litter: CleanupTarget, *, dry_run: bool) -> Iterator[Job]:
-    if litter is CleanupTarget.FAILED_JOBS:
+def _cleared(queue: DemoQueue, target: CleanupTarget, *, dry_run: bool) -> Iterator[Job]:
+    if target is CleanupTarget.FAILED_JOBS:
         for job in [each.job for each in queue.states() if each.state is JobState.FAILED]:
             if not dry_run:
                 queue.remove(job)
             yield job
 
 
-def _removed_by_key(queue: DemoQueue, act: actions.RemoveByKey) -> Result:
-    job = queue.jobs.get(act.job.id)
+def _removed_by_key(queue: DemoQueue, action: actions.RemoveByKey) -> Result:
+    job = queue.jobs.get(action.job.id)
     if job is None:
-        return Result(omitted=(SkippedItem(str(act.job.id), "gone"),))
-    if (changes := act.job.changes(job)) is not None:
-        return Result(omitted=(SkippedItem(str(job.id), f"changed ({changes})"),))
+        return Result(skipped=(SkippedItem(str(action.job.id), "gone"),))
+    if (changes := action.job.changes(job)) is not None:
+        return Result(skipped=(SkippedItem(str(job.id), f"changed ({changes})"),))
     if job.locked_by is not None:
         queue.change(job, key=None, attempts=job.max_attempts)
-        told = f"job {job.id} is running: it lost its key, and will not be tried again"
-        return Result(done=(str(job.id),), told=told)
+        message = f"job {job.id} is running: it lost its key and is not retried"
+        return Result(done=(str(job.id),), message=message)
     queue.remove(job)
-    return Result(done=(str(job.id),), removed=(job,), told=f"job {job.id} removed")
+    return Result(done=(str(job.id),), removed=(job,), message=f"job {job.id} removed")
 
 
 def _specified(spec: JobSpec, payload: str | None = None) -> dict[str, Any]:

@@ -8,16 +8,17 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from gw_core.operations import QueueSnapshot
-    from gw_tui.data.source import Act, Question, Result
+    from gw_tui.actions.actions import Action, Result
+    from gw_tui.data.source import Query
     from gw_tui.rules.connection_state import FailureKind
 
 
 class SnapshotReceived(Message):
     """The hot look came back; the next one is due after `rest` seconds."""
 
-    def __init__(self, glance: QueueSnapshot, took: float, rest: float = 0.0) -> None:
+    def __init__(self, snapshot: QueueSnapshot, took: float, rest: float = 0.0) -> None:
         super().__init__()
-        self.glance = glance
+        self.snapshot = snapshot
         self.took = took
         self.rest = rest
 
@@ -27,29 +28,29 @@ class SnapshotReceived(Message):
 
 
 class QueryAnswered(Message):
-    """A screen's question was answered; `generation` says which asking it belongs to."""
+    """A screen's query was answered; `generation` says which asking it belongs to."""
 
-    def __init__(self, generation: int, question: Question, answer: object, took: float) -> None:
+    def __init__(self, generation: int, query: Query, answer: object, took: float) -> None:
         super().__init__()
         self.generation = generation
-        self.question = question
+        self.query = query
         self.answer = answer
         self.took = took
 
     def can_replace(self, message: Message) -> bool:
-        """A newer answer to the same question supersedes one not yet drawn."""
-        return isinstance(message, QueryAnswered) and message.question == self.question
+        """A newer answer to the same query supersedes one not yet drawn."""
+        return isinstance(message, QueryAnswered) and message.query == self.query
 
 
 class QueryFailed(Message):
-    """One look or question failed, and the connection lives; `question` is None for the hot look."""
+    """One look or query failed, and the connection lives; `query` is None for the hot look."""
 
-    def __init__(self, generation: int, question: Question | None, trouble: FailureKind, sentence: str) -> None:
+    def __init__(self, generation: int, query: Query | None, failure: FailureKind, reason: str) -> None:
         super().__init__()
         self.generation = generation
-        self.question = question
-        self.trouble = trouble
-        self.sentence = sentence
+        self.query = query
+        self.failure = failure
+        self.reason = reason
 
 
 class Connecting(Message):
@@ -59,10 +60,10 @@ class Connecting(Message):
 class ConnectionLost(Message):
     """The database cannot be asked; the next try comes after `retry_in` seconds, or when asked for."""
 
-    def __init__(self, trouble: FailureKind, sentence: str, retry_in: float | None) -> None:
+    def __init__(self, failure: FailureKind, reason: str, retry_in: float | None) -> None:
         super().__init__()
-        self.trouble = trouble
-        self.sentence = sentence
+        self.failure = failure
+        self.reason = reason
         self.retry_in = retry_in
 
 
@@ -75,30 +76,30 @@ class JobsAnnounced(Message):
 
 
 class ListenStateChanged(Message):
-    """Whether announcements are heard; if not, `sentence` says why."""
+    """Whether announcements are heard; if not, `reason` says why."""
 
-    def __init__(self, hears: bool, sentence: str = "") -> None:
+    def __init__(self, is_listening: bool, reason: str = "") -> None:
         super().__init__()
-        self.hears = hears
-        self.sentence = sentence
+        self.is_listening = is_listening
+        self.reason = reason
 
 
 class ActionFinished(Message):
-    """An act was done, as far as `result` says; or it failed, and nothing was done, with `sentence`."""
+    """An action was done, as far as `result` says; or it failed, and nothing was done, with `reason`."""
 
     def __init__(
-        self, act: Act, *, result: Result | None = None, trouble: FailureKind | None = None, sentence: str = ""
+        self, action: Action, *, result: Result | None = None, failure: FailureKind | None = None, reason: str = ""
     ) -> None:
         super().__init__()
-        self.act = act
+        self.action = action
         self.result = result
-        self.trouble = trouble
-        self.sentence = sentence
+        self.failure = failure
+        self.reason = reason
 
 
 class ActionLogFailed(Message):
-    """An act was done and could not be written down."""
+    """An action was done and could not be written down."""
 
-    def __init__(self, sentence: str) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__()
-        self.sentence = sentence
+        self.reason = reason

@@ -1,4 +1,4 @@
-"""The threads that ask so that the screen never waits: one looks, one listens, one acts; they only post messages."""
+"""Threads that keep the screen from waiting: one reads, one listens, one runs actions; they only post messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from gw_core.errors import GraphileWorkerError
-from gw_tui.actions.actions import Act, Result
+from gw_tui.actions.actions import Action, Result
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,
@@ -28,7 +28,7 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
-from gw_tui.data.source import LOCKS_AGAIN, JobSubscription, Question, Source, judged
+from gw_tui.data.source import LOCKS_INTERVAL, DataSource, JobSubscription, Query, classify_error
 from gw_tui.rules.connection_state import FailureKind, wait_before
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 Post = Callable[[Message], object]
 
-GLANCES: Final = 45
-QUESTIONS: Final = 45
+SNAPSHOTS: Final = 45
+QUERIES: Final = 45
 LOCKS: Final = 200
-"""The server works for glances a forty-fifth of the time at most, and a two hundredth to count what workers hold;
+"""The server works for snapshots a forty-fifth of the time at most, and a two hundredth to count what workers hold;
 what the visible screen asks takes a forty-fifth as well: together 5 %."""
 
 LAST: Final = 3
@@ -48,15 +48,15 @@ LAST: Final = 3
 BLURRED: Final = 10.0
 """How much less often to look while nobody does."""
 
-FORBIDDEN_AGAIN: Final = 30.0
+FORBIDDEN_INTERVAL: Final = 30.0
 HELD_UP: Final = 5.0
 """The longest rest after a look of which a part was not to be had, in seconds."""
 
-MOST_PATIENCE: Final = 32
+MAX_BACKOFF: Final = 32
 """A look that was too slow is tried half as often, and so on down to this."""
 
 GATHERING: Final = timedelta(milliseconds=250)
-NUDGE_AGAIN: Final = 0.5
+MIN_REFRESH_INTERVAL: Final = 0.5
 LISTENING: Final = timedelta(seconds=2)
 UNTIL_WOKEN: Final = 3_600.0
 PARTING: Final = 1.5
@@ -66,10 +66,10 @@ PARTING: Final = 1.5
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     generation: int = 0
-    question: Question | None = None
+    query: Query | None = None
 
 
-class _Lane:
+class RateLimiter:
     """When to ask next: every so often from start to start, seldomer when it costs much or fails."""
 
     def __init__(self, rarity: int) -> None:
@@ -91,7 +91,7 @@ class _Lane:
         """Something else is asked from now on."""
         self._last.clear()
 
-    def hasten(self, now: float) -> None:
+    def run_soon(self, now: float) -> None:
         """Ask as soon as the last time has been rested from."""
         self.due = min(self.due, max(now, self._rested))
 
@@ -100,20 +100,20 @@ class _Lane:
         # The middle one: a machine that stood still for a moment says nothing of what looking costs.
         return sorted(self._last)[(len(self._last) - 1) // 2]
 
-    def failed(self, now: float, *, every: float, trouble: FailureKind) -> None:
-        self._factor = min(MOST_PATIENCE, self._factor * 2)
-        self.due = now + (FORBIDDEN_AGAIN if trouble is FailureKind.FORBIDDEN else every * self._factor)
+    def failed(self, now: float, *, every: float, failure: FailureKind) -> None:
+        self._factor = min(MAX_BACKOFF, self._factor * 2)
+        self.due = now + (FORBIDDEN_INTERVAL if failure is FailureKind.FORBIDDEN else every * self._factor)
 
 
-class Reader:
-    """Looks at the queue in a thread of its own: at each tick the glance, and what the visible screen asks.
+class QueryThread:
+    """Queries the queue in its own thread: the snapshot at each tick, and the visible screen's query.
 
-    `ask`, `hurry`, `nudge`, `pace` and `stop` are for other threads; `turn` does one round and is for tests as well.
+    Other threads call `ask`, `refresh_now`, `request_refresh`, `set_interval` and `stop`. `turn` runs one iteration.
     """
 
     def __init__(
         self,
-        source: Source,
+        source: DataSource,
         post: Post,
         *,
         period: float = 1.0,
@@ -132,7 +132,7 @@ class Reader:
         self._bell = threading.Event()
         self._stopping = threading.Event()
         self._hurried = threading.Event()
-        self._glancing, self._asking, self._counting = _Lane(GLANCES), _Lane(QUESTIONS), _Lane(LOCKS)
+        self._snapshots, self._asking, self._counting = RateLimiter(SNAPSHOTS), RateLimiter(QUERIES), RateLimiter(LOCKS)
         self._answered: int | None = None
         self._failures = 0
         self._thread = threading.Thread(target=self._run, name="gw-tui-reader", daemon=True)
@@ -143,10 +143,10 @@ class Reader:
         """Begin to look; returns at once."""
         self._thread.start()
 
-    def ask(self, question: Question | None, generation: int) -> None:
+    def ask(self, query: Query | None, generation: int) -> None:
         """Ask this from now on, at once and again and again; what was asked before is given up."""
         with self._lock:
-            self._wanted = _Wanted(generation, question)
+            self._wanted = _Wanted(generation, query)
             given_up = self._busy_with is not None and self._busy_with != generation
             if given_up:
                 self._cancelled = self._busy_with
@@ -154,22 +154,22 @@ class Reader:
             self._cancel()
         self._bell.set()
 
-    def hurry(self) -> None:
+    def refresh_now(self) -> None:
         """Look now, also when the next try was planned for later."""
         self._hurried.set()
         self._bell.set()
 
-    def nudge(self) -> None:
+    def request_refresh(self) -> None:
         """Look soon: something has happened."""
         with self._lock:
-            self._glancing.hasten(self._clock())
+            self._snapshots.run_soon(self._clock())
         self._bell.set()
 
-    def pace(self, period: float) -> None:
+    def set_interval(self, period: float) -> None:
         """Look this often, in seconds."""
         with self._lock:
             self._period = period
-        self.hurry()
+        self.refresh_now()
 
     def stop(self, timeout: float = PARTING) -> bool:
         """End, whatever is under way, and wait for the end as long as `timeout` allows; False when it lasts."""
@@ -193,17 +193,17 @@ class Reader:
         """Do what is due, and return how many seconds to rest."""
         if self._hurried.is_set():
             self._hurried.clear()
-            self._glancing.due = self._asking.due = self._counting.due = 0.0
-        elif self._failures and self._clock() < self._glancing.due:
-            return self._glancing.due - self._clock()
+            self._snapshots.due = self._asking.due = self._counting.due = 0.0
+        elif self._failures and self._clock() < self._snapshots.due:
+            return self._snapshots.due - self._clock()
         if self._failures:
             self._post(Connecting())
-        if self._clock() >= self._glancing.due and not (self._count() and self._look()):
-            return max(0.0, self._glancing.due - self._clock())
+        if self._clock() >= self._snapshots.due and not (self._count() and self._look()):
+            return max(0.0, self._snapshots.due - self._clock())
         wanted = self._newest()
         is_new = wanted.generation != self._answered
-        if wanted.question is not None and (is_new or self._clock() >= self._asking.due) and not self._ask(wanted):
-            return max(0.0, self._glancing.due - self._clock())
+        if wanted.query is not None and (is_new or self._clock() >= self._asking.due) and not self._ask(wanted):
+            return max(0.0, self._snapshots.due - self._clock())
         return self._rest()
 
     def _count(self) -> bool:
@@ -211,7 +211,7 @@ class Reader:
         began = self._clock()
         if began < self._counting.due:
             return True
-        every = max(self._every(None), LOCKS_AGAIN.total_seconds())
+        every = max(self._every(None), LOCKS_INTERVAL.total_seconds())
         try:
             worked = self._source.count_locks()
         except Exception as error:  # noqa: BLE001 - see below
@@ -221,32 +221,32 @@ class Reader:
         return True
 
     def _look(self) -> bool:
-        """Take a glance; False when nothing can be asked."""
+        """Take a snapshot; False when nothing can be asked."""
         period = self._every(None)
         try:
-            glance = self._source.glance()
+            snapshot = self._source.snapshot()
         except Exception as error:  # noqa: BLE001 - a thread has nobody above it, and the console lives on
-            return self._hindered(error, _Wanted(self._newest().generation), self._glancing, period)
+            return self._hindered(error, _Wanted(self._newest().generation), self._snapshots, period)
         now = self._clock()
         self._failures = 0
         # To connect, to travel, and to be held up by others' locks takes time without giving the server any work.
-        took = glance.took.total_seconds()
-        worked = took if glance.worked is None else glance.worked.total_seconds()
-        longest = HELD_UP if glance.unseen else UNTIL_WOKEN
-        self._glancing.done(now - took, took=worked, every=period, longest=longest)
-        self._post(SnapshotReceived(glance, took, rest=max(0.0, self._glancing.due - now)))
+        took = snapshot.took.total_seconds()
+        worked = took if snapshot.worked is None else snapshot.worked.total_seconds()
+        longest = HELD_UP if snapshot.unseen else UNTIL_WOKEN
+        self._snapshots.done(now - took, took=worked, every=period, longest=longest)
+        self._post(SnapshotReceived(snapshot, took, rest=max(0.0, self._snapshots.due - now)))
         return True
 
     def _ask(self, wanted: _Wanted) -> bool:
         """Ask what the screen asks; False when nothing can be asked any more."""
-        assert wanted.question is not None  # noqa: S101 - the caller has looked
-        began, every = self._clock(), self._every(wanted.question)
+        assert wanted.query is not None  # noqa: S101 - the caller has looked
+        began, every = self._clock(), self._every(wanted.query)
         if wanted.generation != self._answered:
             self._asking.begin_anew()
         with self._lock:
             self._busy_with = wanted.generation
         try:
-            answer = wanted.question.ask(self._source)
+            answer = wanted.query.ask(self._source)
         except Exception as error:  # noqa: BLE001 - see above
             if self._was_given_up(wanted.generation):
                 return True
@@ -258,23 +258,23 @@ class Reader:
         now = self._clock()
         self._answered = wanted.generation
         self._asking.done(began, took=now - began, every=every)
-        self._post(QueryAnswered(wanted.generation, wanted.question, answer, now - began))
+        self._post(QueryAnswered(wanted.generation, wanted.query, answer, now - began))
         return True
 
-    def _hindered(self, error: Exception, wanted: _Wanted, lane: _Lane, every: float) -> bool:
-        trouble, sentence = judged(error)
+    def _hindered(self, error: Exception, wanted: _Wanted, limiter: RateLimiter, every: float) -> bool:
+        failure, reason = classify_error(error)
         if self._stopping.is_set():
             return False
-        # Without the glance there is nothing to show, unless it is only late; a question may fail alone.
-        if not (trouble.breaks_off or (wanted.question is None and not trouble.is_passing)):
-            lane.failed(self._clock(), every=every, trouble=trouble)
-            self._post(QueryFailed(wanted.generation, wanted.question, trouble, sentence))
+        # Without the snapshot there is nothing to show, unless it is only late; a query may fail alone.
+        if not (failure.is_fatal or (wanted.query is None and not failure.is_transient)):
+            limiter.failed(self._clock(), every=every, failure=failure)
+            self._post(QueryFailed(wanted.generation, wanted.query, failure, reason))
             return True
         self._failures += 1
-        wait = None if trouble is FailureKind.REFUSED else wait_before(self._failures, self._chance())
-        self._glancing.due = self._clock() + (UNTIL_WOKEN if wait is None else wait)
+        wait = None if failure is FailureKind.REFUSED else wait_before(self._failures, self._chance())
+        self._snapshots.due = self._clock() + (UNTIL_WOKEN if wait is None else wait)
         self._asking.due = 0.0
-        self._post(ConnectionLost(trouble, sentence, wait))
+        self._post(ConnectionLost(failure, reason, wait))
         return False
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -283,16 +283,16 @@ class Reader:
         with self._lock:
             return self._wanted
 
-    def _every(self, question: Question | None) -> float:
+    def _every(self, query: Query | None) -> float:
         with self._lock:
             period = self._period
-        own = None if question is None else question.every
+        own = None if query is None else query.every
         return period if own is None else max(period, own.total_seconds())
 
     def _rest(self) -> float:
-        dues = [self._glancing.due]
+        dues = [self._snapshots.due]
         wanted = self._newest()
-        if wanted.question is not None:
+        if wanted.query is not None:
             dues.append(self._asking.due if wanted.generation == self._answered else 0.0)
         return max(0.0, min(dues) - self._clock())
 
@@ -305,13 +305,13 @@ class Reader:
         threading.Thread(target=self._source.cancel, name="gw-tui-cancel", daemon=True).start()
 
 
-class Listener:
+class ListenThread:
     """Hears of new jobs in a thread of its own, tells the screen, and lets the reader look."""
 
-    def __init__(self, source: Source, post: Post, nudge: Callable[[], object]) -> None:
+    def __init__(self, source: DataSource, post: Post, request_refresh: Callable[[], object]) -> None:
         self._source = source
         self._post = post
-        self._nudge = nudge
+        self._request_refresh = request_refresh
         self._stopping = threading.Event()
         self._reachable = threading.Event()
         self._lock = threading.Lock()  # guards _ear: whoever stops us closes it
@@ -351,7 +351,7 @@ class Listener:
                 if self._stopping.is_set():
                     return
                 failures += 1
-                self._post(ListenStateChanged(hears=False, sentence=judged(error)[1]))
+                self._post(ListenStateChanged(is_listening=False, reason=classify_error(error)[1]))
                 self._stopping.wait(wait_before(failures, 1.0))
 
     def _listen(self) -> None:
@@ -359,7 +359,7 @@ class Listener:
         with self._lock:
             self._ear = ear
         try:
-            self._post(ListenStateChanged(hears=True))
+            self._post(ListenStateChanged(is_listening=True))
             while not self._stopping.is_set():
                 if heard := ear.wait(LISTENING):
                     self._gather(ear, heard)
@@ -370,61 +370,61 @@ class Listener:
 
     def _gather(self, ear: JobSubscription, heard: int) -> None:
         """Take a burst as one piece of news, and no more than two of them a second."""
-        until = time.monotonic() + NUDGE_AGAIN
+        until = time.monotonic() + MIN_REFRESH_INTERVAL
         self._stopping.wait(GATHERING.total_seconds())
         heard += ear.wait(timedelta())
         self._post(JobsAnnounced(heard))
-        self._nudge()
+        self._request_refresh()
         self._stopping.wait(max(0.0, until - time.monotonic()))
 
 
-class Actor:
-    """Has acts done in a thread of its own, one after the other, and tells what became of each."""
+class ActionThread:
+    """Has actions done in a thread of its own, one after the other, and tells what became of each."""
 
-    def __init__(self, source: Source, post: Post, log: ActionLog | None = None) -> None:
+    def __init__(self, source: DataSource, post: Post, log: ActionLog | None = None) -> None:
         self._source = source
         self._post = post
         self._log = log
-        self._acts: queue.SimpleQueue[Act | None] = queue.SimpleQueue()
+        self._acts: queue.SimpleQueue[Action | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="gw-tui-actor", daemon=True)
 
     def start(self) -> None:
-        """Begin to wait for acts."""
+        """Begin to wait for actions."""
         self._thread.start()
 
-    def do(self, act: Act) -> None:
+    def do(self, action: Action) -> None:
         """Have this done after what is under way."""
-        self._acts.put(act)
+        self._acts.put(action)
 
     def stop(self, timeout: float = PARTING) -> bool:
-        """End after the act under way, and wait for that as long as `timeout` allows."""
+        """End after the action under way, and wait for that as long as `patience` allows."""
         self._acts.put(None)
         if self._thread.is_alive():
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (act := self._acts.get()) is not None:
-            self.turn(act)
+        while (action := self._acts.get()) is not None:
+            self.turn(action)
 
-    def turn(self, act: Act) -> None:
-        """Have one act done and tell what became of it."""
+    def turn(self, action: Action) -> None:
+        """Have one action done and tell what became of it."""
         try:
-            result = self._source.act(act)
+            result = self._source.run(action)
         except Exception as error:  # noqa: BLE001 - a thread has nobody above it; the operator is told
-            trouble, sentence = judged(error)
-            self._write_down(act, None, sentence)
-            self._post(ActionFinished(act, trouble=trouble, sentence=sentence))
+            failure, reason = classify_error(error)
+            self._write_down(action, None, reason)
+            self._post(ActionFinished(action, failure=failure, reason=reason))
         else:
-            self._write_down(act, result)
-            self._post(ActionFinished(act, result=result))
+            self._write_down(action, result)
+            self._post(ActionFinished(action, result=result))
 
-    def _write_down(self, act: Act, result: Result | None, failure: str = "") -> None:
-        """Note an act before anybody is told of it: what was removed must be found again whatever happens next."""
+    def _write_down(self, action: Action, result: Result | None, failure: str = "") -> None:
+        """Note an action before anybody is told of it: what was removed must be found again whatever happens next."""
         if self._log is None:
             return
         try:
-            self._log.note(self._source.target, act, result, failure)
+            self._log.note(self._source.info, action, result, failure)
         except OSError as error:
             self._post(ActionLogFailed(f"{self._log.path} cannot be written: {error.strerror}"))
 
@@ -432,11 +432,11 @@ class Actor:
 class Poller:
     """The three threads as one."""
 
-    def __init__(self, source: Source, post: Post, *, period: float = 1.0, log: ActionLog | None = None) -> None:
+    def __init__(self, source: DataSource, post: Post, *, period: float = 1.0, log: ActionLog | None = None) -> None:
         self._source = source
-        self.reader = Reader(source, self._quietly(post), period=period)
-        self.listener = Listener(source, self._quietly(post), self.reader.nudge)
-        self.actor = Actor(source, self._quietly(post), log)
+        self.reader = QueryThread(source, self._quietly(post), period=period)
+        self.listener = ListenThread(source, self._quietly(post), self.reader.request_refresh)
+        self.actor = ActionThread(source, self._quietly(post), log)
 
     def start(self) -> None:
         """Begin; returns at once."""

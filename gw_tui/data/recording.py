@@ -36,23 +36,24 @@ from gw_core.operations import (
     QueueStatistics,
     WorkerInfo,
 )
-from gw_tui.data.source import PAGE, Crontabs, Target
+from gw_tui.data.source import PAGE, Crontabs
+from gw_tui.rules.queue_info import QueueInfo
 from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
     from gw_core.operations import NameKind, PageCursor
-    from gw_tui.actions.actions import Act, Result
-    from gw_tui.data.source import JobSubscription, Source
+    from gw_tui.actions.actions import Action, Result
+    from gw_tui.data.source import DataSource, JobSubscription
 
 VERSION: Final = 1
 ZIPPED: Final = ".gz"
 
 # A recording comes from somebody else and is read into memory: what is compressed may become a thousand times as much.
-MOST_READ: Final = 512 * 1024 * 1024
+MAX_READ: Final = 512 * 1024 * 1024
 """Bytes of a recording, uncompressed; more than a day of a busy queue."""
-MOST_LINES: Final = 1_000_000
-LONGEST_LINE: Final = 16 * 1024 * 1024
+MAX_LINES: Final = 1_000_000
+MAX_LINE: Final = 16 * 1024 * 1024
 
 T = TypeVar("T")
 
@@ -66,8 +67,8 @@ class _Head(msgspec.Struct):
     schema: str
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
-    """One answer, or the error there was instead: the name of its class, and its sentence."""
+class RecordedLine(msgspec.Struct, omit_defaults=True):
+    """One answer, or the error there was instead: the name of its class, and its reason."""
 
     after: float
     ask: str
@@ -81,7 +82,7 @@ class _Crontabs(msgspec.Struct):
 
 
 _KINDS: Final[Mapping[str, Any]] = {
-    "glance": QueueSnapshot,
+    "snapshot": QueueSnapshot,
     "page": JobPage,
     "job": JobReport | None,
     "statistics": QueueStatistics,
@@ -98,13 +99,13 @@ _KINDS: Final[Mapping[str, Any]] = {
 
 
 class RecordingSource:
-    """Answers as another source does, and writes down what it answered. Acts go through, and are not written down.
+    """Answers as another source does, and writes down what it answered. Actions go through, and are not written down.
 
     Raises `OSError` when the file cannot be made; one that is there already is left alone. When it cannot be written
     later, the console goes on without, and `failure` says why.
     """
 
-    def __init__(self, source: Source, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, source: DataSource, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._clock = clock
         self._began = clock()
@@ -112,20 +113,20 @@ class RecordingSource:
         self._latest: dict[str, bytes] = {}
         self.failure: str | None = None
         self._file: IO[bytes] | None = _new_file(path)
-        target = source.target
+        target = source.info
         self._write(_Head(VERSION, datetime.now(UTC), target.where, target.schema))
 
     @property
-    def target(self) -> Target:
+    def info(self) -> QueueInfo:
         """Which queue this is."""
-        return self._source.target
+        return self._source.info
 
-    def glance(self) -> QueueSnapshot:
+    def snapshot(self) -> QueueSnapshot:
         """Return what every tick shows."""
-        return self._noted("glance", self._source.glance)
+        return self._noted("snapshot", self._source.snapshot)
 
     def count_locks(self) -> timedelta | None:
-        """Have what workers hold counted anew; the glances tell."""
+        """Have what workers hold counted anew; the snapshots tell."""
         return self._source.count_locks()
 
     def page(
@@ -174,9 +175,9 @@ class RecordingSource:
         """Return names to suggest."""
         return self._noted(f"names {kind.value} {prefix}", lambda: self._source.names(kind, prefix))
 
-    def act(self, act: Act) -> Result:
+    def run(self, action: Action) -> Result:
         """Have something done."""
-        return self._source.act(act)
+        return self._source.run(action)
 
     def listen(self) -> JobSubscription:
         """Begin to hear of new jobs."""
@@ -207,9 +208,9 @@ class RecordingSource:
         if error is None and self._latest.get(ask) == answer:
             return
         self._latest[ask] = b"" if error is not None else answer
-        self._write(_Line(round(self._clock() - self._began, 3), ask, msgspec.Raw(answer), error))
+        self._write(RecordedLine(round(self._clock() - self._began, 3), ask, msgspec.Raw(answer), error))
 
-    def _write(self, line: _Head | _Line) -> None:
+    def _write(self, line: _Head | RecordedLine) -> None:
         with self._lock:
             if self._file is None:
                 return
@@ -302,7 +303,7 @@ def _masked_item(item: CronItem) -> CronItem:
 # -- playing back ----------------------------------------------------------------------------------------------------
 
 
-class _Silence:
+class NoSubscription:
     """Hears nothing."""
 
     def __init__(self) -> None:
@@ -317,7 +318,7 @@ class _Silence:
 
 
 class ReplaySource:
-    """Answers as it was answered then, second by second from the beginning, and stays at the end; it takes no acts.
+    """Answers as it was answered then, second by second from the beginning, and stays at the end; it takes no actions.
 
     Raises `InvalidInputError` for a file that is no recording, `OSError` for one that cannot be read.
     """
@@ -325,21 +326,21 @@ class ReplaySource:
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         head, self._tracks = _read(path)
-        self._target = Target(where=f"{head.where} (replay)", schema=head.schema, is_read_only=True)
+        self._info = QueueInfo(where=f"{head.where} (replay)", schema=head.schema, is_read_only=True)
         self._began: float | None = None
 
     @property
-    def target(self) -> Target:
+    def info(self) -> QueueInfo:
         """Which queue this was."""
-        return self._target
+        return self._info
 
-    def glance(self) -> QueueSnapshot:
+    def snapshot(self) -> QueueSnapshot:
         """Return what every tick showed."""
-        found: QueueSnapshot = self._answer("glance")
+        found: QueueSnapshot = self._answer("snapshot")
         return found
 
     def count_locks(self) -> timedelta | None:
-        """Do nothing: what was counted then is in the glances."""
+        """Do nothing: what was counted then is in the snapshots."""
         return timedelta()
 
     def page(
@@ -372,7 +373,7 @@ class ReplaySource:
 
     def workers(self) -> Sequence[WorkerInfo]:
         """Return every worker that was known."""
-        return self.glance().workers
+        return self.snapshot().workers
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks."""
@@ -394,13 +395,13 @@ class ReplaySource:
         ask = f"names {kind.value} {prefix}"
         return self._answer(ask) if ask in self._tracks else ()
 
-    def act(self, act: Act) -> Result:
+    def run(self, action: Action) -> Result:
         """Refuse: what was, cannot be changed."""
-        raise InvalidInputError("this is a recording; nothing can be done in it")
+        raise InvalidInputError("this is a recording; actions are unavailable")
 
     def listen(self) -> JobSubscription:
         """Hear nothing: what was announced then is in what was answered."""
-        return _Silence()
+        return NoSubscription()
 
     def cancel(self) -> None:
         """No look lasts."""
@@ -412,7 +413,7 @@ class ReplaySource:
         if self._began is None:
             self._began = self._clock()
         if ask not in self._tracks:
-            raise InvalidInputError("this was not looked at while the recording was made")
+            raise InvalidInputError("not in the recording")
         moments, lines = self._tracks[ask]
         line = lines[max(0, bisect_right(moments, self._clock() - self._began) - 1)]
         if line.error is not None:
@@ -423,12 +424,12 @@ class ReplaySource:
             raise InvalidInputError(f"this part of the recording cannot be read: {error}") from None
 
 
-_Tracks = Mapping[str, tuple[list[float], list[_Line]]]
+_Tracks = Mapping[str, tuple[list[float], list[RecordedLine]]]
 
 
 def _read(path: Path) -> tuple[_Head, _Tracks]:
-    """Return the head of a recording, and the answers to each question with their moments."""
-    tracks: dict[str, tuple[list[float], list[_Line]]] = {}
+    """Return the head of a recording, and the answers to each query with their moments."""
+    tracks: dict[str, tuple[list[float], list[RecordedLine]]] = {}
     lines = _lines(path)
     try:
         head = msgspec.json.decode(next(lines, b""), type=_Head)
@@ -436,12 +437,12 @@ def _read(path: Path) -> tuple[_Head, _Tracks]:
             theirs = head.gw_tui_recording
             raise InvalidInputError(f"{path} is a recording of version {theirs}; this gw plays version {VERSION}")
         for text in lines:
-            line = msgspec.json.decode(text, type=_Line)
+            line = msgspec.json.decode(text, type=RecordedLine)
             moments, answers = tracks.setdefault(line.ask, ([], []))
             moments.append(line.after)
             answers.append(line)
     except msgspec.DecodeError as error:
-        raise InvalidInputError(f"{path} is no recording of a console: {error}") from None
+        raise InvalidInputError(f"{path} is not a console recording: {error}") from None
     return head, tracks
 
 
@@ -454,22 +455,22 @@ def _lines(path: Path) -> Iterator[bytes]:
     with gzip.open(path, "rb") if path.suffix == ZIPPED else path.open("rb") as file:
         while True:
             try:
-                line = file.readline(LONGEST_LINE + 1)
+                line = file.readline(MAX_LINE + 1)
             except (EOFError, zlib.error, gzip.BadGzipFile):
                 return
             count, size = count + 1, size + len(line)
-            if len(line) > LONGEST_LINE or size > MOST_READ or count > MOST_LINES:
+            if len(line) > MAX_LINE or size > MAX_READ or count > MAX_LINES:
                 raise InvalidInputError(
-                    f"{path} is too large to be played: a recording has at most {MOST_LINES:,} lines and "
-                    f"{MOST_READ >> 20} MiB uncompressed, {LONGEST_LINE >> 20} MiB in one line"
+                    f"{path} is too large to play: a recording has at most {MAX_LINES:,} lines and "
+                    f"{MAX_READ >> 20} MiB uncompressed, {MAX_LINE >> 20} MiB in one line"
                 )
             if not line.endswith(b"\n"):
                 return
             yield line
 
 
-def _error(name: str, sentence: str) -> GraphileWorkerError:
+def _error(name: str, reason: str) -> GraphileWorkerError:
     found = getattr(gw_core.errors, name, None) if name.endswith("Error") else None
     if isinstance(found, type) and issubclass(found, GraphileWorkerError):
-        return found(sentence)
-    return GraphileWorkerError(sentence)
+        return found(reason)
+    return GraphileWorkerError(reason)

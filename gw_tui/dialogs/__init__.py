@@ -1,1 +1,1 @@
-"""Questions the console asks before it acts, and what it says afterwards."""
+"""Questions the console asks before it actions, and what it says afterwards."""

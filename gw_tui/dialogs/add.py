@@ -24,7 +24,7 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     """Asks for a job; answers with its description and its payload as JSON text."""
 
     AUTO_FOCUS = "#task"
-    writes_down = True
+    has_preview = True
     BINDINGS: ClassVar[list[BindingType]] = [
         # Before a field has its say, which would go to its end.
         Binding("ctrl+e", "edit", "Editor", show=False, priority=True)
@@ -38,14 +38,14 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     """
 
     _FIELDS = (
-        ("task", "Task", "its identifier"),
+        ("task", "Task", "identifier"),
         ("queue_name", "Queue", "none"),
         ("run_at", "Run at", "now, +2h, 2026-03-01T09:00Z"),
         ("priority", "Priority", "0; lower runs first"),
-        ("max_attempts", "Most attempts", "25"),
+        ("max_attempts", "Max attempts", "25"),
         ("job_key", "Key", "none"),
         ("job_key_mode", "Key mode", "replace, preserve_run_at or unsafe_dedupe"),
-        ("flags", "Flags", "none; separate them by commas"),
+        ("flags", "Flags", "none; comma-separated"),
     )
 
     def __init__(self, task: str = "", payload: str = "{}") -> None:
@@ -66,19 +66,19 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     def action_edit(self) -> None:
         """Let the payload be written in the operator's own editor."""
         area = self.query_one("#payload", TextArea)
-        text, trouble = area.text, ""
+        text, failure = area.text, ""
         try:
             with self.app.suspend():
                 # The screen comes back at the end of this block, and only when nothing is raised through it.
                 try:
                     text = edited(text)
                 except (OSError, ValueError) as error:
-                    trouble = f"The payload stays as it was: {error}"
+                    failure = f"Payload unchanged: {error}"
         except SuspendNotSupported:
-            trouble = "No editor can be opened here."
+            failure = "Cannot open an editor here"
         if text != area.text:
             area.load_text(text)
-        self.say(trouble)
+        self.say(failure)
 
     def answer(self) -> tuple[JobSpec, str]:
         """Return the job, or say what is wrong with it."""
@@ -89,14 +89,14 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         except (InvalidJobError, InvalidInputError) as error:
             raise ValueError(str(error)) from error
 
-    def meant(self) -> Add:
+    def pending_action(self) -> Add:
         """Return the job to add."""
         spec, payload = self.answer()
         return Add(spec=spec, payload=payload)
 
     def _spec(self, given: dict[str, str]) -> JobSpec:
         if "task" not in given:
-            raise ValueError("Say which task to run.")
+            raise ValueError("Enter a task")
         more: dict[str, object] = {name: given[name] for name in ("queue_name", "job_key") if name in given}
         more |= {name: _number(name, given[name]) for name in ("priority", "max_attempts") if name in given}
         if "run_at" in given:

@@ -15,8 +15,8 @@ from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
-    from gw_tui.actions.actions import Act
-    from gw_tui.app import ConsoleApp
+    from gw_tui.actions.actions import Action
+    from gw_tui.console import Console
 
 T = TypeVar("T")
 
@@ -45,8 +45,8 @@ class Dialog(ModalScreen[T | None], Generic[T]):
     }
     Dialog.-destroys #dialog { border: round $error; }
     Dialog #words { height: auto; max-height: 12; }
-    Dialog #trouble { height: auto; color: $error; display: none; }
-    Dialog #trouble.-said { display: block; }
+    Dialog #failure { height: auto; color: $error; display: none; }
+    Dialog #failure.-said { display: block; }
     Dialog #buttons { height: 1; align-horizontal: right; margin-top: 1; }
     Dialog Button { height: 1; min-width: 10; border: none; margin-left: 2; }
     Dialog Button:focus { text-style: bold reverse; }
@@ -63,12 +63,12 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         """Lay out the question."""
         with Vertical(id="dialog") as panel:
             panel.border_title = Content(sanitize.line(self._title, 60))
-            copies = ", ^y copies the command" if self.writes_down else ""
-            panel.border_subtitle = f"tab moves, enter chooses, esc cancels{copies}"
+            copies = ", ^y copies the command" if self.has_preview else ""
+            panel.border_subtitle = f"tab moves, enter selects, esc cancels{copies}"
             with VerticalScroll(id="words", can_focus=False):
                 yield Static(Content(sanitize.block(self._words)), markup=False)
             yield from self.fields()
-            yield Static("", id="trouble", markup=False)
+            yield Static("", id="failure", markup=False)
             with Horizontal(id="buttons"):
                 yield Button(Content("Cancel"), id="cancel", compact=True)
                 yield Button(Content(self._ok), id="ok", compact=True)
@@ -88,35 +88,35 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         """Return what OK means; raise `ValueError` with a sentence when something is wrong."""
         raise NotImplementedError
 
-    writes_down: ClassVar[bool] = False
+    has_preview: ClassVar[bool] = False
     """Whether what OK means could be typed instead; then `meant` says what that is."""
 
-    def meant(self) -> Act | None:
-        """Return the act that OK would begin, for whoever would rather type it; `ValueError` as in `answer`."""
+    def pending_action(self) -> Action | None:
+        """Return the action that OK would begin, for whoever would rather type it; `ValueError` as in `answer`."""
         return None
 
     def action_copy_command(self) -> None:
         """Copy what would do the same, as a gw command or as SQL."""
         try:
-            act = self.meant()
+            action = self.pending_action()
         except ValueError as error:
             self.say(str(error))
             return
-        if act is not None:
-            self.console.copy_typed(act)
+        if action is not None:
+            self.console.copy_preview(action)
 
     # -- its end -----------------------------------------------------------------------------------------------------
 
     @property
-    def console(self) -> ConsoleApp:
+    def console(self) -> Console:
         """The app."""
-        return cast("ConsoleApp", self.app)
+        return cast("Console", self.app)
 
     def say(self, words: str) -> None:
         """Say what is wrong, or nothing."""
-        trouble = self.query_one("#trouble", Static)
-        trouble.update(Content(sanitize.line(words, 300)))
-        trouble.set_class(bool(words), "-said")
+        failure = self.query_one("#failure", Static)
+        failure.update(Content(sanitize.line(words, 300)))
+        failure.set_class(bool(words), "-said")
 
     def _follow(self) -> None:
         """Let OK wait while nothing can be done."""
@@ -124,7 +124,7 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         ok = self.query_one("#ok", Button)
         if ok.disabled is is_live:
             ok.disabled = not is_live
-            self.say("" if is_live else "The database does not answer; this waits until it does.")
+            self.say("" if is_live else "Waiting for the database")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Answer, or leave."""

@@ -53,7 +53,7 @@ class Choose(ModalScreen[str | None]):
         """Lay out the choices."""
         with Vertical(id="choose") as panel:
             panel.border_title = Content(sanitize.line(self.title_words, 60))
-            panel.border_subtitle = "enter chooses, esc leaves"
+            panel.border_subtitle = "enter selects, esc cancels"
             yield OptionList(*(Option(_line(each), id=each.id) for each in self._choices))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -14,20 +14,21 @@ from gw_tui.dialogs.base import Dialog
 from gw_tui.text import formatting, sanitize, symbols
 
 if TYPE_CHECKING:
-    from gw_tui.actions.actions import Act
+    from gw_tui.actions.actions import Action
+    from gw_tui.console import Console
 
 NAMED: Final = 6
 """Jobs named one by one; of more the tasks are counted."""
 
 ASKED_TO_TYPE: Final = 100
-"""An act that destroys more jobs than this asks for their number to be typed."""
+"""An action that destroys more jobs than this asks for their number to be typed."""
 
 
 class Confirm(Dialog[str]):
-    """Asks before something is done; answers with what was typed, or with an empty text.
+    """Asks for confirmation; returns what was typed, or an empty text.
 
-    `to_type` is what has to be typed; `asks_for` names a text that may be given, such as a reason. `act` is what would
-    be done, or makes it of that text: to be copied as what could be typed instead.
+    `to_type` has to be typed. `asks_for` names an optional text, such as a reason. `action` is the pending action, or
+    builds it from that text, so that its command can be copied.
     """
 
     def __init__(
@@ -39,11 +40,11 @@ class Confirm(Dialog[str]):
         destroys: bool = True,
         to_type: str = "",
         asks_for: str = "",
-        act: Act | Callable[[str], Act] | None = None,
+        action: Action | Callable[[str], Action] | None = None,
     ) -> None:
         super().__init__(title, words, ok=ok, destroys=destroys)
-        self._act = act
-        self.writes_down = act is not None  # type: ignore[misc] # one dialog's own
+        self._act = action
+        self.has_preview = action is not None  # type: ignore[misc] # one dialog's own
         self._to_type = to_type
         self._asks_for = asks_for
         if to_type or asks_for:
@@ -52,7 +53,7 @@ class Confirm(Dialog[str]):
     def fields(self) -> ComposeResult:
         """Lay out the field, if there is one."""
         if self._to_type:
-            yield Static(Content(f"Type {sanitize.line(self._to_type, 64)} to go on:"), markup=False)
+            yield Static(Content(f"Type {sanitize.line(self._to_type, 64)} to confirm:"), markup=False)
             yield Input(id="typed", select_on_focus=False, compact=True)
         elif self._asks_for:
             yield Static(Content(f"{self._asks_for}:"), markup=False)
@@ -62,13 +63,21 @@ class Confirm(Dialog[str]):
         """Return what was typed."""
         typed = self.query_one("#typed", Input).value.strip() if self.query("#typed") else ""
         if self._to_type and typed != sanitize.line(self._to_type, 64):
-            raise ValueError(f"That is not {self._to_type}.")
+            raise ValueError(f"Type {self._to_type} exactly")
         return typed
 
-    def meant(self) -> Act | None:
+    def pending_action(self) -> Action | None:
         """Return what would be done."""
         typed = self.query_one("#typed", Input).value.strip() if self._asks_for and not self._to_type else ""
         return self._act(typed) if callable(self._act) else self._act
+
+
+async def confirmed(
+    console: Console, action: Action, title: str, words: str, *, ok: str, destroys: bool = True, to_type: str = ""
+) -> bool:
+    """Ask whether to run an action; the dialog can copy its command."""
+    dialog = Confirm(title, words, ok=ok, destroys=destroys, to_type=to_type, action=action)
+    return await console.push_screen_wait(dialog) is not None
 
 
 def named(jobs: Sequence[FoundJob]) -> str:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gw_core.operations import FoundJob
 
 KINDS: Final = (
-    Choice("jsonl", "JSON", "one object a line"),
-    Choice("csv", "CSV", "for spreadsheets, with a line of names"),
+    Choice("jsonl", "JSON", "one object per line"),
+    Choice("csv", "CSV", "for spreadsheets, with a header"),
 )
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 NAMES: Final = (

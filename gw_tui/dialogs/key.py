@@ -9,7 +9,7 @@ from textual.widgets import Input, Label
 from gw_tui.dialogs.base import Dialog
 from gw_tui.text import sanitize
 
-WORDS = "Which job has it is looked up first, and you are asked again."
+WORDS = "You confirm after the job is found."
 
 
 class KeyDialog(Dialog[str]):
@@ -18,17 +18,17 @@ class KeyDialog(Dialog[str]):
     AUTO_FOCUS = "#key"
 
     def __init__(self, key: str = "") -> None:
-        super().__init__("Remove by key", WORDS, ok="Look")
+        super().__init__("Remove by key", WORDS, ok="Find")
         self._key = key
 
     def fields(self) -> ComposeResult:
         """Lay out the field."""
-        yield Label(Content("The key it was added with:"))
+        yield Label(Content("Job key:"))
         yield Input(sanitize.line(self._key), id="key", select_on_focus=False, compact=True)
 
     def answer(self) -> str:
         """Return the key; one that was offered comes back as it is, whatever of it can be shown."""
         shown = self.query_one("#key", Input).value
         if not shown:
-            raise ValueError("Type the key of the job.")
+            raise ValueError("Enter a job key")
         return self._key if shown == sanitize.line(self._key) else shown

@@ -18,9 +18,9 @@ def check_payload(text: str) -> str:
     try:
         json.loads(trimmed)
     except json.JSONDecodeError as error:
-        raise ValueError(f"The payload is not JSON: {error.msg}, line {error.lineno} column {error.colno}.") from None
+        raise ValueError(f"Payload is not valid JSON: {error.msg}, line {error.lineno} column {error.colno}.") from None
     except RecursionError:
-        raise ValueError("The payload is nested too deeply.") from None
+        raise ValueError("Payload is nested too deeply") from None
     return trimmed
 
 

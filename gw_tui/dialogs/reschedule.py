@@ -23,7 +23,7 @@ class RescheduleDialog(Dialog[Reschedule]):
     """Asks what to change; what is left empty stays as it is."""
 
     AUTO_FOCUS = "#run_at"
-    writes_down = True
+    has_preview = True
 
     DEFAULT_CSS = """
     RescheduleDialog .field { height: 1; }
@@ -41,8 +41,8 @@ class RescheduleDialog(Dialog[Reschedule]):
         for name, label, example in (
             ("run_at", "Run at", "now, +2h, 2026-03-01T09:00Z"),
             ("priority", "Priority", "lower runs first"),
-            ("attempts", "Attempts made", "0 begins anew"),
-            ("max_attempts", "Most attempts", "1 or more"),
+            ("attempts", "Attempts made", "0 starts over"),
+            ("max_attempts", "Max attempts", "1 or more"),
         ):
             with Horizontal(classes="field"):
                 yield Label(Content(label))
@@ -75,10 +75,10 @@ class RescheduleDialog(Dialog[Reschedule]):
             max_attempts=self._number("max_attempts", 1, 32767),
         )
         if change == Reschedule(jobs=()):
-            raise ValueError("Nothing is to be changed; fill in at least one field.")
+            raise ValueError("Fill in at least one field")
         return change
 
-    def meant(self) -> Reschedule:
+    def pending_action(self) -> Reschedule:
         """Return the change, for the jobs themselves."""
         return replace(self.answer(), jobs=[JobVersion.of(each.job) for each in self._jobs])
 

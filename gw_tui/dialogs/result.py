@@ -1,4 +1,4 @@
-"""What became of an act, job by job; and how far a long one has come."""
+"""What became of an action, job by job; and how far a long one has come."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
     from gw_tui.actions.batch import ActionBatch
-    from gw_tui.app import ConsoleApp
+    from gw_tui.console import Console
 
-MOST_SHOWN: Final = 200
+MAX_SHOWN: Final = 200
 
 
 class ResultDialog(ModalScreen[None]):
@@ -40,18 +40,18 @@ class ResultDialog(ModalScreen[None]):
     """
 
     def __init__(
-        self, headline: str, omitted: Sequence[SkippedItem] = (), *, words: str = "", failure: str = ""
+        self, headline: str, skipped: Sequence[SkippedItem] = (), *, words: str = "", failure: str = ""
     ) -> None:
         super().__init__()
         self._headline = headline
-        self._omitted = omitted
+        self._omitted = skipped
         self._words = words
         self._failure = failure
 
     @classmethod
-    def of(cls, deed: ActionBatch) -> ResultDialog:
-        """Say what became of a deed."""
-        return cls(deed.headline, deed.result.omitted, failure=deed.failure)
+    def of(cls, batch: ActionBatch) -> ResultDialog:
+        """Say what became of a batch."""
+        return cls(batch.headline, batch.result.skipped, failure=batch.failure)
 
     def compose(self) -> ComposeResult:
         """Lay out the lines."""
@@ -71,17 +71,17 @@ class ResultDialog(ModalScreen[None]):
         if self._words:
             lines.append(Content(sanitize.block(self._words)))
         lines += [Content(f"  {sanitize.line(each.what, 64)}  {sanitize.line(each.why, 200)}") for each in self._shown]
-        if len(self._omitted) > MOST_SHOWN:
-            lines.append(Content.styled(f"… {len(self._omitted) - MOST_SHOWN:,} more left alone", "$quiet"))
+        if len(self._omitted) > MAX_SHOWN:
+            lines.append(Content.styled(f"… {len(self._omitted) - MAX_SHOWN:,} more skipped", "$quiet"))
         return Content("\n").join(lines)
 
     @property
     def _shown(self) -> Sequence[SkippedItem]:
-        return self._omitted[:MOST_SHOWN]
+        return self._omitted[:MAX_SHOWN]
 
 
 class ProgressDialog(ModalScreen[None]):
-    """Shows how far a deed in parts has come; esc stops it after the part under way."""
+    """Shows how far a batch in parts has come; esc stops it after the part under way."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "halt", "Stop", show=False)]
 
@@ -94,9 +94,9 @@ class ProgressDialog(ModalScreen[None]):
     ProgressDialog Bar { width: 1fr; }
     """
 
-    def __init__(self, deed: ActionBatch) -> None:
+    def __init__(self, batch: ActionBatch) -> None:
         super().__init__()
-        self._deed = deed
+        self._deed = batch
 
     def compose(self) -> ComposeResult:
         """Lay out the bar."""
@@ -109,14 +109,14 @@ class ProgressDialog(ModalScreen[None]):
         """Show what is known at the beginning."""
         self.follow(self._deed)
 
-    def follow(self, deed: ActionBatch) -> None:
-        """Show how far the deed has come."""
-        self._deed = deed
+    def follow(self, batch: ActionBatch) -> None:
+        """Show how far the batch has come."""
+        self._deed = batch
         if self.is_mounted and self.query("#so-far"):
-            self.query_one("#so-far", Static).update(Content(deed.headline))
-            self.query_one(ProgressBar).update(progress=deed.size - deed.untouched)
+            self.query_one("#so-far", Static).update(Content(batch.headline))
+            self.query_one(ProgressBar).update(progress=batch.size - batch.untouched)
 
     def action_halt(self) -> None:
         """Let the part under way be the last."""
-        cast("ConsoleApp", self.app).deeds.stop()
+        cast("Console", self.app).stop_batch()
         self.query_one("#progress", Vertical).border_subtitle = "stopping"

@@ -24,12 +24,12 @@ LONG_LOCK: Final = timedelta(hours=4)
 LATE_RUN: Final = timedelta(seconds=90)
 """A recurring task may start this late before it counts as missed."""
 FAILING_SHARE: Final = 0.2
-FEWEST_FAILURES: Final = 10
+MIN_FAILURES: Final = 10
 GROWING_FOR: Final = 60
 """Seconds for which the backlog must have grown older to be called diverging."""
 DEAD_ROWS: Final = 5
-FEWEST_DEAD: Final = 10_000
-MOST_OF_A_KIND: Final = 3
+MIN_DEAD_ROWS: Final = 10_000
+MAX_OF_A_KIND: Final = 3
 
 JUDGED_HERE: Final = frozenset({"locks", "workers", "backlog", "server"})
 """What the doctor looks at as well; here it is known more freshly."""
@@ -38,15 +38,15 @@ JUDGED_HERE: Final = frozenset({"locks", "workers", "backlog", "server"})
 class Severity(IntEnum):
     """How bad it is; the lowest is the worst."""
 
-    BAD = 0
-    DOUBTFUL = 1
+    CRITICAL = 0
+    WARNING = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """One thing to look at: in words, for how long, and on which screen with which filter."""
 
-    grade: Severity
+    severity: Severity
     what: str
     age: timedelta | None = None
     place: str = "locks"
@@ -57,17 +57,17 @@ class Alert:
 class AlertInput:
     """What there is to judge by; parts that were not looked at yet are empty."""
 
-    glance: QueueSnapshot
+    snapshot: QueueSnapshot
     statistics: QueueStatistics | None = None
     crontabs: Sequence[KnownCronItem] = ()
     items: Sequence[CronItem] | None = None
     findings: Sequence[Finding] = ()
     ages: Sequence[float | None] = field(default=())
     """How old the backlog was, second by second."""
-    hears: bool = True
+    is_listening: bool = True
 
 
-def worries(known: AlertInput) -> list[Alert]:
+def alerts(known: AlertInput) -> list[Alert]:
     """Return everything that deserves a look, the worst first."""
     found = [
         *_server(known),
@@ -79,64 +79,65 @@ def worries(known: AlertInput) -> list[Alert]:
         *_rows(known),
         *_findings(known),
     ]
-    return sorted(found, key=lambda worry: (worry.grade, -(worry.age or timedelta()).total_seconds()))
+    return sorted(found, key=lambda alert: (alert.severity, -(alert.age or timedelta()).total_seconds()))
 
 
 def _server(known: AlertInput) -> Iterator[Alert]:
-    glance = known.glance
-    if glance.schema.rows_hidden:
-        yield Alert(grade=Severity.BAD, what=f"row security hides jobs from {glance.server.user}")
-    if glance.server.in_recovery:
-        yield Alert(grade=Severity.DOUBTFUL, what="the server follows another: nothing can be changed here")
-    if not known.hears:
-        yield Alert(grade=Severity.DOUBTFUL, what="announcements are not heard: polling only", place="events")
-    for part, why in glance.unseen[:MOST_OF_A_KIND]:
-        yield Alert(grade=Severity.DOUBTFUL, what=f"{part} not seen: {why}", place="events")
+    snapshot = known.snapshot
+    if snapshot.schema.rows_hidden:
+        yield Alert(severity=Severity.CRITICAL, what=f"row-level security hides jobs from {snapshot.server.user}")
+    if snapshot.server.in_recovery:
+        yield Alert(severity=Severity.WARNING, what="read-only standby: actions are disabled")
+    if not known.is_listening:
+        yield Alert(severity=Severity.WARNING, what="not listening for new jobs: polling only", place="events")
+    for part, why in snapshot.unseen[:MAX_OF_A_KIND]:
+        yield Alert(severity=Severity.WARNING, what=f"{part} unavailable: {why}", place="events")
 
 
 def _workers(known: AlertInput) -> Iterator[Alert]:
-    workers = known.glance.workers
+    workers = known.snapshot.workers
     dead = [worker for worker in workers if worker.is_stale]
     if dead:
         held = sum(worker.jobs for worker in dead)
-        what = f"{formatting.counted(len(dead), 'worker')} gone silent, {formatting.counted(held, 'job')} locked"
+        what = f"{formatting.counted(len(dead), 'stale worker')}, {formatting.counted(held, 'job')} locked"
         silence = max(worker.silent_for for worker in dead)
-        yield Alert(grade=Severity.BAD, what=what, age=silence, place="workers")
+        yield Alert(severity=Severity.CRITICAL, what=what, age=silence, place="workers")
     old = [worker for worker in workers if not worker.is_stale and (worker.lock_age or timedelta()) > LONG_LOCK]
-    for worker in old[:MOST_OF_A_KIND]:
-        yield Alert(grade=Severity.DOUBTFUL, what=f"old lock of {worker.id}", age=worker.lock_age, place="workers")
+    for worker in old[:MAX_OF_A_KIND]:
+        what = f"lock older than 4 h: {worker.id}"
+        yield Alert(severity=Severity.WARNING, what=what, age=worker.lock_age, place="workers")
 
 
 def _queues(known: AlertInput) -> Iterator[Alert]:
-    held = [(known.glance.at - queue.held_at, queue) for queue in known.glance.held_queues]
+    held = [(known.snapshot.at - queue.held_at, queue) for queue in known.snapshot.held_queues]
     long = sorted((each for each in held if each[0] > LONG_HOLD), key=lambda each: each[0], reverse=True)
-    for age, queue in long[:MOST_OF_A_KIND]:
-        what = f"queue {queue.name} held by {queue.held_by}"
-        yield Alert(grade=Severity.DOUBTFUL, what=what, age=age, place="queues", filter=queue.name)
+    for age, queue in long[:MAX_OF_A_KIND]:
+        what = f"queue {queue.name} locked by {queue.held_by}"
+        yield Alert(severity=Severity.WARNING, what=what, age=age, place="queues", filter=queue.name)
 
 
 def _backlog(known: AlertInput) -> Iterator[Alert]:
-    glance, age = known.glance, known.glance.backlog_age
-    nobody = all(worker.is_stale for worker in glance.workers)
+    snapshot, age = known.snapshot, known.snapshot.backlog_age
+    nobody = all(worker.is_stale for worker in snapshot.workers)
     if age is None or age <= (LONG_ALONE if nobody else LONG_WAIT):
         return
-    oldest = glance.oldest
+    oldest = snapshot.oldest
     task = "" if oldest is None or oldest.oldest_task is None else f" ({oldest.oldest_task})"
     if nobody:
-        what = f"jobs wait and nobody works{task}"
-        yield Alert(grade=Severity.BAD, what=what, age=age, place="workers")
+        what = f"jobs are waiting, no live worker{task}"
+        yield Alert(severity=Severity.CRITICAL, what=what, age=age, place="workers")
         return
     if _diverges(known.ages):
         yield Alert(
-            grade=Severity.BAD,
-            what=f"backlog grows older{task}",
+            severity=Severity.CRITICAL,
+            what=f"backlog is growing{task}",
             age=age,
             place="jobs",
             filter="state:ready",
         )
     else:
         yield Alert(
-            grade=Severity.DOUBTFUL,
+            severity=Severity.WARNING,
             what=f"oldest ready job{task}",
             age=age,
             place="jobs",
@@ -162,19 +163,19 @@ def _tasks(known: AlertInput) -> Iterator[Alert]:
     for task, states in known.statistics.tasks.items():
         failed = next((count.value for state, count in states.items() if state.value == "failed"), 0)
         total = sum(count.value for count in states.values())
-        if failed >= FEWEST_FAILURES and failed >= FAILING_SHARE * total:
+        if failed >= MIN_FAILURES and failed >= FAILING_SHARE * total:
             failing.append((failed / total, task))
-    for share, task in sorted(failing, reverse=True)[:MOST_OF_A_KIND]:
-        what = f"{share:.0%} of {task} failed for good"
-        yield Alert(grade=Severity.DOUBTFUL, what=what, place="jobs", filter=f"state:failed task:{task}")
+    for share, task in sorted(failing, reverse=True)[:MAX_OF_A_KIND]:
+        what = f"{share:.0%} of {task} failed permanently"
+        yield Alert(severity=Severity.WARNING, what=what, place="jobs", filter=f"state:failed task:{task}")
 
 
 def _crontabs(known: AlertInput) -> Iterator[Alert]:
     last = {each.identifier: each.last_execution or each.known_since for each in known.crontabs}
     for item in known.items or ():
-        if item.identifier in last and (missed := _missed(item, last[item.identifier], known.glance.at)) is not None:
+        if item.identifier in last and (missed := _missed(item, last[item.identifier], known.snapshot.at)) is not None:
             what = f"{item.identifier} missed {missed:%H:%M}"
-            yield Alert(grade=Severity.DOUBTFUL, what=what, age=known.glance.at - missed, place="cron")
+            yield Alert(severity=Severity.WARNING, what=what, age=known.snapshot.at - missed, place="cron")
 
 
 def _missed(item: CronItem, last: datetime, now: datetime) -> datetime | None:
@@ -184,16 +185,16 @@ def _missed(item: CronItem, last: datetime, now: datetime) -> datetime | None:
 
 
 def _rows(known: AlertInput) -> Iterator[Alert]:
-    counters = known.glance.counters
-    if counters is None or counters.dead_rows < max(FEWEST_DEAD, DEAD_ROWS * counters.live_rows):
+    counters = known.snapshot.counters
+    if counters is None or counters.dead_rows < max(MIN_DEAD_ROWS, DEAD_ROWS * counters.live_rows):
         return
-    age = None if counters.last_vacuum_at is None else known.glance.at - counters.last_vacuum_at
+    age = None if counters.last_vacuum_at is None else known.snapshot.at - counters.last_vacuum_at
     yield Alert(
-        grade=Severity.DOUBTFUL, what=f"{formatting.number(counters.dead_rows)} dead rows wait for vacuum", age=age
+        severity=Severity.WARNING, what=f"{formatting.number(counters.dead_rows)} dead rows wait for vacuum", age=age
     )
 
 
 def _findings(known: AlertInput) -> Iterator[Alert]:
     for finding in known.findings:
         if finding.verdict.value == "wrong" and finding.check not in JUDGED_HERE:
-            yield Alert(grade=Severity.BAD, what=f"{finding.check}: {finding.words}")
+            yield Alert(severity=Severity.CRITICAL, what=f"{finding.check}: {finding.words}")

@@ -11,7 +11,7 @@ from itertools import islice
 from gw_core import JobState
 from gw_core.operations import JobReport, retry_delay
 
-MOST_PAST = 50
+MAX_PAST = 50
 
 
 class Certainty(StrEnum):
@@ -50,7 +50,7 @@ def _past(report: JobReport) -> Iterator[AttemptRow]:
     failures = job.attempts - running
     moments: list[datetime | None] = []
     moment = report.failed_at
-    for number in islice(range(failures, 0, -1), MOST_PAST):
+    for number in islice(range(failures, 0, -1), MAX_PAST):
         moments.append(moment)
         earlier = _before(moment, number - 1)
         moment = earlier if earlier is not None and earlier >= job.created_at else None

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-SHORTEST_WAIT: Final = 0.5
-LONGEST_WAIT: Final = 30.0
-LEAST_WAIT: Final = 0.1
+FIRST_WAIT: Final = 0.5
+MAX_WAIT: Final = 30.0
+MIN_WAIT: Final = 0.1
 LATE_AFTER: Final = 3
 """So many periods without an answer make what is shown stale."""
 LATE_AT_LEAST: Final = 5.0
@@ -51,12 +51,12 @@ class FailureKind(StrEnum):
     """Anything else: perhaps an error of ours."""
 
     @property
-    def is_passing(self) -> bool:
+    def is_transient(self) -> bool:
         """True when the same question may be answered a moment later."""
         return self in (FailureKind.SLOW, FailureKind.LOCKED)
 
     @property
-    def breaks_off(self) -> bool:
+    def is_fatal(self) -> bool:
         """True when nothing can be asked any more, not only this."""
         return self in (FailureKind.LOST, FailureKind.REFUSED, FailureKind.NO_SCHEMA)
 
@@ -65,26 +65,26 @@ class FailureKind(StrEnum):
 class ConnectionState:
     """What was heard last; moments are seconds of a clock that only goes forward."""
 
-    heard_at: float | None = None
+    answered_at: float | None = None
     lost_at: float | None = None
-    trouble: FailureKind | None = None
-    sentence: str = ""
+    failure: FailureKind | None = None
+    reason: str = ""
     attempt: int = 0
     """How many tries failed since the last answer."""
     retry_at: float | None = None
     is_trying: bool = True
 
-    def heard(self, now: float) -> ConnectionState:
+    def answered(self, now: float) -> ConnectionState:
         """An answer arrived."""
-        return ConnectionState(heard_at=now, is_trying=False)
+        return ConnectionState(answered_at=now, is_trying=False)
 
-    def lost(self, now: float, trouble: FailureKind, sentence: str, *, retry_in: float | None) -> ConnectionState:
+    def lost(self, now: float, failure: FailureKind, reason: str, *, retry_in: float | None) -> ConnectionState:
         """A try failed; the next one comes after `retry_in` seconds, or when asked for."""
         return replace(
             self,
             lost_at=now if self.lost_at is None else self.lost_at,
-            trouble=trouble,
-            sentence=sentence,
+            failure=failure,
+            reason=reason,
             attempt=self.attempt + 1,
             retry_at=None if retry_in is None else now + retry_in,
             is_trying=False,
@@ -96,28 +96,28 @@ class ConnectionState:
 
     def phase(self, now: float, period: float) -> ConnectionPhase:
         """Return how things stand at a moment, when an answer is due every `period` seconds."""
-        match self.trouble:
+        match self.failure:
             case FailureKind.REFUSED | FailureKind.FORBIDDEN:
                 return ConnectionPhase.RETRYING if self.is_trying else ConnectionPhase.REFUSED
             case FailureKind.NO_SCHEMA:
                 return ConnectionPhase.NO_SCHEMA
             case None:
-                return self._without_trouble(now, period)
+                return self._without_failure(now, period)
             case _:
                 return ConnectionPhase.RETRYING if self.is_trying else ConnectionPhase.DOWN
 
-    def _without_trouble(self, now: float, period: float) -> ConnectionPhase:
-        if self.heard_at is None:
+    def _without_failure(self, now: float, period: float) -> ConnectionPhase:
+        if self.answered_at is None:
             return ConnectionPhase.CONNECTING
         return (
             ConnectionPhase.STALE
-            if now - self.heard_at > max(LATE_AT_LEAST, LATE_AFTER * period)
+            if now - self.answered_at > max(LATE_AT_LEAST, LATE_AFTER * period)
             else ConnectionPhase.LIVE
         )
 
-    def silent_for(self, now: float) -> float | None:
+    def unanswered_for(self, now: float) -> float | None:
         """Return for how long nothing was heard; None before the first answer."""
-        return None if self.heard_at is None else max(0.0, now - self.heard_at)
+        return None if self.answered_at is None else max(0.0, now - self.answered_at)
 
     def next_try_in(self, now: float) -> float | None:
         """Return the seconds until the next try; None when none is planned."""
@@ -126,5 +126,5 @@ class ConnectionState:
 
 def wait_before(attempt: int, chance: float) -> float:
     """Return how long to wait before the next try: growing, and spread by `chance` (0 to 1) over all consoles."""
-    ceiling: float = min(LONGEST_WAIT, SHORTEST_WAIT * 2.0 ** min(attempt, 16))
-    return max(LEAST_WAIT, ceiling * chance)
+    ceiling: float = min(MAX_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 16))
+    return max(MIN_WAIT, ceiling * chance)

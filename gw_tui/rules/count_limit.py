@@ -10,15 +10,17 @@ from gw_core.operations import Quality
 if TYPE_CHECKING:
     from gw_core.operations import Count
 
-DEPTHS: Final = (1_000, 300, 100, 50, 20, 10)
+COUNT_LIMITS: Final = (1_000, 300, 100, 50, 20, 10)
 IN_ALL: Final = 1_000
 """So many jobs are counted for a page, over all its queues: each may lie on a page of the table of its own."""
 
 
-def affordable(found: Iterable[Count]) -> int:
-    """Return how far each queue can be counted next, after these counts; begin with the least, `DEPTHS[-1]`."""
+def next_limit(found: Iterable[Count]) -> int:
+    """Return how far each queue can be counted next, after these counts; begin with the least, `COUNT_LIMITS[-1]`."""
     counts = tuple(found)
-    return next((depth for depth in DEPTHS if sum(_cost(each, depth) for each in counts) <= IN_ALL), DEPTHS[-1])
+    return next(
+        (depth for depth in COUNT_LIMITS if sum(_cost(each, depth) for each in counts) <= IN_ALL), COUNT_LIMITS[-1]
+    )
 
 
 def _cost(count: Count, depth: int) -> int:

@@ -18,7 +18,7 @@ class TimeRange:
     seconds: int
 
 
-REACHES: Final = (TimeRange("1 min", 1), TimeRange("10 min", 10), TimeRange("1 h", 60))
+TIME_RANGES: Final = (TimeRange("1 min", 1), TimeRange("10 min", 10), TimeRange("1 h", 60))
 
 
 class Series:
@@ -27,7 +27,7 @@ class Series:
     def __init__(self, length: int = LENGTH) -> None:
         self._length = length
         self._steps: dict[int, deque[tuple[int, float, int]]] = {
-            reach.seconds: deque(maxlen=length) for reach in REACHES
+            reach.seconds: deque(maxlen=length) for reach in TIME_RANGES
         }
 
     def add(self, second: float, value: float) -> None:

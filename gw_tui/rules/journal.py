@@ -10,27 +10,27 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-MOST: Final = 5_000
+MAX_ENTRIES: Final = 5_000
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What an entry is about."""
 
     CONNECTION = "connection"
     JOBS = "jobs"
     """Jobs were announced."""
-    ACT = "act"
-    TROUBLE = "trouble"
+    ACTION = "action"
+    ERROR = "error"
     CONSOLE = "console"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """Something that was seen or done; the words may hold data and are cleaned where they are shown."""
 
     number: int
     at: datetime
-    kind: Kind
+    kind: EntryKind
     words: str
     is_bad: bool = False
 
@@ -42,25 +42,25 @@ class Entry:
 
 
 class Journal:
-    """A ring of entries, newest last."""
+    """A series of entries, newest last."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._entries: deque[Entry] = deque(maxlen=most)
+    def __init__(self, most: int = MAX_ENTRIES) -> None:
+        self._entries: deque[LogEntry] = deque(maxlen=most)
         self._number = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LogEntry]:
         return iter(self._entries)
 
-    def newest_first(self) -> Iterator[Entry]:
+    def newest_first(self) -> Iterator[LogEntry]:
         """Yield the entries from the newest back."""
         return reversed(self._entries)
 
-    def note(self, at: datetime, kind: Kind, words: str, *, is_bad: bool = False) -> Entry:
+    def note(self, at: datetime, kind: EntryKind, words: str, *, is_bad: bool = False) -> LogEntry:
         """Keep an entry and return it."""
         self._number += 1
-        entry = Entry(self._number, at, kind, words, is_bad)
+        entry = LogEntry(self._number, at, kind, words, is_bad)
         self._entries.append(entry)
         return entry

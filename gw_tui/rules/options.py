@@ -27,15 +27,15 @@ class Options:
     mouse: bool = True
     show_payload: bool = True
     pause_unfocused: bool = True
-    bulk_cap: int = 10_000
+    max_marked: int = 10_000
     """How many jobs can be marked at once."""
     keys: Mapping[str, str] = field(default_factory=dict)
     action_log: Path | None = None
-    """Where acts are written down; None writes nothing."""
+    """Where actions are written down; None writes nothing."""
     log_payloads: str = "whole"
     """How payloads are written down there: whole, masked or none."""
 
     @property
     def is_production(self) -> bool:
-        """True when every act shall be asked about, because of what the environment is called."""
+        """True when every action shall be asked about, because of what the environment is called."""
         return self.environment.lower().startswith("prod")

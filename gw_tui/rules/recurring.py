@@ -13,7 +13,7 @@ from typing import Final
 from gw_core import CronItem
 from gw_core.crontab import KnownCronItem, Schedule
 
-MOST_MISSED: Final = 1_000
+MAX_MISSED: Final = 1_000
 MINUTE: Final = timedelta(minutes=1)
 
 
@@ -86,7 +86,7 @@ def _with_item(memory: KnownCronItem, item: CronItem, now: datetime) -> Recurrin
         last_run=memory.last_execution,
         next_run=_next(item, now),
         missed=missed,
-        missed_is_bound=missed == MOST_MISSED,
+        missed_is_bound=missed == MAX_MISSED,
     )
 
 
@@ -106,4 +106,4 @@ def _count(item: CronItem, since: datetime, until: datetime) -> int:
 
 @lru_cache(maxsize=1_000)
 def _count_in(schedule: Schedule, since: datetime, until: datetime) -> int:
-    return sum(1 for _ in islice(schedule.between(since, until), MOST_MISSED))
+    return sum(1 for _ in islice(schedule.between(since, until), MAX_MISSED))

@@ -16,11 +16,11 @@ from gw_core.operations import FoundJob, JobPage, PageCursor
 from gw_tui.rules.filter_language import EVERYTHING, Filter
 
 PAGE: Final = 100
-MOST_ROWS: Final = 200
-MOST_LISTED: Final = 5_000
-"""So many jobs are judged here after one answer, when few of them match."""
+MAX_ROWS: Final = 200
+MAX_LISTED: Final = 5_000
+"""So many jobs are classify_error here after one answer, when few of them match."""
 
-MOST_LISTED_WITH_PAYLOAD: Final = 100
+MAX_LISTED_WITH_PAYLOAD: Final = 100
 FIRST_LISTED: Final = 1_000
 """So many at first: the whole of a small queue, in one answer."""
 
@@ -72,7 +72,7 @@ class Search:
     limit: int = PAGE
     page: int = PAGE
     """So many jobs fill the page."""
-    most: int = MOST_ROWS
+    most: int = MAX_ROWS
     """It holds no more than these."""
     coming: Search | None = None
     """The same page being made anew behind the one shown."""
@@ -114,11 +114,11 @@ class Search:
     def ask(self) -> Ask:
         """What to ask for next."""
         if self.is_searching:
-            most = MOST_LISTED_WITH_PAYLOAD if self.wanted.needs_payload else MOST_LISTED
+            most = MAX_LISTED_WITH_PAYLOAD if self.wanted.needs_payload else MAX_LISTED
             after = self.begin if self.go_on is None else self.go_on
             return Ask(self.wanted, after, min(self.limit, most), self.wanted.needs_payload)
         if self.is_dear:
-            return Ask(self.wanted, None, MOST_ROWS, ids=tuple(each.job.id for each in self.jobs))
+            return Ask(self.wanted, None, MAX_ROWS, ids=tuple(each.job.id for each in self.jobs))
         return self._anew.ask
 
     def answered(self, page: JobPage, now: datetime) -> Search:
@@ -172,7 +172,7 @@ class Search:
         if not self.wanted.rest or listed == 0:
             return self.limit
         likely = self.page * listed // matching if matching else self.limit * FEWER
-        return max(self.page, min(likely, self.limit * FEWER, MOST_LISTED))
+        return max(self.page, min(likely, self.limit * FEWER, MAX_LISTED))
 
 
 _BLANK: Final = Search()

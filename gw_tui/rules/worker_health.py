@@ -1,4 +1,4 @@
-"""How a worker is, judged from its last sign of life."""
+"""How a worker is, classify_error from its last sign of life."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LATE: Final = 1 / 3
 """A heartbeat older than this share of what counts as dead is late: several beats are missing."""
 
 
-class Health(StrEnum):
+class WorkerHealth(StrEnum):
     """How a worker is, in one word."""
 
     HEALTHY = "healthy"
@@ -25,13 +25,13 @@ class Health(StrEnum):
     """It holds locks and writes no heartbeat, as workers of Node.js do."""
 
 
-def health(worker: WorkerInfo, recovery: RecoverySettings) -> Health:
+def health(worker: WorkerInfo, recovery: RecoverySettings) -> WorkerHealth:
     """Return how a worker is."""
     if worker.is_stale:
-        return Health.STALE
+        return WorkerHealth.STALE
     if not worker.has_heartbeat:
-        return Health.UNKNOWN
-    return Health.LATE if silence(worker, recovery) >= LATE else Health.HEALTHY
+        return WorkerHealth.UNKNOWN
+    return WorkerHealth.LATE if silence(worker, recovery) >= LATE else WorkerHealth.HEALTHY
 
 
 def silence(worker: WorkerInfo, recovery: RecoverySettings) -> float:

@@ -13,23 +13,23 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from gw_tui.dialogs.choose import Choice, Choose
-from gw_tui.rules.commands import BY_ID, Command, CommandContext, known_on
+from gw_tui.rules.commands import BY_ID, CommandContext, ConsoleCommand, known_on
 from gw_tui.rules.connection_state import FailureKind
-from gw_tui.widgets.connection_line import Banner, ConnectionLine, Standing, TabBar
+from gw_tui.widgets.connection_line import Banner, ConnectionLine, ConnectionStatus, TabBar
 from gw_tui.widgets.key_bar import KeyBar
 from gw_tui.widgets.keyed_table import KeyedTable
 
 if TYPE_CHECKING:
     from gw_core.operations import QueueSnapshot
-    from gw_tui.actions.actions import Act
-    from gw_tui.app import ConsoleApp
+    from gw_tui.actions.actions import Action
+    from gw_tui.console import Console
     from gw_tui.data.messages import ActionFinished
-    from gw_tui.data.source import Question
+    from gw_tui.data.source import Query
 
-LEAST_WIDTH, LEAST_HEIGHT = 60, 20
+MIN_WIDTH, MIN_HEIGHT = 60, 20
 
 
-def bindings_of(commands: Iterable[Command]) -> list[BindingType]:
+def bindings_of(commands: Iterable[ConsoleCommand]) -> list[BindingType]:
     """Return the bindings of these commands; their ids let the user choose other keys."""
     return [
         Binding(",".join(command.keys), command.action, command.label, show=command.rank is not None, id=command.id)
@@ -39,12 +39,12 @@ def bindings_of(commands: Iterable[Command]) -> list[BindingType]:
 
 
 class ConsoleScreen(Screen[None]):
-    """A screen of the console. Subclasses say where they stand (`PLACE`), lay out `body`, and take what they asked for.
+    """A screen of the console. Subclasses set `SCREEN_ID`, lay out `body`, and show the answers to their query.
 
-    A command of the registry works on a screen that has its `action_…`; where there is none it is not offered.
+    A command is available on a screen that has its `action_…` method.
     """
 
-    PLACE: ClassVar[str] = ""
+    SCREEN_ID: ClassVar[str] = ""
     TAB: ClassVar[str] = ""
     """The tab shown as active, where that is not the screen's own."""
 
@@ -52,14 +52,14 @@ class ConsoleScreen(Screen[None]):
     ALLOW_IN_MAXIMIZED_VIEW = "#frame-head, KeyBar"
 
     def __init_subclass__(cls) -> None:
-        own = [command for command in known_on(cls.PLACE) if not command.is_everywhere]
+        own = [command for command in known_on(cls.SCREEN_ID) if not command.is_everywhere]
         cls.BINDINGS = [*bindings_of(own), *cls.__dict__.get("BINDINGS", ())]
         super().__init_subclass__()
 
     def compose(self) -> ComposeResult:
         """Lay out the frame."""
         with Vertical(id="frame-head"):
-            yield TabBar(self.TAB or self.PLACE)
+            yield TabBar(self.TAB or self.SCREEN_ID)
             yield ConnectionLine()
             yield Banner()
         with Vertical(id="body"):
@@ -73,21 +73,21 @@ class ConsoleScreen(Screen[None]):
         """Lay out what is between the frame's lines."""
         yield from ()
 
-    def question(self) -> Question | None:
-        """Return what to ask beside the glance, now and at each tick; None asks nothing."""
+    def current_query(self) -> Query | None:
+        """Return what to ask beside the snapshot, now and at each tick; None asks nothing."""
         return None
 
-    def show_glance(self, glance: QueueSnapshot) -> None:
+    def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         """Draw what the hot look brought."""
 
-    def show_answer(self, question: Question, answer: object) -> None:
-        """Draw the answer to this screen's question."""
+    def show_answer(self, query: Query, answer: object) -> None:
+        """Draw the answer to this screen's query."""
 
-    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
-        """Say that this screen's question could not be answered; the connection lives."""
+    def show_failure(self, failure: FailureKind, reason: str) -> None:
+        """Say that this screen's query could not be answered; the connection lives."""
 
-    def show_acted(self, acted: ActionFinished) -> None:
-        """Take note of what became of an act, given on this screen or another."""
+    def show_action(self, acted: ActionFinished) -> None:
+        """Take note of what became of an action, given on this screen or another."""
 
     def show_time(self) -> None:
         """Let ages go on, twice a second; also while the database is away."""
@@ -109,43 +109,43 @@ class ConsoleScreen(Screen[None]):
     # -- the frame -------------------------------------------------------------------------------------------------
 
     @property
-    def console(self) -> ConsoleApp:
+    def console(self) -> Console:
         """The app."""
-        return cast("ConsoleApp", self.app)
+        return cast("Console", self.app)
 
     def ask(self) -> None:
-        """Ask the screen's question now, and from now on; call this when it has changed."""
+        """Ask the screen's query now, and from now on; call this when it has changed."""
         self.console.ask(self)
 
-    def frame(self, standing: Standing, banner: str, *, dimmed: bool) -> None:
+    def frame(self, standing: ConnectionStatus, banner: str, *, dimmed: bool) -> None:
         """Say how things stand."""
         if self.stands:
             self.query_one(ConnectionLine).show(standing)
             self.query_one(Banner).show(banner)
             self.query_one("#body").set_class(dimmed, "-dimmed")
 
-    def situation(self) -> CommandContext:
+    def command_context(self) -> CommandContext:
         """Return what decides which commands are possible here."""
         tables = self.query(KeyedTable) if self.stands else ()
-        return self.console.situation(has_row=self.has_row, has_changes=any(table.waiting for table in tables))
+        return self.console.command_context(has_row=self.has_row, has_changes=any(table.waiting for table in tables))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Tell whether a command is possible now; Textual asks before it shows or runs one."""
         command = BY_ID.get(action)
         if command is None or command.is_everywhere:
             return True
-        return command.possible(self.situation()) if hasattr(self, f"action_{action}") else False
+        return command.possible(self.command_context()) if hasattr(self, f"action_{action}") else False
 
     def on_screen_resume(self) -> None:
-        """Ask this screen's question from now on, and show at once what is known."""
+        """Ask this screen's query from now on, and show at once what is known."""
         self.console.came_to_front(self)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Refuse a terminal that is too small, with a sentence."""
-        too_small = event.size.width < LEAST_WIDTH or event.size.height < LEAST_HEIGHT
+        """Refuse a terminal that is too small, with a reason."""
+        too_small = event.size.width < MIN_WIDTH or event.size.height < MIN_HEIGHT
         self.set_class(too_small, "-too-small")
         has = f"{event.size.width}x{event.size.height}"
-        self.query_one("#too-small", Static).update(f"needs {LEAST_WIDTH}x{LEAST_HEIGHT}, has {has}")
+        self.query_one("#too-small", Static).update(f"needs {MIN_WIDTH}x{MIN_HEIGHT}, has {has}")
 
     def on_keyed_table_highlighted(self) -> None:
         """A first row makes commands possible."""
@@ -164,27 +164,27 @@ class ConsoleScreen(Screen[None]):
         """Another list may have a row."""
         self.refresh_bindings()
 
-    def action_changes(self) -> None:
+    def action_show_changes(self) -> None:
         """Show what has waited while rows were held."""
         for table in self.query(KeyedTable):
             table.release()
 
     # -- what could be typed instead ---------------------------------------------------------------------------------
 
-    def offered(self) -> Sequence[tuple[Choice, Act]]:
-        """Return the acts of this screen that could be typed instead, as things stand now, each with its name."""
+    def available_actions(self) -> Sequence[tuple[Choice, Action]]:
+        """Return the actions of this screen that could be typed instead, as things stand now, each with its name."""
         return ()
 
     @work
     async def action_copy_command(self) -> None:
-        """Copy what would do an act, as a gw command or as SQL; ask first which act, when there are several."""
-        offered = {choice.id: (choice, act) for choice, act in self.offered()}
+        """Copy what would do an action, as a gw command or as SQL; ask first which action, when there are several."""
+        offered = {choice.id: (choice, action) for choice, action in self.available_actions()}
         if not offered:
-            self.notify("There is nothing here that could be typed.")
+            self.notify("No equivalent command")
             return
         chosen: str | None = next(iter(offered))
         if len(offered) > 1:
             choices = [choice for choice, _ in offered.values()]
             chosen = await self.app.push_screen_wait(Choose("Copy the command for …", choices))
         if chosen is not None:
-            self.console.copy_typed(offered[chosen][1])
+            self.console.copy_preview(offered[chosen][1])

@@ -1,9 +1,9 @@
-"""What this console saw and did."""
+"""This console's events and actions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,41 +11,41 @@ from textual import on
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from gw_tui.rules.journal import Entry, Kind
-from gw_tui.screens.base import ConsoleScreen
+from gw_tui.rules.journal import EntryKind, LogEntry
+from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting
-from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
 
 if TYPE_CHECKING:
-    from gw_core.operations import QueueSnapshot
+    pass
 
-COLUMNS: Final = (Column("at", "time", 9), Column("kind", "about", 10), Column("words", "what"))
-MOST_SHOWN: Final = 500
+COLUMNS: Final = (TableColumn("at", "time", 9), TableColumn("kind", "about", 10), TableColumn("words", "what"))
+MAX_SHOWN: Final = 500
 """More would be slow to draw and nobody scrolls that far; the file has them all."""
 
 
-class EventsScreen(ConsoleScreen):
+class EventsScreen(ListScreen):
     """A list of entries, the newest first."""
 
-    PLACE = "events"
+    SCREEN_ID = "events"
+    TABLE = "entries"
+    COLUMNS = COLUMNS
+    EMPTY = "No events"
 
     def body(self) -> ComposeResult:
         """Lay out the filter and the list."""
-        yield Input(placeholder="words to look for", id="filter", classes="-hidden", compact=True)
-        yield KeyedTable(COLUMNS, empty="Nothing happened.", id="entries")
+        yield Input(placeholder="search text", id="filter", classes="-hidden", compact=True)
+        yield from super().body()
 
-    def show_glance(self, glance: QueueSnapshot) -> None:
-        """Show what has happened since."""
-        self.show_time()
+    def rows(self) -> Iterator[TableRow]:
+        """Return the newest entries that match."""
+        return (_row(entry) for entry in self._wanted()[:MAX_SHOWN])
 
-    def show_time(self) -> None:
-        """Show what has happened since."""
-        if not self.is_mounted:
-            return
-        entries = self._wanted()
-        self.query_one("#entries", KeyedTable).apply(_row(entry) for entry in entries[:MOST_SHOWN])
+    def status(self) -> Iterator[str]:
+        """Yield how many entries there are."""
+        yield formatting.counted(len(self.console.journal), "event")
 
-    def _wanted(self) -> Sequence[Entry]:
+    def _wanted(self) -> Sequence[LogEntry]:
         words = self.query_one("#filter", Input).value.lower().split()
         return [
             entry
@@ -63,26 +63,26 @@ class EventsScreen(ConsoleScreen):
 
     @on(Input.Changed)
     def _narrow(self) -> None:
-        self.query_one("#entries", KeyedTable).replace(_row(entry) for entry in self._wanted()[:MOST_SHOWN])
+        self.table.replace(self.rows())
 
     @on(Input.Submitted)
     def _done(self) -> None:
-        self.query_one("#entries").focus()
+        self.table.focus()
 
     def action_back(self) -> None:
         """Clear the filter."""
         field = self.query_one("#filter", Input)
         field.value = ""
         field.add_class("-hidden")
-        self.query_one("#entries").focus()
+        self.table.focus()
 
     def action_undo(self) -> None:
-        """Bring back what was removed last."""
-        self.console.deeds.undo()
+        """Restore the jobs completed last."""
+        self.console.undo()
 
     def action_copy(self) -> None:
         """Copy what the entry under the cursor says."""
-        key = self.query_one("#entries", KeyedTable).highlighted
+        key = self.table.highlighted
         found = next((each.words for each in self.console.journal if str(each.number) == key), None)
         if found is not None:
             self.console.copy(found)
@@ -98,18 +98,18 @@ class EventsScreen(ConsoleScreen):
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in lines)
         except OSError as error:
-            words = f"The events could not be written: {error.strerror}"
+            words = f"Cannot write the events: {error.strerror}"
             self.app.call_from_thread(self.notify, words, severity="error", markup=False)
             return
         words = f"Wrote {formatting.counted(len(lines), 'event')} to {path.name}"
         self.app.call_from_thread(self.notify, words, markup=False)
 
 
-def _row(entry: Entry) -> Row:
-    role = "error" if entry.is_bad else "strong" if entry.kind is Kind.ACT else ""
+def _row(entry: LogEntry) -> TableRow:
+    role = "error" if entry.is_bad else "strong" if entry.kind is EntryKind.ACTION else ""
     cells = {
         "at": Cell(formatting.clock(entry.at), "quiet"),
         "kind": entry.kind.value,
         "words": Cell(entry.words, role),
     }
-    return Row(str(entry.number), cells)
+    return TableRow(str(entry.number), cells)

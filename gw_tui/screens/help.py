@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from gw_tui.rules.commands import BY_ID, Command, Risk
+from gw_tui.rules.commands import BY_ID, ConsoleCommand, Risk
 from gw_tui.widgets.key_bar import written_as_typed
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class HelpScreen(ModalScreen[None]):
         ]
         return Content("\n").join(blocks)
 
-    def _lines(self, width: int) -> Iterable[tuple[Command, Content]]:
+    def _lines(self, width: int) -> Iterable[tuple[ConsoleCommand, Content]]:
         keys: dict[str, list[str]] = {}
         for key, active in self._keys.items():
             if active.binding.id is not None and active.binding.id in BY_ID:
                 keys.setdefault(active.binding.id, []).append(written_as_typed(key))
         for name, command in BY_ID.items():
             if name in keys:
-                style = "$warning" if command.danger is Risk.DESTROYS else "$foreground"
+                style = "$warning" if command.risk is Risk.DESTROYS else "$foreground"
                 words = f"{command.label}: {command.help}" if name.startswith("go_") else command.help
                 yield command, _line(" ".join(keys[name]), words, style, width)
 

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from gw_core import JobState
 from gw_core.operations import FoundJob, JobReport, QueueSnapshot
 from gw_tui.clipboard import is_too_long
-from gw_tui.data.source import Question, Source
+from gw_tui.data.source import DataSource, Query
 from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows
 from gw_tui.rules.commands import JOB
 from gw_tui.rules.connection_state import FailureKind
@@ -41,13 +41,13 @@ STYLES: Final = {
 
 
 @dataclass(frozen=True)
-class JobQuestion(Question):
+class JobQuery(Query):
     """One job, at each tick."""
 
     job_id: int
     with_payload: bool = True
 
-    def ask(self, source: Source) -> JobReport | None:
+    def ask(self, source: DataSource) -> JobReport | None:
         """Return everything about it."""
         return source.job(self.job_id, with_payload=self.with_payload)
 
@@ -55,7 +55,7 @@ class JobQuestion(Question):
 class JobScreen(JobActionsMixin, WorkerActionsMixin):
     """One job, pushed over a list; `neighbour` finds the one so many rows further in it."""
 
-    PLACE = JOB
+    SCREEN_ID = JOB
     TAB = "jobs"
     AUTO_FOCUS = "#payload"
 
@@ -81,7 +81,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         self._neighbour = neighbour
         self._report: JobReport | None = None
         self._gone_at: datetime | None = None
-        self._trouble = ""
+        self._failure = ""
         self._is_unmasked = False
         self._payload: tuple[tuple[object, ...], JsonView] | None = None
 
@@ -98,7 +98,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
 
     def on_mount(self) -> None:
         """Say which job is looked for."""
-        self.query_one("#which", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · looking…"))
+        self.query_one("#which", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · loading…"))
 
     # -- for others ------------------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         return self._report is not None and self._gone_at is None
 
     def targets(self) -> tuple[FoundJob, ...]:
-        """Return the job as it is seen, for an act."""
+        """Return the job as it is seen, for an action."""
         report = self._report
         return () if report is None or self._gone_at is not None else (FoundJob(report.job, report.state),)
 
@@ -118,16 +118,16 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
-    def question(self) -> Question | None:
-        """Return the question about this job."""
-        return JobQuestion(self._job_id, self.console.options.show_payload)
+    def current_query(self) -> Query | None:
+        """Return the query about this job."""
+        return JobQuery(self._job_id, self.console.options.show_payload)
 
-    def show_answer(self, question: Question, answer: object) -> None:
+    def show_answer(self, query: Query, answer: object) -> None:
         """Show the job as it is now, or as it was last when it is gone."""
-        if question != self.question():
+        if query != self.current_query():
             return
         had_row = self.has_row
-        self._trouble = ""
+        self._failure = ""
         if isinstance(answer, JobReport):
             self._report, self._gone_at = answer, None
         elif self._gone_at is None:
@@ -136,7 +136,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         if had_row != self.has_row:
             self.refresh_bindings()
 
-    def show_glance(self, glance: QueueSnapshot) -> None:
+    def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         """Judge anew whether its worker is dead."""
         self._draw_lines()
 
@@ -144,9 +144,9 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         """Let ages go on."""
         self._draw_lines()
 
-    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
+    def show_failure(self, failure: FailureKind, reason: str) -> None:
         """Say why there is no answer."""
-        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
+        self._failure = sanitize.line(f"{failure}: {reason}", 200)
         self._draw_lines()
 
     def on_resize(self, event: object) -> None:
@@ -172,8 +172,8 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
             return
         which, why, timeline = (self.query_one(f"#{name}", Static) for name in ("which", "why", "timeline"))
         if (report := self._report) is None:
-            missing = "there is no such job; one that was completed is gone" if self._gone_at else "looking…"
-            which.update(Content.assemble((f"job {self._job_id}", "bold"), f" · {self._trouble or missing}"))
+            missing = "no such job; completed jobs are deleted" if self._gone_at else "loading…"
+            which.update(Content.assemble((f"job {self._job_id}", "bold"), f" · {self._failure or missing}"))
             return
         now = self.console.now
         which.update(self._which(report, now))
@@ -182,7 +182,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
 
     def _which(self, report: JobReport, now: datetime) -> Content:
         job = report.job
-        cell = state_cell(FoundJob(job, report.state), now, RowContext.of(self.console.glance))
+        cell = state_cell(FoundJob(job, report.state), now, RowContext.of(self.console.snapshot))
         parts = [
             Content.styled(f"job {job.id}", "bold"),
             Content.styled(sanitize.line(job.task_identifier, 128), "bold"),
@@ -198,12 +198,10 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         return Content("  ").join(parts)
 
     def _why(self, report: JobReport) -> Content:
-        if self._trouble:
-            return Content.styled(self._trouble, "$warning")
+        if self._failure:
+            return Content.styled(self._failure, "$warning")
         if self._gone_at is not None:
-            words = (
-                f"gone at {formatting.clock(self._gone_at)} or before: completed or removed. It was last seen as below."
-            )
+            words = f"gone by {formatting.clock(self._gone_at)}: completed or removed; last state below"
             return Content.styled(f"{symbols.WARNING} {words}", "bold $warning")
         lines = [f"{sanitize.line(each.sentence)}{' (inferred)' if each.inferred else ''}" for each in report.reasons]
         return Content("\n").join(Content(line) for line in lines)
@@ -211,7 +209,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
     def _draw_payload(self, report: JobReport) -> None:
         panel = self.query_one("#payload", TextPanel)
         if not self.console.options.show_payload:
-            panel.show(Content.styled("Payloads are not fetched (--no-payload).", "$quiet"))
+            panel.show(Content.styled("Payloads are disabled (--no-payload)", "$quiet"))
             return
         view = self._viewed(report.job.payload)
         panel.border_title = Content(_payload_title(view, report.job.payload))
@@ -241,22 +239,22 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         self.app.pop_screen()
 
     def action_unmask(self) -> None:
-        """Show what looks like a secret, or hide it again."""
+        """Show or mask secrets."""
         self._is_unmasked = not self._is_unmasked
         self._draw()
 
     def action_previous_job(self) -> None:
-        """Go to the job before this one in the list."""
+        """Show the previous job of the list."""
         self._go(-1)
 
     def action_next_job(self) -> None:
-        """Go to the job after this one in the list."""
+        """Show the next job of the list."""
         self._go(1)
 
     def _go(self, step: int) -> None:
         found = None if self._neighbour is None else self._neighbour(self._job_id, step)
         if found is None:
-            self.notify("The list ends here.")
+            self.notify("End of list")
             return
         self._job_id, self._report, self._gone_at = found, None, None
         self.ask()
@@ -268,7 +266,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
             return
         payload = self._report.job.payload
         if is_too_long(payload):  # before anything is made of it
-            self.notify("The payload is too large to be copied.", severity="warning")
+            self.notify("Payload too large to copy", severity="warning")
             return
         words = "Copied the payload." if self._is_unmasked else "Copied the payload, secrets masked."
         self.console.copy(str(json_view(payload, unmask=self._is_unmasked, whole=True)), words)
@@ -310,7 +308,7 @@ _NOTES: Final = {
     Certainty.INFERRED: "failed",
     Certainty.NOW: "running",
     Certainty.DUE: "due",
-    Certainty.PROJECTED: "soonest",
+    Certainty.PROJECTED: "earliest",
 }
 
 
@@ -319,7 +317,7 @@ def _attempts(rows: list[AttemptRow], now: datetime) -> Content:
     head = Content.styled(f"{'#':>4}  {'when':<12} {'wait':>6} note", "bold $quiet")
     lines = [head, *(_attempt(row, now) for row in rows)]
     if not rows:
-        lines.append(Content.styled("No attempt was made, and none is to come.", "$quiet"))
+        lines.append(Content.styled("No attempts", "$quiet"))
     return Content("\n").join(lines)
 
 

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from gw_tui.rules.commands import PLACES
+from gw_tui.rules.commands import SCREENS
 
 if TYPE_CHECKING:
     from gw_tui.screens.base import ConsoleScreen
@@ -23,7 +23,7 @@ LETTERS: Final = "asdfghjkl"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class JumpTarget:
     """Something to jump to, its letter, and where on the screen it begins."""
 
     letter: str
@@ -32,11 +32,12 @@ class Target:
     y: int
 
 
-def places(screen: ConsoleScreen) -> tuple[Target, ...]:
+def places(screen: ConsoleScreen) -> tuple[JumpTarget, ...]:
     """Return what can be focused on a screen, in the order of the tab key."""
     shown = [each for each in screen.focus_chain if each.region.area]
     return tuple(
-        Target(letter, widget, widget.region.x, widget.region.y) for letter, widget in zip(LETTERS, shown, strict=False)
+        JumpTarget(letter, widget, widget.region.x, widget.region.y)
+        for letter, widget in zip(LETTERS, shown, strict=False)
     )
 
 
@@ -52,7 +53,7 @@ class JumpScreen(ModalScreen[Widget | None]):
     }
     """
 
-    def __init__(self, targets: Sequence[Target]) -> None:
+    def __init__(self, targets: Sequence[JumpTarget]) -> None:
         super().__init__()
         self._targets = {each.letter: each for each in targets}
 
@@ -70,7 +71,7 @@ class JumpScreen(ModalScreen[Widget | None]):
             self.dismiss(target.widget)
             return
         self.dismiss(None)
-        place = next((each for each in PLACES if each.key == event.key), None)
+        place = next((each for each in SCREENS if each.key == event.key), None)
         if place is not None:
             self.app.call_later(self.app.run_action, f"go('{place.id}')")
 

@@ -11,31 +11,30 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
 
 from gw_core.operations import BackendSession, CheckStatus, CleanupTarget, Finding, LockWaits
-from gw_tui.actions.actions import Act, Clean, Sweep
-from gw_tui.data.source import Question, Source
+from gw_tui.actions.actions import Action, Cleanup, Sweep
+from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import CHOICES
-from gw_tui.rules.connection_state import FailureKind
+from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import CleanupMixin, SweepMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow
 from gw_tui.widgets.text_panel import TextPanel
 
 _FINDING_COLUMNS: Final = (
-    Column("verdict", "verdict", 8, rank=9),
-    Column("check", "what", 14, rank=8),
-    Column("words", "finding", least=20, rank=7),
+    TableColumn("verdict", "status", 8, rank=9),
+    TableColumn("check", "what", 14, rank=8),
+    TableColumn("words", "finding", least=20, rank=7),
 )
 _SESSION_COLUMNS: Final = (
-    Column("what", "what", 20, rank=9),
-    Column("pid", "pid", 8, right=True, rank=8),
-    Column("age", "age", 7, right=True, rank=7),
-    Column("who", "who", least=12, rank=6),
-    Column("detail", "waits for / statement", least=16, rank=5),
+    TableColumn("what", "what", 20, rank=9),
+    TableColumn("pid", "pid", 8, right=True, rank=8),
+    TableColumn("age", "age", 7, right=True, rank=7),
+    TableColumn("who", "who", least=12, rank=6),
+    TableColumn("detail", "waits for / statement", least=16, rank=5),
 )
 _VERDICTS: Final = {
     CheckStatus.OK: (symbols.DONE, "ready", 2),
@@ -45,7 +44,7 @@ _VERDICTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class LocksData:
     """What the doctor and the lock tables say."""
 
     findings: tuple[Finding, ...]
@@ -53,14 +52,14 @@ class Health:
 
 
 @dataclass(frozen=True)
-class HealthQuestion(Question):
+class LocksQuery(Query):
     """What is wrong, and what stands still."""
 
     every: ClassVar[timedelta | None] = timedelta(seconds=5)
 
-    def ask(self, source: Source) -> Health:
+    def ask(self, source: DataSource) -> LocksData:
         """Return both."""
-        return Health(tuple(source.findings()), source.blockages())
+        return LocksData(tuple(source.findings()), source.blockages())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +76,16 @@ class BlockedSession:
     lines: tuple[tuple[str, str], ...] = field(default=())
 
 
-class LocksScreen(SweepMixin, CleanupMixin):
+class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
     """Findings above, sessions that wait, block or last below, and everything about the one under the cursor."""
 
-    PLACE = "locks"
+    SCREEN_ID = "locks"
+    TABLE = "findings"
+    COLUMNS = _FINDING_COLUMNS
+    EMPTY = "No findings"
     AUTO_FOCUS = "#findings"
 
     CSS = """
-    LocksScreen #line { height: 1; padding: 0 1; color: $quiet; text-wrap: nowrap; text-overflow: ellipsis; }
     LocksScreen #findings { height: 3fr; }
     LocksScreen #sessions-panel { height: 2fr; min-height: 5; }
     LocksScreen #about { height: 6; }
@@ -92,36 +93,32 @@ class LocksScreen(SweepMixin, CleanupMixin):
 
     def __init__(self) -> None:
         super().__init__()
-        self._health: Health | None = None
+        self._health: LocksData | None = None
         self._standstills: Mapping[str, BlockedSession] = {}
-        self._trouble = ""
 
     def body(self) -> ComposeResult:
         """Lay out both tables and the pane."""
-        yield Static("", id="line", markup=False)
-        yield KeyedTable(_FINDING_COLUMNS, empty="Nothing was found.", id="findings")
+        yield from super().body()
         with Vertical(id="sessions-panel", classes="panel") as panel:
-            panel.border_title = "Waiting, blocking, lasting"
-            yield KeyedTable(_SESSION_COLUMNS, empty="Nobody waits for anybody.", id="sessions")
-        yield TextPanel("About it", id="about")
+            panel.border_title = "Lock waits and long transactions"
+            yield KeyedTable(_SESSION_COLUMNS, empty="No lock waits", id="sessions")
+        yield TextPanel("Details", id="about")
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
-    def question(self) -> Question | None:
-        """Return the question about what is wrong."""
-        return HealthQuestion()
+    def current_query(self) -> Query | None:
+        """Return the query about what is wrong."""
+        return LocksQuery()
 
-    def show_answer(self, question: Question, answer: object) -> None:
+    def show_answer(self, query: Query, answer: object) -> None:
         """Show what is wrong."""
-        if isinstance(answer, Health):
-            self._health, self._trouble = answer, ""
+        if isinstance(answer, LocksData):
+            self._health, self.failure = answer, ""
             self._standstills = {each.key: each for each in _standstills(answer.blockages)}
-            self._draw()
+            self.draw()
 
-    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
-        """Say why there is no answer."""
-        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
-        self._draw()
+    def show_time(self) -> None:
+        """Leave everything as it is: its ages come with the answer."""
 
     @on(KeyedTable.Highlighted)
     def _look_at_another(self) -> None:
@@ -141,7 +138,7 @@ class LocksScreen(SweepMixin, CleanupMixin):
         sessions = self.query_one("#sessions", KeyedTable)
         if self.focused is sessions:
             return self._standstills.get(sessions.highlighted or "")
-        key = self.query_one("#findings", KeyedTable).highlighted
+        key = self.table.highlighted
         return next((each for name, each in self._findings() if name == key), None)
 
     def _findings(self) -> Iterator[tuple[str, Finding]]:
@@ -152,29 +149,30 @@ class LocksScreen(SweepMixin, CleanupMixin):
             numbers[each.check] = number = numbers.get(each.check, 0) + 1
             yield f"{each.check}/{number}", each
 
-    def _draw(self) -> None:
-        if not self.stands:
-            return
-        if self._health is not None:
-            self.query_one("#findings", KeyedTable).apply(_finding_row(key, each) for key, each in self._findings())
+    def draw(self) -> None:
+        """Draw the findings, the sessions and the details."""
+        super().draw()
+        if self.stands and self._health is not None:
             self.query_one("#sessions", KeyedTable).apply(map(_standstill_row, self._standstills.values()))
-            more = "" if self._health.blockages.is_all else "there are more"
+            more = "" if self._health.blockages.is_all else "more not shown"
             self.query_one("#sessions-panel", Vertical).border_subtitle = Content(more)
             self._draw_about()
-        self.query_one("#line", Static).update(Content.styled(self._words(), "$warning" if self._trouble else "$quiet"))
 
-    def _words(self) -> str:
-        if self._trouble or self._health is None:
-            return self._trouble or "looking…"
+    def rows(self) -> Iterator[TableRow] | None:
+        """Return the findings, errors first."""
+        return None if self._health is None else (_finding_row(key, each) for key, each in self._findings())
+
+    def status(self) -> Iterator[str]:
+        """Yield how many errors, notes and blocked sessions there are."""
+        if self._health is None:
+            yield "loading…"
+            return
         verdicts = [each.verdict for each in self._health.findings]
         wrong, blocked = verdicts.count(CheckStatus.WRONG), len(self._health.blockages.blocked)
-        words = [
-            f"{wrong} wrong" if wrong else "nothing wrong",
-            formatting.counted(verdicts.count(CheckStatus.NOTE), "note"),
-            f"{verdicts.count(CheckStatus.OK)} ok",
-            f"{blocked} blocked" if blocked else "nobody is blocked",
-        ]
-        return " · ".join(words)
+        yield formatting.counted(wrong, "error") if wrong else "no errors"
+        yield formatting.counted(verdicts.count(CheckStatus.NOTE), "note")
+        yield f"{verdicts.count(CheckStatus.OK)} ok"
+        yield f"{blocked} blocked" if blocked else "none blocked"
 
     def _draw_about(self) -> None:
         if not self.stands:
@@ -199,21 +197,21 @@ class LocksScreen(SweepMixin, CleanupMixin):
 
     def action_back(self) -> None:
         """Go back to the findings."""
-        self.query_one("#findings", KeyedTable).focus()
+        self.table.focus()
 
     def action_open(self) -> None:
         """Go to the pane, to read all of it."""
         self.query_one("#about", TextPanel).focus()
 
-    def offered(self) -> Sequence[tuple[Choice, Act]]:
+    def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         """Return what keeps the queue in order."""
-        glance = self.console.glance
-        found: list[tuple[Choice, Act]] = []
-        if glance is not None and any(each.is_stale for each in glance.workers):
-            found.append((Choice("sweep", "sweep", "give back the jobs of all dead workers"), Sweep()))
+        snapshot = self.console.snapshot
+        found: list[tuple[Choice, Action]] = []
+        if snapshot is not None and any(each.is_stale for each in snapshot.workers):
+            found.append((Choice("sweep", "sweep", "recover the jobs of all stale workers"), Sweep()))
         for choice in CHOICES:
-            named = Choice(choice.id, f"clear away {choice.label}", choice.words)
-            found.append((named, Clean(litter=CleanupTarget(choice.id))))
+            named = Choice(choice.id, f"clean up {choice.label}", choice.words)
+            found.append((named, Cleanup(target=CleanupTarget(choice.id))))
         return found
 
     def action_copy(self) -> None:
@@ -224,16 +222,16 @@ class LocksScreen(SweepMixin, CleanupMixin):
             case BlockedSession(pid=pid) if pid:
                 self.console.copy(pid)
             case _:
-                self.notify("There is nothing to mend.")
+                self.notify("No fix to copy")
 
 
 # -- rows and texts --------------------------------------------------------------------------------------------------
 
 
-def _finding_row(key: str, finding: Finding) -> Row:
+def _finding_row(key: str, finding: Finding) -> TableRow:
     sign, role, _ = _VERDICTS[finding.verdict]
     quiet = "quiet" if finding.verdict is CheckStatus.OK else ""
-    return Row(
+    return TableRow(
         key,
         {
             "verdict": Cell(f"{sign} {finding.verdict}", role),
@@ -248,7 +246,7 @@ def _about_finding(finding: Finding) -> Content:
     if finding.remedy is None:
         return words
     remedy = (sanitize.line(finding.remedy, 2_000), "bold")
-    return Content.assemble(words, "\n", ("to mend it (y copies):", "$quiet"), "\n", remedy)
+    return Content.assemble(words, "\n", ("Fix (y copies it):", "$quiet"), "\n", remedy)
 
 
 def _standstills(blockages: LockWaits) -> Iterator[BlockedSession]:
@@ -274,7 +272,7 @@ def _standstills(blockages: LockWaits) -> Iterator[BlockedSession]:
 
 def _of_session(kind: str, what: str, role: str, session: BackendSession, detail: str | None = None) -> BlockedSession:
     who = " ".join(each for each in (session.user, session.application) if each)
-    statement = "not ours to see" if session.statement is None else masked(session.statement)
+    statement = "not visible to this role" if session.statement is None else masked(session.statement)
     lines = (
         ("who", sanitize.line(who)),
         ("state", f"{sanitize.line(session.state or 'unknown')} for {formatting.span(session.in_state_for)}"),
@@ -286,8 +284,8 @@ def _of_session(kind: str, what: str, role: str, session: BackendSession, detail
     return BlockedSession(f"{kind} {session.pid}", what, role, str(session.pid), age, who, detail or statement, lines)
 
 
-def _standstill_row(each: BlockedSession) -> Row:
-    return Row(
+def _standstill_row(each: BlockedSession) -> TableRow:
+    return TableRow(
         each.key,
         {
             "what": Cell(each.what, each.role),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from gw_tui.rules.commands import Command, known_on
+from gw_tui.rules.commands import ConsoleCommand, known_on
 from gw_tui.screens.base import ConsoleScreen
 
 if TYPE_CHECKING:
-    from gw_tui.app import ConsoleApp
+    from gw_tui.console import Console
 
 
 class ConsoleCommands(Provider):
@@ -31,15 +31,15 @@ class ConsoleCommands(Provider):
                 yield Hit(score, matcher.highlight(title), run, text=title, help=words)
 
     def _all(self) -> Iterator[tuple[str, str, Any]]:
-        screen, app = self.screen, cast("ConsoleApp", self.app)
-        place = screen.PLACE if isinstance(screen, ConsoleScreen) else ""
+        screen, app = self.screen, cast("Console", self.app)
+        place = screen.SCREEN_ID if isinstance(screen, ConsoleScreen) else ""
         for command in known_on(place):
-            where = app if command.is_everywhere else screen
+            where = self.app if command.is_everywhere else screen
             if command.id != "palette" and where.check_action(command.id, ()):
                 yield _title(command), command.help, partial(app.run_action, command.action, default_namespace=where)
         for name in app.theme_names:
             yield f"Theme {name}", "Show everything in these colours.", partial(app.use_theme, name)
 
 
-def _title(command: Command) -> str:
+def _title(command: ConsoleCommand) -> str:
     return f"Go to {command.label}" if command.id.startswith("go_") else command.label

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
-from gw_core.operations import Count, QueueReport, QueueSnapshot
-from gw_tui.actions.actions import Act, CountExactly, Unlock
-from gw_tui.data.source import QUEUES_AGAIN, Question, Source
+from gw_core.operations import Count, QueueReport
+from gw_tui.actions.actions import Action, CountExactly, Unlock
+from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
-from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.filter_language import quoted
-from gw_tui.screens.jobs import show_jobs
+from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import when
-from gw_tui.widgets.keyed_table import Cell, Column, KeyedTable, Row
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
 
 if TYPE_CHECKING:
     from gw_tui.data.messages import ActionFinished
@@ -36,21 +33,19 @@ PATIENCE: Final = 0.25
 FRESH: Final = timedelta(seconds=10)
 """So long an exact count stands in for the bounded one."""
 
-WIDE: Final = 100
-
-_NARROW_COLUMNS: Final = (
-    Column("queue", "queue", least=14, rank=9),
-    Column("state", "state", 9, rank=8),
-    Column("held_for", "for", 7, right=True, rank=6),
-    Column("held_by", "held by", least=12, rank=5),
-    Column("waiting", "waiting", 8, right=True, rank=7),
-    Column("due", "due", 7, right=True, rank=4),
-    Column("head", "next", 10, right=True, rank=3),
+_COLUMNS: Final = (
+    TableColumn("queue", "queue", least=14, rank=9),
+    TableColumn("state", "state", 9, rank=8),
+    TableColumn("held_for", "for", 7, right=True, rank=6),
+    TableColumn("held_by", "locked by", least=12, rank=5),
+    TableColumn("waiting", "waiting", 8, right=True, rank=7),
+    TableColumn("due", "due", 7, right=True, rank=4),
+    TableColumn("head", "next", 10, right=True, rank=3),
 )
 _WIDE_COLUMNS: Final = (
-    *_NARROW_COLUMNS,
-    Column("task", "its task", least=12, rank=2),
-    Column("run_at", "run at", 10, right=True, rank=1),
+    *_COLUMNS,
+    TableColumn("task", "its task", least=12, rank=2),
+    TableColumn("run_at", "run at", 10, right=True, rank=1),
 )
 
 
@@ -79,16 +74,16 @@ class ExactCount:
 
 
 @dataclass(frozen=True)
-class QueuesQuestion(Question):
+class QueuesQuery(Query):
     """A page of queues in order of their names."""
 
-    every: ClassVar[timedelta | None] = QUEUES_AGAIN
+    every: ClassVar[timedelta | None] = QUEUES_INTERVAL
 
     after: str = ""
     text: str = ""
     only_held: bool = False
 
-    def ask(self, source: Source) -> QueuePage:
+    def ask(self, source: DataSource) -> QueuePage:
         """Return those that match, looking no longer than a fraction of a second."""
         until, after, looked_at = monotonic() + PATIENCE, self.after, 0
         found: list[QueueReport] = []
@@ -103,10 +98,14 @@ class QueuesQuestion(Question):
                 return QueuePage(tuple(found), after, looked_at)
 
 
-class QueuesScreen(WorkerActionsMixin):
+class QueuesScreen(WorkerActionsMixin, ListScreen):
     """A page of named queues."""
 
-    PLACE = "queues"
+    SCREEN_ID = "queues"
+    TABLE = "queues"
+    COLUMNS = _COLUMNS
+    WIDE_COLUMNS = _WIDE_COLUMNS
+    EMPTY = "No named queues"
 
     # Before the list has its say: what is typed right after it belongs to the filter.
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -114,7 +113,6 @@ class QueuesScreen(WorkerActionsMixin):
     ]
 
     CSS = """
-    QueuesScreen #page { height: 1; padding: 0 1; color: $quiet; text-wrap: nowrap; text-overflow: ellipsis; }
     QueuesScreen #text { height: 1; border: none; padding: 0 1; background: $panel; }
     """
 
@@ -125,57 +123,36 @@ class QueuesScreen(WorkerActionsMixin):
         self._only_held = False
         self._found: QueuePage | None = None
         self._counted: ExactCount | None = None
-        self._trouble = ""
 
     def body(self) -> ComposeResult:
         """Lay out the line about the page, and the queues."""
-        entry = Input(id="text", placeholder="part of a name; held: before it shows only held queues")
+        entry = Input(id="text", placeholder="part of a name; locked: shows locked queues only")
         entry.cursor_blink = False
         entry.display = False
         yield entry
-        yield Static("", id="page", markup=False)
-        yield KeyedTable(_NARROW_COLUMNS, empty="There are no named queues.", id="queues")
+        yield from super().body()
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
-    def question(self) -> QueuesQuestion:
+    def current_query(self) -> QueuesQuery:
         """Return the page to ask for."""
-        return QueuesQuestion(after=self._begins[-1], text=self._text, only_held=self._only_held)
+        return QueuesQuery(after=self._begins[-1], text=self._text, only_held=self._only_held)
 
-    def show_answer(self, question: Question, answer: object) -> None:
+    def show_answer(self, query: Query, answer: object) -> None:
         """Show the page."""
-        if question == self.question() and isinstance(answer, QueuePage):
-            self._found, self._trouble = answer, ""
-            self._draw()
-
-    def show_glance(self, glance: QueueSnapshot) -> None:
-        """Judge anew whose worker is dead."""
-        self._draw()
-
-    def show_time(self) -> None:
-        """Let ages go on."""
-        self._draw()
-
-    def show_trouble(self, trouble: FailureKind, sentence: str) -> None:
-        """Say why there is no answer."""
-        self._trouble = sanitize.line(f"{trouble}: {sentence}", 200)
-        self._draw()
+        if query == self.current_query() and isinstance(answer, QueuePage):
+            self._found, self.failure = answer, ""
+            self.draw()
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    @property
-    def _table(self) -> KeyedTable:
-        return self.query_one(KeyedTable)
-
-    def _draw(self) -> None:
-        if not self.stands:
-            return
-        if self._found is not None:
-            now, dead = self.console.now, self._dead()
-            self._table.say_when_empty("No queue matches." if self._is_narrowed else "There are no named queues.")
-            self._table.apply(_row(self._best(each), now, dead) for each in self._found.queues)
-        style = "$warning" if self._trouble else "$quiet"
-        self.query_one("#page", Static).update(Content.styled(self._words(), style))
+    def rows(self) -> Iterator[TableRow] | None:
+        """Return the page, once it is there."""
+        if self._found is None:
+            return None
+        self.table.say_when_empty("No matches" if self._is_narrowed else self.EMPTY)
+        now, dead = self.console.now, self._dead()
+        return (_row(self._best(each), now, dead) for each in self._found.queues)
 
     def _best(self, queue: QueueReport) -> QueueReport:
         """Return a queue with the best numbers known: those of an exact count while it is fresh."""
@@ -189,102 +166,103 @@ class QueuesScreen(WorkerActionsMixin):
         return bool(self._text) or self._only_held
 
     def _dead(self) -> frozenset[str]:
-        glance = self.console.glance
-        return frozenset() if glance is None else frozenset(each.id for each in glance.workers if each.is_stale)
+        snapshot = self.console.snapshot
+        return frozenset() if snapshot is None else frozenset(each.id for each in snapshot.workers if each.is_stale)
 
-    def _words(self) -> str:
-        if self._trouble:
-            return self._trouble
-        found = self._found
+    def status(self) -> Iterator[str]:
+        """Yield the page, its size and what it is filtered by."""
+        found, snapshot = self._found, self.console.snapshot
         if found is None:
-            return "looking…"
-        words = [f"page {len(self._begins)}", formatting.counted(len(found.queues), "queue"), "by name"]
-        if (glance := self.console.glance) is not None:
-            more = "" if glance.held_queues_are_all else "+"
-            words.insert(2, f"{len(glance.held_queues)}{more} held in all")
+            yield "loading…"
+            return
         if self._is_narrowed:
-            narrowed = f"{'held, ' * self._only_held}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
-            words.insert(0, sanitize.line(narrowed))
-        if (beat := self._beat_of_holder()) is not None:
-            words.append(f"holder's last beat {formatting.span(beat)} ago")
+            narrowed = f"{'locked, ' * self._only_held}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
+            yield sanitize.line(narrowed)
+        yield f"page {len(self._begins)}"
+        yield formatting.counted(len(found.queues), "queue")
+        if snapshot is not None:
+            more = "" if snapshot.held_queues_are_all else "+"
+            yield f"{len(snapshot.held_queues)}{more} locked in all"
+        yield "by name"
+        if (age := self._heartbeat_age_of_holder()) is not None:
+            yield f"heartbeat {formatting.span(age)} ago"
         if self._counted is not None:
-            words.append(self._counted.words(self.console.now))
+            yield self._counted.words(self.console.now)
         if found.after is not None:
-            words.append(f"n goes on after {sanitize.line(found.after, 30)!r}")
-        return " · ".join(words)
+            yield f"n continues after {sanitize.line(found.after, 30)!r}"
 
-    def _beat_of_holder(self) -> timedelta | None:
-        """Return how long ago the heart of the worker beat that holds the queue under the cursor."""
-        glance, holder = self.console.glance, self.holder()
-        workers = () if glance is None or holder is None else glance.workers
+    def _heartbeat_age_of_holder(self) -> timedelta | None:
+        """Return the age of the last heartbeat of the worker that locked the selected queue."""
+        snapshot, holder = self.console.snapshot, self.holder()
+        workers = () if snapshot is None or holder is None else snapshot.workers
         age = next((each.heartbeat_age for each in workers if each.id == holder), None)
-        return None if glance is None or age is None else age + max(timedelta(), self.console.now - glance.at)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Show as many columns as there is room for."""
-        super().on_resize(event)
-        self._table.set_columns(_WIDE_COLUMNS if event.size.width >= WIDE else _NARROW_COLUMNS)
+        return None if snapshot is None or age is None else age + max(timedelta(), self.console.now - snapshot.at)
 
     # -- commands --------------------------------------------------------------------------------------------------
+
+    def take_filter(self, text: str) -> None:
+        """Show the queues whose names contain a text."""
+        self._text, self._only_held = text, False
+        self._turn_to(("",))
 
     @property
     def highlighted(self) -> QueueReport | None:
         """The queue under the cursor, as it was last seen."""
         queues: Sequence[QueueReport] = () if self._found is None else self._found.queues
-        return next((each for each in queues if each.name == self._table.highlighted), None)
+        return next((each for each in queues if each.name == self.table.highlighted), None)
 
     def holder(self) -> str | None:
         """Return the worker that holds the queue under the cursor."""
         return None if self.highlighted is None else self.highlighted.held_by
 
-    def offered(self) -> Sequence[tuple[Choice, Act]]:
+    def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         """Return what can be done about the queue under the cursor."""
         if (worker_id := self.holder()) is None:
             return ()
         return ((Choice("unlock", "unlock", sanitize.line(worker_id, 50)), Unlock(workers=(worker_id,))),)
 
-    def action_exact(self) -> None:
+    def action_count_exactly(self) -> None:
         """Count every job that waits in the queue under the cursor."""
-        if (name := self._table.highlighted) is not None:
+        if (name := self.table.highlighted) is not None:
             self.notify(f"Counting {sanitize.line(name, 60)} …", markup=False)
-            self.console.act(CountExactly(queue=name))
+            self.console.submit(CountExactly(queue=name))
 
-    def show_acted(self, acted: ActionFinished) -> None:
+    def show_action(self, acted: ActionFinished) -> None:
         """Take in an exact count."""
-        if not (isinstance(acted.act, CountExactly) and acted.act.queue is not None):
+        if not (isinstance(acted.action, CountExactly) and acted.action.queue is not None):
             return
         if acted.result is None or acted.result.queue is None:
-            self.notify(sanitize.line(acted.sentence, 200), severity="warning", markup=False)
+            self.notify(sanitize.line(acted.reason, 200), severity="warning", markup=False)
             return
-        self._counted = ExactCount(acted.act.queue, *acted.result.queue, self.console.now)
-        self._draw()
+        self._counted = ExactCount(acted.action.queue, *acted.result.queue, self.console.now)
+        self.draw()
 
-    async def action_open(self) -> None:
+    def action_open(self) -> None:
         """Go to the jobs of the queue under the cursor."""
-        if (name := self._table.highlighted) is not None:
-            await show_jobs(self.console, f"queue:{quoted(name)}")
+        if (name := self.table.highlighted) is not None:
+            self.console.visit("jobs", f"queue:{quoted(name)}")
 
     def action_next_page(self) -> None:
         """Show the next page."""
         if self._found is None or self._found.after is None:
-            self.notify("This is the last page.")
+            self.notify("Last page")
         else:
             self._turn_to((*self._begins, self._found.after))
 
     def action_previous_page(self) -> None:
         """Show the page before."""
         if len(self._begins) == 1:
-            self.notify("This is the first page.")
+            self.notify("First page")
         else:
             self._turn_to(self._begins[:-1])
 
     def _turn_to(self, begins: tuple[str, ...]) -> None:
         self._begins = begins
         self._found = None
-        self._table.say_when_empty("Looking…")
-        self._table.replace([])
+        self.table.say_when_empty("Loading…")
+        self.table.replace([])
         self.ask()
-        self._draw()
+        self.draw()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Tell whether a command is possible; within a name the key of the filter is a character."""
@@ -296,15 +274,15 @@ class QueuesScreen(WorkerActionsMixin):
         """Let a part of a name be typed."""
         entry = self.query_one("#text", Input)
         entry.display = True
-        entry.value = f"{'held:' * self._only_held}{self._text}"
+        entry.value = f"{'locked:' * self._only_held}{self._text}"
         self.set_focus(entry)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Show the queues that match."""
         event.stop()
         text = sanitize.UNSAFE.sub(" ", event.value).strip()
-        self._only_held = text.startswith("held:")
-        self._text = text.removeprefix("held:").strip()
+        self._only_held = text.startswith("locked:")
+        self._text = text.removeprefix("locked:").strip()
         self._close_entry()
         self._turn_to(("",))
 
@@ -316,7 +294,7 @@ class QueuesScreen(WorkerActionsMixin):
 
     def _close_entry(self) -> None:
         self.query_one("#text").display = False
-        self._table.focus()
+        self.table.focus()
 
     def action_back(self) -> None:
         """Close the line for typing, or show all queues again."""
@@ -326,15 +304,10 @@ class QueuesScreen(WorkerActionsMixin):
             self._text, self._only_held = "", False
             self._turn_to(("",))
 
-    def action_copy(self) -> None:
-        """Copy the name of the queue under the cursor."""
-        if (name := self._table.highlighted) is not None:
-            self.console.copy(name)
 
-
-def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> Row:
+def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
     is_stuck = queue.held_by in dead
-    return Row(
+    return TableRow(
         queue.name,
         {
             "queue": Cell(queue.name, "strong" if queue.held_at is not None else ""),
@@ -355,7 +328,7 @@ def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
     if is_stuck:
         return Cell(f"{symbols.WARNING} stuck", "error")
     if queue.held_at is not None:
-        return Cell(f"{symbols.STATE_GLYPHS['running']} held", "running")
+        return Cell(f"{symbols.STATE_GLYPHS['running']} locked", "running")
     if queue.due.value:
         return Cell(f"{symbols.STATE_GLYPHS['ready']} ready", "ready")
     if queue.waiting.value:

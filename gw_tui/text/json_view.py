@@ -12,15 +12,15 @@ from typing import Any, Final
 from gw_tui.text.redact import MASK, is_secret, masked
 from gw_tui.text.sanitize import UNSAFE
 
-MOST_LINES: Final = 200
-MOST_CHARACTERS: Final = 65_536
-MOST_DEPTH: Final = 60
-LONGEST_STRING: Final = 4_000
+MAX_LINES: Final = 200
+MAX_CHARACTERS: Final = 65_536
+MAX_DEPTH: Final = 60
+MAX_STRING: Final = 4_000
 
 _INDENT: Final = "  "
 _NAME_MEMBERS: Final = frozenset({"name", "key", "field", "header", "label"})
 _VALUE_MEMBERS: Final = frozenset({"value", "val", "values", "content", "data"})
-_LONGEST_NAME: Final = 80
+_MAX_NAME: Final = 80
 _PAIR: Final = 2
 
 
@@ -68,8 +68,8 @@ class _Members(list[tuple[str, Any]]):
 
 
 def json_view(text: str, *, unmask: bool = False, whole: bool = False) -> JsonView:
-    """Return the payload as lines, at most `MOST_LINES` of them unless the `whole` is wanted."""
-    if len(text) > MOST_CHARACTERS and not whole:
+    """Return the payload as lines, at most `MAX_LINES` of them unless the `whole` is wanted."""
+    if len(text) > MAX_CHARACTERS and not whole:
         return _raw(text, unmask=unmask)
     try:
         value = json.loads(
@@ -85,7 +85,7 @@ def _of_value(value: Any, *, unmask: bool, whole: bool) -> JsonView:
     lines: list[Line] = []
     hidden = 0
     for line in writer.lines(value):
-        if whole or len(lines) < MOST_LINES:
+        if whole or len(lines) < MAX_LINES:
             lines.append(line)
         else:
             hidden += 1
@@ -95,13 +95,13 @@ def _of_value(value: Any, *, unmask: bool, whole: bool) -> JsonView:
 
 def _raw(text: str, *, unmask: bool) -> JsonView:
     """Return text that is not JSON, or too much of it, as it stands."""
-    shown = text[:MOST_CHARACTERS]
+    shown = text[:MAX_CHARACTERS]
     if not unmask:
         shown = masked(shown)
-    parts = [shown[start : start + LONGEST_STRING] for start in range(0, len(shown), LONGEST_STRING)]
+    parts = [shown[start : start + MAX_STRING] for start in range(0, len(shown), MAX_STRING)]
     lines = [((UNSAFE.sub(_escape, part), Role.NOTE),) for part in parts]
-    if len(text) > MOST_CHARACTERS:
-        lines.append(((f"… {len(text) - MOST_CHARACTERS:,} more characters", Role.NOTE),))
+    if len(text) > MAX_CHARACTERS:
+        lines.append(((f"… {len(text) - MAX_CHARACTERS:,} more characters", Role.NOTE),))
     return JsonView(tuple(lines), is_json=False)
 
 
@@ -126,7 +126,7 @@ class _Writer:
 
     def _many(self, values: list[Any], before: Line, after: str, depth: int, brackets: str) -> Iterator[Line]:
         opening, closing = tuple(brackets)
-        if not values or depth >= MOST_DEPTH:
+        if not values or depth >= MAX_DEPTH:
             inside = f"{opening} … {closing}" if values else brackets
             yield _joined((*before, (inside, Role.PUNCTUATION)), after)
             return
@@ -163,10 +163,10 @@ class _Writer:
             return ((json.dumps(value), Role.LITERAL),)
         shown = value if self._unmask else masked(value)
         self.masked += shown != value
-        if len(shown) <= LONGEST_STRING:
+        if len(shown) <= MAX_STRING:
             return ((_string(shown), Role.STRING),)
-        more = f" … {len(shown) - LONGEST_STRING:,} more characters"
-        return ((_string(shown[:LONGEST_STRING]), Role.STRING), (more, Role.NOTE))
+        more = f" … {len(shown) - MAX_STRING:,} more characters"
+        return ((_string(shown[:MAX_STRING]), Role.STRING), (more, Role.NOTE))
 
 
 def _names_secret(members: _Members) -> bool:
@@ -179,7 +179,7 @@ def _names_secret(members: _Members) -> bool:
 
 def _announces_secret(before: Any, *, alone: bool) -> bool:
     """Tell whether what follows in a list is a secret: the word of an option, or the other one of a pair."""
-    if not isinstance(before, str) or len(before) > _LONGEST_NAME or "=" in before:
+    if not isinstance(before, str) or len(before) > _MAX_NAME or "=" in before:
         return False
     return (alone or before.startswith("-")) and is_secret(before)
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from gw_core.operations import UNSAFE_NAME, UNSAFE_TEXT
 
-LONGEST_LINE: Final = 500
-LONGEST_BLOCK: Final = 65_536
+MAX_LINE: Final = 500
+MAX_BLOCK: Final = 65_536
 UNSHOWABLE: Final = "\N{REPLACEMENT CHARACTER}"
 TAB: Final = "    "
 
@@ -16,7 +16,7 @@ UNSAFE: Final = UNSAFE_TEXT
 _DELETED: Final = 0x7F
 
 
-def line(text: object, longest: int = LONGEST_LINE) -> str:
+def line(text: object, longest: int = MAX_LINE) -> str:
     """Return a text on one line, cut to a length: controls become their pictures, invisible ones a replacement sign.
 
     Names are shown by it, so joiners and variation selectors count as invisible.
@@ -27,7 +27,7 @@ def line(text: object, longest: int = LONGEST_LINE) -> str:
     return UNSAFE_NAME.sub(_picture, found) if UNSAFE_NAME.search(found) else found
 
 
-def block(text: object, longest: int = LONGEST_BLOCK) -> str:
+def block(text: object, longest: int = MAX_BLOCK) -> str:
     """Return a text with its line breaks kept and its tabs as spaces; everything else as `line` does.
 
     Joiners and variation selectors stay: scripts and emoji need them.

@@ -26,12 +26,12 @@ class Bars(Widget):
         self._title = title
         self._write = write
         self._values: Sequence[float | None] = ()
-        self._reach = ""
+        self._range = ""
 
     def draw(self, values: Sequence[float | None], reach: str) -> None:
         """Show these values."""
-        if (values, reach) != (self._values, self._reach):
-            self._values, self._reach = values, reach
+        if (values, reach) != (self._values, self._range):
+            self._values, self._range = values, reach
             self.refresh()
 
     @property
@@ -58,9 +58,9 @@ class Bars(Widget):
         strong = style + self.get_component_rich_style("bars--title", partial=True)
         known = [value for value in self._values if value is not None]
         left = width - len(self._title) - 1
-        newest = _first_that_fits(left, ("no figures yet",), "…") if self.newest is None else self._write(self.newest)
+        newest = _first_that_fits(left, ("no data yet",), "…") if self.newest is None else self._write(self.newest)
         scale = f"  max {self._write(max(known))}" if known else ""
-        about = _first_that_fits(left - len(newest) - 1, (f"{scale}  {self._reach}", scale), "")
+        about = _first_that_fits(left - len(newest) - 1, (f"{scale}  {self._range}", scale), "")
         segments = [
             Segment(f"{self._title} ", quiet),
             Segment(newest, strong),

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Static
 
-from gw_tui.rules.commands import PLACES
+from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.text import formatting, sanitize, symbols
 
@@ -27,7 +27,7 @@ SIGNS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ConnectionStatus:
     """What the connection line says."""
 
     phase: ConnectionPhase
@@ -39,7 +39,7 @@ class Standing:
     cost: float | None = None
     clock: str = ""
     paused_for: float | None = None
-    hears: bool = True
+    is_listening: bool = True
     waiting: int = 0
 
 
@@ -59,10 +59,10 @@ class TabBar(Static):
         self.update(self._content(self.size.width - 2), layout=False)
 
     def _content(self, width: int) -> Content:
-        short = width < sum(len(place.title) + 4 for place in PLACES) + len(NAME)
-        has_name = not short or width >= sum(len(place.short) + 4 for place in PLACES) + len(NAME)
+        short = width < sum(len(place.title) + 4 for place in SCREENS) + len(NAME)
+        has_name = not short or width >= sum(len(place.short) + 4 for place in SCREENS) + len(NAME)
         parts: list[Content | str] = [Content.styled(NAME, "bold")] if has_name else []
-        for place in PLACES:
+        for place in SCREENS:
             title = f" {place.key} {place.short if short else place.title} "
             style = "bold reverse" if place.id == self._active else "$quiet"
             link = Style.from_meta({"@click": f"app.go('{place.id}')"})
@@ -79,9 +79,9 @@ class ConnectionLine(Static):
 
     def __init__(self) -> None:
         super().__init__("", markup=False)
-        self._standing: Standing | None = None
+        self._standing: ConnectionStatus | None = None
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: ConnectionStatus) -> None:
         """Say how things stand."""
         if standing != self._standing:
             self._standing = standing
@@ -96,7 +96,7 @@ class ConnectionLine(Static):
             self.update(_line(self._standing, self.size.width), layout=False)
 
 
-def _line(standing: Standing, width: int) -> Content:
+def _line(standing: ConnectionStatus, width: int) -> Content:
     word, role = SIGNS[standing.phase]
     parts: list[tuple[int, str, str]] = [(0, word, f"bold ${role}")]
     if standing.environment:
@@ -107,11 +107,11 @@ def _line(standing: Standing, width: int) -> Content:
     if standing.mode:
         parts.append((4, standing.mode, "bold" if standing.mode == "READ-WRITE" else "bold $warning"))
     if standing.waiting:
-        parts.append((5, f"{formatting.counted(standing.waiting, 'change')} held (.)", "$warning"))
+        parts.append((5, f"{formatting.counted(standing.waiting, 'change')} (.)", "$warning"))
     parts.append((8, f"schema {sanitize.line(standing.schema, 40)}", "$quiet"))
     cost = "" if standing.cost is None else f" · {max(1, round(standing.cost * 1_000))} ms"
     parts.append((7, f"{standing.period:g}s{cost}", "$quiet"))
-    if not standing.hears:
+    if not standing.is_listening:
         parts.append((9, "polling only", "$quiet"))
     if standing.clock:
         parts.append((6, standing.clock, "$quiet"))

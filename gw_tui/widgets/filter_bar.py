@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from gw_tui.rules.filter_language import EVERYTHING, LONGEST, Cost, Filter, FilterError, Suggestion, parse, suggest
 from gw_tui.text.sanitize import UNSAFE, line
 
-MOST_SHOWN: Final = 6
+MAX_SHOWN: Final = 6
 MARGINS: Final = 2
 COSTS: Final = {
     Cost.INDEX: "an index leads there",
@@ -214,8 +214,8 @@ class FilterBar(Vertical):
 
     def _offer(self) -> None:
         self._chosen = min(self._chosen, len(self._suggestions) - 1)
-        first = max(0, min(self._chosen - MOST_SHOWN + 1, len(self._suggestions) - MOST_SHOWN))
-        shown = self._suggestions[first : first + MOST_SHOWN]
+        first = max(0, min(self._chosen - MAX_SHOWN + 1, len(self._suggestions) - MAX_SHOWN))
+        shown = self._suggestions[first : first + MAX_SHOWN]
         lines = [self._offered(each, is_chosen=first + place == self._chosen) for place, each in enumerate(shown)]
         left = len(self._suggestions) - len(shown)
         keys = f"tab completes · ↑↓ choose · {left} more" if left else "tab completes · ↑↓ choose"

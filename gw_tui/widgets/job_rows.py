@@ -11,28 +11,28 @@ from gw_core import Job, JobState
 from gw_core.operations import FoundJob, QueueSnapshot
 from gw_tui.text import formatting, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, Column, Row
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
 
 NORMAL, WIDE = 100, 140
 LOCK_IS_OLD: Final = timedelta(hours=4)
-LONGEST_ERROR: Final = 300
+MAX_ERROR: Final = 300
 
-_ID: Final = Column("id", "id", 10, right=True)
-_STATE: Final = Column("state", "state", 13)
-_TASK: Final = Column("task", "task", least=14, rank=8)
-_ATTEMPTS: Final = Column("attempts", "att", 5, right=True, rank=6)
-_RUN_AT: Final = Column("run_at", "run at", 10, right=True, rank=7)
-_ERROR: Final = Column("error", "last error", least=14, rank=5, share=3)
-_WIDE_ERROR: Final = Column("error", "last error", least=26, rank=5, share=3)
-_QUEUE: Final = Column("queue", "queue", 14, rank=4)
-_PRIORITY: Final = Column("priority", "prio", 5, right=True, rank=3)
-_WORKER: Final = Column("worker", "worker", 20, rank=3)
-_KEY: Final = Column("key", "key", 16, rank=2)
-_CREATED: Final = Column("created", "created", 10, right=True, rank=1)
-_FLAGS: Final = Column("flags", "flags", 10, rank=0)
+_ID: Final = TableColumn("id", "id", 10, right=True)
+_STATE: Final = TableColumn("state", "state", 13)
+_TASK: Final = TableColumn("task", "task", least=14, rank=8)
+_ATTEMPTS: Final = TableColumn("attempts", "att", 5, right=True, rank=6)
+_RUN_AT: Final = TableColumn("run_at", "run at", 10, right=True, rank=7)
+_ERROR: Final = TableColumn("error", "last error", least=14, rank=5, share=3)
+_WIDE_ERROR: Final = TableColumn("error", "last error", least=26, rank=5, share=3)
+_QUEUE: Final = TableColumn("queue", "queue", 14, rank=4)
+_PRIORITY: Final = TableColumn("priority", "prio", 5, right=True, rank=3)
+_WORKER: Final = TableColumn("worker", "worker", 20, rank=3)
+_KEY: Final = TableColumn("key", "key", 16, rank=2)
+_CREATED: Final = TableColumn("created", "created", 10, right=True, rank=1)
+_FLAGS: Final = TableColumn("flags", "flags", 10, rank=0)
 
 
-def columns_for(width: int) -> tuple[Column, ...]:
+def columns_for(width: int) -> tuple[TableColumn, ...]:
     """Return the columns worth showing at a width; the table leaves out more where they do not fit."""
     if width < NORMAL:
         return (_ID, _STATE, _TASK, _ATTEMPTS, _RUN_AT, _ERROR)
@@ -49,21 +49,21 @@ class RowContext:
     dead_workers: frozenset[str] = field(default=frozenset())
 
     @classmethod
-    def of(cls, glance: QueueSnapshot | None) -> RowContext:
-        """Return what a glance says of it."""
-        if glance is None:
+    def of(cls, snapshot: QueueSnapshot | None) -> RowContext:
+        """Return what a snapshot says of it."""
+        if snapshot is None:
             return cls()
         return cls(
-            frozenset(queue.name for queue in glance.held_queues),
-            frozenset(worker.id for worker in glance.workers if worker.is_stale),
+            frozenset(queue.name for queue in snapshot.held_queues),
+            frozenset(worker.id for worker in snapshot.workers if worker.is_stale),
         )
 
 
-def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool = False) -> Row:
+def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool = False) -> TableRow:
     """Return a job as a row."""
     job = found.job
-    error = (job.last_error or "")[:LONGEST_ERROR]
-    return Row(
+    error = (job.last_error or "")[:MAX_ERROR]
+    return TableRow(
         str(job.id),
         {
             "id": str(job.id),
@@ -89,7 +89,7 @@ def when(moment: datetime, now: datetime) -> str:
 
 
 def state_cell(found: FoundJob, now: datetime, around: RowContext) -> Cell:
-    """Return a state with its sign, and with `q` where a held queue keeps a job that is ready, or `!` in trouble."""
+    """Return a state with its sign, and with `q` where a held queue keeps a job that is ready, or `!` in failure."""
     text = symbols.state(found.state)
     if found.state is JobState.RUNNING and is_stuck(found.job, now, around):
         return Cell(f"{text} {symbols.WARNING}", "error")

@@ -83,7 +83,7 @@ def _entry(name: str, key: str, *, is_possible: bool) -> Content:
     command = BY_ID[name]
     if not is_possible:
         return Content.styled(f"{key} {command.label}", "$quiet dim")
-    label = "$foreground" if command.danger is not Risk.DESTROYS else "$warning"
+    label = "$foreground" if command.risk is not Risk.DESTROYS else "$warning"
     where = "app" if command.is_everywhere else "screen"
     link = Style.from_meta({"@click": f"{where}.{command.action}"})
     return Content.assemble((key, "bold"), (f" {command.label}", label)).stylize(link)

@@ -29,7 +29,7 @@ GAP: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column. Without a `width` it gets `share` parts of what is left, and `least` at least.
 
     Where there is no room for all, those of the lowest `rank` are left out first.
@@ -53,7 +53,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """A row under a key that stays its own; cells by the keys of their columns."""
 
     key: str
@@ -138,7 +138,7 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def __init__(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[TableColumn],
         *,
         empty: str = "Nothing to show.",
         id: str | None = None,
@@ -148,7 +148,7 @@ class KeyedTable(ScrollView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._columns = tuple(columns)
         self._widths: dict[str, int] = {}
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, TableRow] = {}
         self._shown = RowOrder(())
         self._latest: tuple[str, ...] = ()
         self._empty = empty
@@ -185,7 +185,7 @@ class KeyedTable(ScrollView, can_focus=True):
         """True for a row that is still shown, and in truth is there no more."""
         return key in self._shown.gone
 
-    def apply(self, rows: Iterable[Row]) -> None:
+    def apply(self, rows: Iterable[TableRow]) -> None:
         """Show new rows: cells change at once; places only when rows are not held."""
         wanted = {row.key: row for row in rows}
         self._latest = tuple(wanted)
@@ -195,7 +195,7 @@ class KeyedTable(ScrollView, can_focus=True):
         else:
             self._arrange(arranged(self._shown.order, self._latest, highlighted=self.highlighted))
 
-    def replace(self, rows: Iterable[Row]) -> None:
+    def replace(self, rows: Iterable[TableRow]) -> None:
         """Show another list, with the cursor on its first row: the operator asked for it."""
         self._shown, self._moved_at = RowOrder(()), None
         self._set_highlighted(None)
@@ -208,7 +208,7 @@ class KeyedTable(ScrollView, can_focus=True):
         self._moved_at = None
         self._arrange(arranged(self._shown.order, self._latest, highlighted=self.highlighted))
 
-    def set_columns(self, columns: Sequence[Column]) -> None:
+    def set_columns(self, columns: Sequence[TableColumn]) -> None:
         """Show other columns."""
         self._columns = tuple(columns)
         self._fit()
@@ -386,7 +386,7 @@ class KeyedTable(ScrollView, can_focus=True):
         return self.get_component_rich_style(f"keyed-table--{role}", partial=True) if role else Style.null()
 
 
-def _least(columns: Sequence[Column]) -> int:
+def _least(columns: Sequence[TableColumn]) -> int:
     return sum((column.width or column.least) + GAP for column in columns)
 
 

@@ -284,7 +284,7 @@ def test_a_command_pasted_into_psql_by_mistake_runs_nothing(
 
 
 def test_a_command_too_long_for_a_terminal_is_not_offered_and_the_sql_covers_every_job() -> None:
-    # A shell that leaves lines to the terminal gets 4,095 bytes of them, and would act on the first half of an id.
+    # A shell that leaves lines to the terminal gets 4,095 bytes of them, and would action on the first half of an id.
     typed = CommandPreview().retry(range(1_000_000, 1_000_700))
     found = ways(typed)
 

@@ -97,7 +97,7 @@ class Console:
     async def refresh(self) -> None:
         """Look once more, and wait until the screen has been told."""
         looks = self.source.looks
-        self.reader.hurry()
+        self.reader.refresh_now()
         await self.until(lambda: self.source.looks > looks)
         await self.pilot.pause()
 
@@ -123,7 +123,7 @@ def run(
         app = ConsoleApp(found, Options(screen=screen, period=30.0, **options), clock=clock)
         async with app.run_test(size=size, notifications=True) as pilot:
             console = Console(app, pilot, found)
-            await console.until(lambda: app.glance is not None)
+            await console.until(lambda: app.snapshot is not None)
             await pilot.pause()
             await scenario(console)
 

@@ -24,14 +24,14 @@ EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
 class HostileSource(DemoSource):
     """Puts the text wherever a text can stand."""
 
-    def glance(self) -> QueueSnapshot:
-        glance = super().glance()
+    def snapshot(self) -> QueueSnapshot:
+        snapshot = super().snapshot()
         return replace(
-            glance,
-            server=replace(glance.server, user=EVIL, host=EVIL, database=EVIL, version=EVIL),
-            heads=[replace(head, oldest_task=EVIL) for head in glance.heads],
-            workers=[replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(glance.workers)],
-            held_queues=[replace(queue, name=EVIL, held_by=EVIL) for queue in glance.held_queues],
+            snapshot,
+            server=replace(snapshot.server, user=EVIL, host=EVIL, database=EVIL, version=EVIL),
+            heads=[replace(head, oldest_task=EVIL) for head in snapshot.heads],
+            workers=[replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(snapshot.workers)],
+            held_queues=[replace(queue, name=EVIL, held_by=EVIL) for queue in snapshot.held_queues],
             unseen=[(EVIL, EVIL)],
         )
 
@@ -45,8 +45,8 @@ class HostileSource(DemoSource):
 class FaultySource(HostileSource):
     """Answers with something that no screen can draw."""
 
-    def glance(self) -> QueueSnapshot:
-        return replace(super().glance(), heads=[SECRET])
+    def snapshot(self) -> QueueSnapshot:
+        return replace(super().snapshot(), heads=[SECRET])
 
 
 class StuckScreen(OverviewScreen):

@@ -17,7 +17,7 @@ from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ResultDialog
-from gw_tui.rules.journal import Journal, Kind
+from gw_tui.rules.journal import EntryKind, Journal
 from gw_tui.screens.help import HelpScreen
 from gw_tui.screens.job import JobScreen
 
@@ -63,7 +63,9 @@ def stands_still() -> float:
 async def answered(console: Console) -> None:
     """Wait until the screen's question, if it has one, is answered."""
     app = console.app
-    await console.until(lambda: app.front is not None and (app._answer is not None or app.front.question() is None))
+    await console.until(
+        lambda: app.front is not None and (app._answer is not None or app.front.current_query() is None)
+    )
     await console.pilot.pause()
 
 
@@ -96,19 +98,19 @@ async def lived(console: Console) -> None:
     assert isinstance(clock, FixedClock)
     for _ in range(CHARTED):
         clock.advance(1)
-        app.look_now()
-        await console.until(lambda: app.glance is not None and app.glance.at == clock.now)
+        app.refresh_now()
+        await console.until(lambda: app.snapshot is not None and app.snapshot.at == clock.now)
 
 
 async def events(console: Console) -> None:
     app = console.app
     app.journal = Journal()
-    app.note(Kind.CONSOLE, "console started on app@demo/shop")
-    app.note(Kind.CONNECTION, "connection live")
-    app.note(Kind.JOBS, "31 jobs announced")
-    app.note(Kind.CONNECTION, "the database is not available: terminating connection", is_bad=True)
-    app.note(Kind.ACT, "job 99189 retried")
-    app._beat()
+    app.note(EntryKind.CONSOLE, "console started on app@demo/shop")
+    app.note(EntryKind.CONNECTION, "connection live")
+    app.note(EntryKind.JOBS, "31 jobs announced")
+    app.note(EntryKind.CONNECTION, "the database is not available: terminating connection", is_bad=True)
+    app.note(EntryKind.ACTION, "job 99189 retried")
+    app._tick()
     await console.shows("31 jobs announced")
     await console.press("g")  # what there was before may have had the cursor
 
@@ -146,7 +148,7 @@ async def result(console: Console) -> None:
 
 async def down(console: Console) -> None:
     await _fail(console, GONE)
-    await console.shows("r tries now")
+    await console.shows("r retries now")
 
 
 async def refused(console: Console) -> None:
@@ -164,14 +166,14 @@ async def stale(console: Console) -> None:
     await _fail(console, StatementTimeoutError("canceling statement due to statement timeout"))
     await console.until(lambda: app._late_because)
     app.clock = lambda: STILL + 120
-    app._beat()
+    app._tick()
     await console.shows("STALE: no answer for 120 s")
 
 
 async def asking_while_down(console: Console) -> None:
     await _press(console, "m", "m", "x", until=Confirm)
     await down(console)
-    await console.shows("this waits until it does")
+    await console.shows("Waiting for the database")
 
 
 async def _fail(console: Console, error: Exception) -> None:
@@ -180,7 +182,7 @@ async def _fail(console: Console, error: Exception) -> None:
     console.reader._chance = lambda: 1.0
     console.reader._clock = stands_still  # it never comes to the next try
     console.reader._failures = 9
-    console.app.look_now()
+    console.app.refresh_now()
 
 
 async def added(console: Console) -> None:

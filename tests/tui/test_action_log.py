@@ -21,7 +21,7 @@ from gw_core.operations import JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog, Payloads, usual_path
 from gw_tui.data.demo import DemoSource
-from gw_tui.data.poller import Actor
+from gw_tui.data.poller import ActionThread
 from gw_tui.rules.options import Options
 from gw_tui.text.redact import MASK
 
@@ -44,15 +44,15 @@ def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: Act
     first, second = seen(source, JobState.FAILED, 2)
     source.queue.jobs.pop(second.id)
 
-    Actor(source, lambda _: None, log).turn(actions.Retry(jobs=[first, second]))
+    ActionThread(source, lambda _: None, log).turn(actions.Retry(jobs=[first, second]))
 
     (line,) = lines(log)
-    assert line["act"] == "retry"
+    assert line["action"] == "retry"
     assert line["ids"] == [first.id, second.id]
-    assert line["done"] == [str(first.id)]
-    assert list(line["left_alone"]) == [str(second.id)]
-    assert (line["target"], line["schema"]) == (source.target.where, "graphile_worker")
-    assert line["who"]
+    assert line["completed"] == [str(first.id)]
+    assert list(line["skipped"]) == [str(second.id)]
+    assert (line["target"], line["schema"]) == (source.info.where, "graphile_worker")
+    assert line["user"]
     assert line["at"].endswith("Z")
 
 
@@ -61,7 +61,7 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
     (job,) = seen(source, JobState.SCHEDULED)
     payload = source.queue.jobs[job.id].payload
 
-    Actor(source, lambda _: None, log).turn(actions.Remove(jobs=[job]))
+    ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[job]))
 
     (removed,) = lines(log)[0]["removed"]
     assert removed["id"] == job.id
@@ -75,7 +75,7 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
 def test_a_payload_of_several_lines_keeps_its_numbers_and_takes_one_line(log: ActionLog) -> None:
     payload = '{\n  "id": 90071992547409931,\n  "amount": 1.10\n}'
 
-    log.note(DemoSource().target, actions.Add(spec=JobSpec(task="mail"), payload=payload), actions.Result(done=("1",)))
+    log.note(DemoSource().info, actions.Add(spec=JobSpec(task="mail"), payload=payload), actions.Result(done=("1",)))
 
     assert '{"id":90071992547409931,"amount":1.10}' in log.path.read_text("utf-8")
     assert len(lines(log)) == 1
@@ -86,13 +86,13 @@ def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
     (job,) = seen(source, JobState.FAILED)
     source.go_down(OSError("nobody there"))
 
-    Actor(source, lambda _: None, log).turn(actions.Retry(jobs=[job]))
+    ActionThread(source, lambda _: None, log).turn(actions.Retry(jobs=[job]))
 
     assert "nobody there" in lines(log)[0]["failure"]
 
 
 @pytest.mark.parametrize(
-    "act",
+    "action",
     [
         actions.Reschedule(jobs=(), run_at=timedelta(hours=1), priority=3),
         actions.Fail(jobs=(), reason="enough"),
@@ -100,23 +100,23 @@ def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
         actions.Sweep(),
         actions.Restore(jobs=()),
     ],
-    ids=lambda act: type(act).__name__,
+    ids=lambda action: type(action).__name__,
 )
-def test_every_kind_of_act_can_be_written_down(log: ActionLog, act: actions.Act) -> None:
-    log.note(DemoSource().target, act, actions.Result())
+def test_every_kind_of_act_can_be_written_down(log: ActionLog, action: actions.Action) -> None:
+    log.note(DemoSource().info, action, actions.Result())
 
-    assert lines(log)[0]["act"] == type(act).__name__.lower()
+    assert lines(log)[0]["action"] == type(action).__name__.lower()
 
 
 def test_what_only_looks_is_not_written_down(log: ActionLog) -> None:
-    for act in (actions.Sweep(dry_run=True), actions.CountExactly()):
-        log.note(DemoSource().target, act, actions.Result())
+    for action in (actions.Sweep(dry_run=True), actions.CountExactly()):
+        log.note(DemoSource().info, action, actions.Result())
 
     assert not log.path.exists()
 
 
 def test_only_its_owner_may_read_the_file(log: ActionLog) -> None:
-    log.note(DemoSource().target, actions.Sweep(), actions.Result())
+    log.note(DemoSource().info, actions.Sweep(), actions.Result())
 
     assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
 
@@ -135,7 +135,7 @@ def test_an_act_is_done_and_the_operator_told_when_it_cannot_be_written_down(tmp
     async def scenario(console: Console) -> None:
         await console.press("r")
         await console.until(lambda: any("cannot be written" in entry.words for entry in console.app.journal))
-        assert isinstance(console.source.acts[0], actions.Retry)
+        assert isinstance(console.source.actions[0], actions.Retry)
 
     run(scenario, filter="state:failed", action_log=blocked)
 
@@ -145,39 +145,39 @@ def test_an_act_is_done_and_the_operator_told_when_it_cannot_be_written_down(tmp
 SECRET = '{"user": "me", "token": "hunter2"}'
 
 
-def removal(source: DemoSource) -> tuple[actions.Remove, actions.Result]:
+def removal(source: DemoSource) -> tuple[actions.Complete, actions.Result]:
     job = next(iter(source.queue.jobs.values()))
     gone = msgspec.structs.replace(job, payload=SECRET)
-    return actions.Remove(jobs=[JobVersion.of(gone)]), actions.Result(done=(str(job.id),), removed=(gone,))
+    return actions.Complete(jobs=[JobVersion.of(gone)]), actions.Result(done=(str(job.id),), removed=(gone,))
 
 
 def test_a_file_that_is_large_is_put_aside_in_place_of_the_one_before(
     log: ActionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gw_tui.actions.log.MOST_BYTES", 2_000)
+    monkeypatch.setattr("gw_tui.actions.log.MAX_BYTES", 2_000)
     source = DemoSource()
     for _ in range(50):
-        log.note(source.target, *removal(source))
+        log.note(source.info, *removal(source))
 
     assert sorted(each.name for each in log.path.parent.iterdir()) == ["actions.1.jsonl", "actions.jsonl"]
     assert all(0 < path.stat().st_size <= 2_000 for path in (log.path, log.aside))
     assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
-    assert lines(log)[-1]["act"] == "remove"
+    assert lines(log)[-1]["action"] == "complete"
 
 
 def test_what_was_removed_is_not_kept_for_ever(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
     source = DemoSource()
-    log.note(source.target, *removal(source))
+    log.note(source.info, *removal(source))
     old = log.path.read_text("utf-8").replace(lines(log)[0]["at"], "2020-01-01T00:00:00Z")
     log.path.write_text(old, "utf-8")
 
-    log.note(source.target, actions.Sweep(), actions.Result())
-    assert [line["act"] for line in lines(log)] == ["sweep"]
+    log.note(source.info, actions.Sweep(), actions.Result())
+    assert [line["action"] for line in lines(log)] == ["sweep"]
     assert "hunter2" in log.aside.read_text("utf-8")
 
     long_ago = log.aside.stat().st_mtime - 31 * 24 * 3600
     os.utime(log.aside, (long_ago, long_ago))
-    log.note(source.target, actions.Sweep(), actions.Result())
+    log.note(source.info, actions.Sweep(), actions.Result())
     assert not log.aside.exists()
     assert len(lines(log)) == 2
 
@@ -198,14 +198,14 @@ def test_a_first_line_of_somebody_else_stops_nothing(log: ActionLog, first: str)
     log.path.parent.mkdir(parents=True)
     log.path.write_text(first)
 
-    log.note(DemoSource().target, actions.Sweep(), actions.Result())
+    log.note(DemoSource().info, actions.Sweep(), actions.Result())
 
-    assert '"act":"sweep"' in log.path.read_text("utf-8")
+    assert '"action":"sweep"' in log.path.read_text("utf-8")
 
 
 def test_consoles_that_write_at_the_same_moment_lose_nothing(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_tui.actions.log.MOST_BYTES", 12_000)
-    target = DemoSource().target
+    monkeypatch.setattr("gw_tui.actions.log.MAX_BYTES", 12_000)
+    target = DemoSource().info
 
     def write(name: int) -> None:
         for number in range(20):
@@ -239,8 +239,8 @@ def lines_of(path: Path) -> list[str]:
 def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Payloads, name: str, payload: Any) -> None:
     log = ActionLog(tmp_path / "actions.jsonl", payloads)
     source = DemoSource()
-    log.note(source.target, *removal(source))
-    log.note(source.target, actions.Add(spec=JobSpec(task="mail"), payload=SECRET), actions.Result())
+    log.note(source.info, *removal(source))
+    log.note(source.info, actions.Add(spec=JobSpec(task="mail"), payload=SECRET), actions.Result())
 
     removed, added = lines(log)
     assert list(removed["removed"][0]) == ["id", name]

@@ -24,7 +24,7 @@ from gw_core.operations import FoundJob, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, Place
+from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.options import Options
 from gw_tui.screens.jobs import JobsScreen
@@ -43,7 +43,7 @@ update _private_jobs set attempts = 2, last_error = 'slow', run_at = now() + int
 update _private_jobs set run_at = now() + interval '1 day' where id % 8 = 2;
 update _private_jobs set locked_at = now(), locked_by = 'worker-' || id % 3 where id % 10 = 3;
 """
-# What may happen between the look and the act: a worker takes a job, somebody changes one, one ends.
+# What may happen between the look and the action: a worker takes a job, somebody changes one, one ends.
 MEANWHILE = (
     "update _private_jobs set locked_at = now(), locked_by = 'quick' where id = %s and locked_at is null",
     "update _private_jobs set attempts = least(attempts + 1, max_attempts - 1), updated_at = now() where id = %s",
@@ -75,7 +75,7 @@ def url(database_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def source(url: str) -> Iterator[ClientSource]:
-    found = ClientSource(Place(conninfo=url, schema="graphile_worker"))
+    found = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker"))
     yield found
     found.close()
 
@@ -89,7 +89,7 @@ def table(url: str) -> Rows:
     return {row["id"]: row for row in rows}
 
 
-# -- what must be so after each act ----------------------------------------------------------------------------------
+# -- what must be so after each action -------------------------------------------------------------------------------
 
 
 def retried(before: Row, after: Row | None) -> None:
@@ -127,11 +127,11 @@ def unchanged(before: Row, after: Row | None, *but: str) -> None:
 
 
 Check = Callable[[Row, Row | None], None]
-KINDS: Sequence[tuple[Callable[[Sequence[JobVersion]], actions.Act], Check]] = (
+KINDS: Sequence[tuple[Callable[[Sequence[JobVersion]], actions.Action], Check]] = (
     (lambda jobs: actions.Retry(jobs=jobs), retried),
     (lambda jobs: actions.Reschedule(jobs=jobs, run_at=timedelta(hours=2), priority=7), rescheduled),
     (lambda jobs: actions.Fail(jobs=jobs, reason="enough"), failed),
-    (lambda jobs: actions.Remove(jobs=jobs), removed),
+    (lambda jobs: actions.Complete(jobs=jobs), removed),
 )
 
 
@@ -147,18 +147,18 @@ def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_ot
         make, check = dice.choice(KINDS)
         before = table(url)
 
-        result = source.act(make([JobVersion.of(each.job) for each in chosen]))
+        result = source.run(make([JobVersion.of(each.job) for each in chosen]))
 
         after = table(url)
-        done, omitted = {int(each) for each in result.done}, {int(each.what) for each in result.omitted}
-        assert done | omitted == {each.job.id for each in chosen}
-        assert not done & omitted
+        done, skipped = {int(each) for each in result.done}, {int(each.what) for each in result.skipped}
+        assert done | skipped == {each.job.id for each in chosen}
+        assert not done & skipped
         for job_id in done:
             check(before[job_id], after.get(job_id))
         for job_id in before.keys() - done:
             unchanged(before[job_id], after.get(job_id))
         assert after.keys() <= before.keys()
-        reasons |= {each.why.split(" (")[0].split(";")[0].split(" by ")[0] for each in result.omitted}
+        reasons |= {each.why.split(" (")[0].split(";")[0].split(" by ")[0] for each in result.skipped}
     assert {"locked", "changed", "gone"} <= reasons
 
 
@@ -173,8 +173,8 @@ def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: 
     before = table(url)
     page = [each for each in source.page(JobFilter(), limit=200).jobs if each.job.locked_by is None]
 
-    gone = source.act(actions.Remove(jobs=[JobVersion.of(each.job) for each in page]))
-    back = source.act(actions.Restore(jobs=gone.removed))
+    gone = source.run(actions.Complete(jobs=[JobVersion.of(each.job) for each in page]))
+    back = source.run(actions.Restore(jobs=gone.removed))
 
     after = table(url)
     assert len(back.done) == len(gone.done) == len(page)
@@ -204,12 +204,12 @@ def gw(url: str, command: str) -> str:
 
 
 def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
-    """Copy what would do an act to the first job of a list by the console's own keys."""
+    """Copy what would do an action to the first job of a list by the console's own keys."""
     found: list[tuple[int, str]] = []
 
     async def inside() -> None:
         app = ConsoleApp(
-            ClientSource(Place(conninfo=url, schema="graphile_worker")),
+            ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker")),
             Options(period=0.2, screen="jobs", filter=filter_),
         )
         async with app.run_test(size=(80, 24)) as pilot:
@@ -238,7 +238,7 @@ def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
         ("retry", "state:failed"),
         ("reschedule", "state:failed"),
         ("fail", "state:scheduled"),
-        ("remove", "state:scheduled"),
+        ("complete", "state:scheduled"),
         ("unlock", "state:running"),
     ],
 )
@@ -259,7 +259,7 @@ def test_what_was_copied_does_the_act_when_it_is_typed(url: str, choice: str, fi
         case "fail":
             assert after is not None
             assert after["attempts"] == after["max_attempts"]
-        case "remove":
+        case "complete":
             assert after is None
         case "unlock":
             assert after is not None
@@ -287,7 +287,7 @@ def test_a_job_retried_from_the_console_is_run_by_a_real_worker(url: str, tmp_pa
     assert (tmp_path / f"ran-{job_id}").exists()
     assert job_id not in table(url)
     (line,) = (tmp_path / "actions.jsonl").read_text("utf-8").splitlines()
-    assert json.loads(line)["done"] == [str(job_id)]
+    assert json.loads(line)["completed"] == [str(job_id)]
 
 
 def retried_by_keys(url: str, log: Path) -> int:
@@ -296,7 +296,7 @@ def retried_by_keys(url: str, log: Path) -> int:
 
     async def inside() -> None:
         app = ConsoleApp(
-            ClientSource(Place(conninfo=url, schema="graphile_worker")),
+            ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker")),
             Options(period=0.2, screen="jobs", filter="state:failed", action_log=log),
         )
         async with app.run_test(size=(80, 24)) as pilot:
@@ -306,7 +306,7 @@ def retried_by_keys(url: str, log: Path) -> int:
             (target,) = console.screen(JobsScreen).targets()
             assert "r Retry" in console.text
             await console.press("r")
-            await console.until(lambda: app.last_act is not None)
+            await console.until(lambda: app.last_action is not None)
             found.append(target.job.id)
 
     asyncio.run(inside())
@@ -316,9 +316,9 @@ def retried_by_keys(url: str, log: Path) -> int:
 def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: ClientSource, tmp_path: Path) -> None:
     log = ActionLog(tmp_path / "actions.jsonl")
     page = [each for each in source.page(JobFilter(), limit=50).jobs if each.job.locked_by is None][:5]
-    act = actions.Remove(jobs=[JobVersion.of(each.job) for each in page])
+    action = actions.Complete(jobs=[JobVersion.of(each.job) for each in page])
     before = table(url)
-    log.note(source.target, act, source.act(act))
+    log.note(source.info, action, source.run(action))
 
     jobs = [each["job"] for each in json.loads(log.path.read_text("utf-8"))["removed"]]
     (tmp_path / "jobs.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in jobs))

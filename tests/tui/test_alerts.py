@@ -11,27 +11,27 @@ from gw_core import JobState, cron_item
 from gw_core.operations import CheckStatus, Count, Finding, LockedQueue, Quality, QueueSnapshot
 from gw_tui.data.demo import START, DemoSource, FixedClock
 from gw_tui.data.source import Crontabs
-from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, drain_time, worries
+from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, alerts, drain_time
 
 CALM = DemoSource(FixedClock(), jobs=60)
 
 
 def quiet_glance() -> QueueSnapshot:
-    """Return a glance at a queue where all is well."""
-    glance = CALM.glance()
-    workers = [worker for worker in glance.workers if worker.has_heartbeat and not worker.is_stale]
-    heads = [replace(head, oldest_due_at=None, ready=Count(0)) for head in glance.heads]
-    counters = replace(glance.counters, dead_rows=0)
-    return replace(glance, workers=workers, heads=heads, held_queues=(), counters=counters)
+    """Return a snapshot at a queue where all is well."""
+    snapshot = CALM.snapshot()
+    workers = [worker for worker in snapshot.workers if worker.has_heartbeat and not worker.is_stale]
+    heads = [replace(head, oldest_due_at=None, ready=Count(0)) for head in snapshot.heads]
+    counters = replace(snapshot.counters, dead_rows=0)
+    return replace(snapshot, workers=workers, heads=heads, held_queues=(), counters=counters)
 
 
-def with_backlog(glance: QueueSnapshot, age: timedelta) -> QueueSnapshot:
-    head = replace(glance.heads[0], oldest_due_at=glance.at - age, oldest_task="mail", ready=Count(60))
-    return replace(glance, heads=[head, *glance.heads[1:]])
+def with_backlog(snapshot: QueueSnapshot, age: timedelta) -> QueueSnapshot:
+    head = replace(snapshot.heads[0], oldest_due_at=snapshot.at - age, oldest_task="mail", ready=Count(60))
+    return replace(snapshot, heads=[head, *snapshot.heads[1:]])
 
 
-def found(glance: QueueSnapshot, **more: object) -> list[Alert]:
-    return worries(AlertInput(glance=glance, **more))
+def found(snapshot: QueueSnapshot, **more: object) -> list[Alert]:
+    return alerts(AlertInput(snapshot=snapshot, **more))
 
 
 def test_a_quiet_queue_worries_nobody() -> None:
@@ -39,12 +39,12 @@ def test_a_quiet_queue_worries_nobody() -> None:
 
 
 def test_silent_workers_come_first_with_the_jobs_they_hold() -> None:
-    glance = DemoSource(FixedClock()).glance()
+    snapshot = DemoSource(FixedClock()).snapshot()
 
-    worst = found(glance)[0]
+    worst = found(snapshot)[0]
 
-    assert (worst.grade, worst.place) == (Severity.BAD, "workers")
-    assert worst.what == "1 worker gone silent, 3 jobs locked"
+    assert (worst.severity, worst.place) == (Severity.CRITICAL, "workers")
+    assert worst.what == "1 stale worker, 3 jobs locked"
     assert worst.age == timedelta(minutes=9, seconds=4)
 
 
@@ -52,16 +52,16 @@ def test_a_queue_held_for_long_is_named() -> None:
     held = LockedQueue(name="imports", held_by="w1", held_at=START - timedelta(minutes=16))
     fresh = LockedQueue(name="mail", held_by="w1", held_at=START - timedelta(minutes=14))
 
-    (worry,) = found(replace(quiet_glance(), held_queues=(fresh, held)))
+    (alert,) = found(replace(quiet_glance(), held_queues=(fresh, held)))
 
-    assert (worry.what, worry.place, worry.filter) == ("queue imports held by w1", "queues", "imports")
+    assert (alert.what, alert.place, alert.filter) == ("queue imports locked by w1", "queues", "imports")
 
 
 def test_a_long_wait_is_told() -> None:
-    (worry,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)))
+    (alert,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)))
 
-    assert (worry.grade, worry.place, worry.filter) == (Severity.DOUBTFUL, "jobs", "state:ready")
-    assert worry.what == "oldest ready job (mail)"
+    assert (alert.severity, alert.place, alert.filter) == (Severity.WARNING, "jobs", "state:ready")
+    assert alert.what == "oldest ready job (mail)"
 
 
 @pytest.mark.parametrize(
@@ -85,19 +85,19 @@ def test_a_short_wait_is_nothing() -> None:
 
 
 def test_a_backlog_that_only_grows_older_is_bad() -> None:
-    glance = with_backlog(quiet_glance(), timedelta(minutes=6))
+    snapshot = with_backlog(quiet_glance(), timedelta(minutes=6))
     growing = [float(second + 300) for second in range(GROWING_FOR)]
 
-    assert found(glance, ages=growing)[0].what == "backlog grows older (mail)"
-    assert found(glance, ages=[*growing[:-1], 10.0])[0].grade is Severity.DOUBTFUL
-    assert found(glance, ages=[None] * 30 + growing[:30])[0].grade is Severity.DOUBTFUL
+    assert found(snapshot, ages=growing)[0].what == "backlog is growing (mail)"
+    assert found(snapshot, ages=[*growing[:-1], 10.0])[0].severity is Severity.WARNING
+    assert found(snapshot, ages=[None] * 30 + growing[:30])[0].severity is Severity.WARNING
 
 
 def test_waiting_jobs_without_workers_are_bad() -> None:
-    (worry,) = found(replace(with_backlog(quiet_glance(), timedelta(seconds=31)), workers=()))
+    (alert,) = found(replace(with_backlog(quiet_glance(), timedelta(seconds=31)), workers=()))
 
     assert found(replace(with_backlog(quiet_glance(), timedelta(seconds=29)), workers=())) == []
-    assert (worry.grade, worry.what) == (Severity.BAD, "jobs wait and nobody works (mail)")
+    assert (alert.severity, alert.what) == (Severity.CRITICAL, "jobs are waiting, no live worker (mail)")
 
 
 @pytest.mark.parametrize(("failed", "total", "is_worry"), [(10, 40, True), (9, 10, False), (10, 51, False)])
@@ -105,7 +105,7 @@ def test_a_task_that_fails_often_is_named(failed: int, total: int, is_worry: boo
     states = {JobState.FAILED: Count(failed, Quality.ESTIMATE), JobState.READY: Count(total - failed)}
     statistics = replace(CALM.statistics(), tasks={"mail": states})
 
-    names = [worry.filter for worry in found(quiet_glance(), statistics=statistics)]
+    names = [alert.filter for alert in found(quiet_glance(), statistics=statistics)]
 
     assert names == (["state:failed task:mail"] if is_worry else [])
 
@@ -116,33 +116,33 @@ def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_worry: bool) -> 
     crontabs = Crontabs(known=CALM.crontabs().known, items=[cron_item("30 14 * * *", "sync_customer")])
     known = [replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
 
-    named = [worry.what for worry in found(replace(quiet_glance(), at=at), crontabs=known, items=crontabs.items)]
+    named = [alert.what for alert in found(replace(quiet_glance(), at=at), crontabs=known, items=crontabs.items)]
 
     assert named == (["sync_customer missed 14:30"] if is_worry else [])
 
 
 def test_hidden_rows_standbys_deafness_and_unseen_parts_are_told() -> None:
-    glance = quiet_glance()
+    snapshot = quiet_glance()
     changed = replace(
-        glance,
-        schema=replace(glance.schema, rows_hidden=True),
-        server=replace(glance.server, in_recovery=True),
+        snapshot,
+        schema=replace(snapshot.schema, rows_hidden=True),
+        server=replace(snapshot.server, in_recovery=True),
         unseen=(("heads", "too slow"),),
     )
 
-    assert [worry.what for worry in found(changed, hears=False)] == [
-        "row security hides jobs from app",
-        "the server follows another: nothing can be changed here",
-        "announcements are not heard: polling only",
-        "heads not seen: too slow",
+    assert [alert.what for alert in found(changed, is_listening=False)] == [
+        "row-level security hides jobs from app",
+        "read-only standby: actions are disabled",
+        "not listening for new jobs: polling only",
+        "heads unavailable: too slow",
     ]
 
 
 def test_dead_rows_that_pile_up_are_told() -> None:
-    glance = quiet_glance()
-    counters = replace(glance.counters, live_rows=1_000, dead_rows=20_000, last_vacuum_at=None)
+    snapshot = quiet_glance()
+    counters = replace(snapshot.counters, live_rows=1_000, dead_rows=20_000, last_vacuum_at=None)
 
-    assert found(replace(glance, counters=counters))[0].what == "20.0k dead rows wait for vacuum"
+    assert found(replace(snapshot, counters=counters))[0].what == "20.0k dead rows wait for vacuum"
 
 
 def test_the_doctor_is_heard_where_nothing_fresher_is_known() -> None:
@@ -152,4 +152,4 @@ def test_the_doctor_is_heard_where_nothing_fresher_is_known() -> None:
         Finding("locks", CheckStatus.WRONG, "known better here"),
     ]
 
-    assert [worry.what for worry in found(quiet_glance(), findings=findings)] == ["indexes: index x is invalid"]
+    assert [alert.what for alert in found(quiet_glance(), findings=findings)] == ["indexes: index x is invalid"]

@@ -1,4 +1,4 @@
-"""What is copied is one line of text, whatever the queue holds, and covers all that an act covers."""
+"""What is copied is one line of text, whatever the queue holds, and covers all that an action covers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from hypothesis import given, strategies as st
 
 from gw_core.operations import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
 from gw_tui import clipboard
-from gw_tui.actions.actions import Fail, Remove, Reschedule, Retry, Unlock
-from gw_tui.actions.preview import as_typed
-from gw_tui.data.source import Crontabs, Target
+from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock
+from gw_tui.actions.preview import preview
+from gw_tui.data.source import Crontabs
 from gw_tui.dialogs.choose import Choose
+from gw_tui.rules.queue_info import QueueInfo
 from gw_tui.screens.job import JobScreen
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
-HERE = Target(where="x", schema="graphile_worker")
+HERE = QueueInfo(where="x", schema="graphile_worker")
 
 
 class MoreHostile(HostileSource):
@@ -45,7 +46,7 @@ def test_what_y_copies_is_one_line_without_controls(screen: str) -> None:
         assert UNSAFE_TEXT.search(console.app.clipboard) is None
         if screen in ("queues", "cron"):
             assert console.app.clipboard == "k\\x15touch pwned \\x1b[201~ touch pwned"
-            await console.tells("control characters are replaced")
+            await console.tells("control characters replaced")
 
     run(scenario, source=MoreHostile(), screen=screen)
 
@@ -109,7 +110,7 @@ def test_a_payload_too_large_to_copy_is_refused_before_it_is_laid_out(monkeypatc
         await console.until(lambda: "1,1,1" in console.text)
         monkeypatch.setattr("gw_tui.screens.job.json_view", None)
         await console.press("y")
-        await console.tells("too large to be copied")
+        await console.tells("too large to copy")
         monkeypatch.undo()
 
     run(scenario, source=Large())
@@ -122,21 +123,21 @@ def seen(count: int) -> list[JobVersion]:
     ]
 
 
-@pytest.mark.parametrize("act", [Retry, Fail, Remove, Reschedule], ids=lambda act: act.__name__)
+@pytest.mark.parametrize("action", [Retry, Fail, Complete, Reschedule], ids=lambda action: action.__name__)
 @pytest.mark.parametrize("count", [1, 700, 7_000])
-def test_what_is_copied_covers_every_job_or_is_not_offered(act: type, count: int) -> None:
-    typed = as_typed(act(jobs=seen(count)), HERE)
+def test_what_is_copied_covers_every_job_or_is_not_offered(action: type, count: int) -> None:
+    typed = preview(action(jobs=seen(count)), HERE)
     assert typed is not None
     found = {name: text for name, (_, text) in clipboard.ways(typed).items()}
 
-    assert ("command" in found) is (len(typed.command or "") <= clipboard.LONGEST_COMMAND)
+    assert ("command" in found) is (len(typed.command or "") <= clipboard.MAX_COMMAND)
     if "command" in found:
         assert str(count) in found["command"].split()
     assert f", {count}]::bigint[]" in found["sql"].replace(f"[{count}]", f"[, {count}]")
 
 
 def test_more_than_a_terminal_copies_is_refused() -> None:
-    typed = as_typed(Retry(jobs=seen(60_000)), HERE)
+    typed = preview(Retry(jobs=seen(60_000)), HERE)
 
     assert typed is not None
     assert clipboard.ways(typed) == {}
@@ -149,7 +150,7 @@ def test_nothing_that_is_copied_has_a_control(text: str) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8")), min_size=1, max_size=3))
 def test_nothing_that_is_offered_has_a_control(names: list[str]) -> None:
-    typed = as_typed(Unlock(workers=tuple(names)), HERE)
+    typed = preview(Unlock(workers=tuple(names)), HERE)
     assert typed is not None
     for _, text in clipboard.ways(typed).values():
         assert UNSAFE_TEXT.search(text) is None

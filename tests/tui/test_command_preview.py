@@ -1,4 +1,4 @@
-"""What is copied does what the act does: the act, its command and its SQL leave three equal databases equal."""
+"""What is copied does what the action does: the action, its command and its SQL leave three equal databases equal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 from gw_core import JobFilter, JobSpec, RecoverySettings, SessionLimits
 from gw_core.operations import CleanupTarget, JobVersion
 from gw_tui.actions import actions
-from gw_tui.actions.preview import as_typed
+from gw_tui.actions.preview import preview
 from gw_tui.data import source
-from gw_tui.data.source import ClientSource, Place
+from gw_tui.data.source import ClientSource, ConnectionOptions
 
 pytestmark = pytest.mark.once
 
@@ -68,7 +68,7 @@ class Ground:
         self.hands = psycopg.connect(url, autocommit=True)
         self.hands.execute("set search_path to graphile_worker; set time zone 'UTC'")
         recovery = RecoverySettings(delay=LONG)
-        self.source = ClientSource(Place(conninfo=url, schema="graphile_worker", recovery=recovery))
+        self.source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker", recovery=recovery))
 
     def make_anew(self) -> State:
         self.hands.execute(FILL)
@@ -88,7 +88,7 @@ class Ground:
 @pytest.fixture
 def ground(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     # The bounds are for people who look; a machine that stands still for seconds would meet them here.
-    for name in ("QUICK", "PATIENT"):
+    for name in ("READ_LIMITS", "ACTION_LIMITS"):
         monkeypatch.setattr(source, name, SessionLimits(connect_timeout=timedelta(minutes=2)))
     found = Ground(database_url)
     yield found
@@ -106,7 +106,7 @@ SPEC = JobSpec(
 )
 PAYLOAD = r'{"text": "it' "'" r's \\ and \"", "n": 90071992547409931}'
 
-ACTS: dict[str, Callable[[Ground], actions.Act]] = {
+ACTS: dict[str, Callable[[Ground], actions.Action]] = {
     "retry of a job that failed for good": lambda at: actions.Retry(jobs=at.seen("failed")),
     "retry of a job between attempts": lambda at: actions.Retry(jobs=at.seen("backoff")),
     "retry of a job that has not failed": lambda at: actions.Retry(jobs=at.seen("waiting")),
@@ -114,16 +114,16 @@ ACTS: dict[str, Callable[[Ground], actions.Act]] = {
     "reschedule to another priority": lambda at: actions.Reschedule(jobs=at.seen("waiting"), priority=-5),
     "fail with a reason": lambda at: actions.Fail(jobs=at.seen("waiting"), reason="it's \\ enough"),
     "fail": lambda at: actions.Fail(jobs=at.seen("waiting")),
-    "remove": lambda at: actions.Remove(jobs=[*at.seen("waiting"), *at.seen("failed")]),
+    "remove": lambda at: actions.Complete(jobs=[*at.seen("waiting"), *at.seen("failed")]),
     "remove by key": lambda at: actions.RemoveByKey(key="waiting", job=at.seen("waiting")[0]),
     "remove by key of a running job": lambda at: actions.RemoveByKey(key="running", job=at.seen("running")[0]),
     "add": lambda _: actions.Add(spec=SPEC, payload=PAYLOAD),
     "add with nothing but a task": lambda _: actions.Add(spec=JobSpec(task="-odd")),
     "unlock": lambda _: actions.Unlock(workers=("dead",)),
     "sweep": lambda _: actions.Sweep(),
-    "clear away failed jobs": lambda _: actions.Clean(litter=CleanupTarget.FAILED_JOBS),
-    "clear away unused tasks": lambda _: actions.Clean(litter=CleanupTarget.UNUSED_TASKS),
-    "clear away unused queues": lambda _: actions.Clean(litter=CleanupTarget.UNUSED_QUEUES),
+    "clear away failed jobs": lambda _: actions.Cleanup(target=CleanupTarget.FAILED_JOBS),
+    "clear away unused tasks": lambda _: actions.Cleanup(target=CleanupTarget.UNUSED_TASKS),
+    "clear away unused queues": lambda _: actions.Cleanup(target=CleanupTarget.UNUSED_QUEUES),
     "forget": lambda _: actions.Forget(identifier="it's old"),
 }
 NOTHING_HAPPENS = {"retry of a job that has not failed"}
@@ -133,10 +133,10 @@ ASKS = {"unlock", "cleanup"}
 @pytest.mark.parametrize("name", ACTS)
 def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> None:
     before = ground.make_anew()
-    act = ACTS[name](ground)
-    typed = as_typed(act, ground.source.target, ground.source.glance())
+    action = ACTS[name](ground)
+    typed = preview(action, ground.source.info, ground.source.snapshot())
     assert typed is not None
-    ground.source.act(act)
+    ground.source.run(action)
     done = ground.state()
     assert (done != before) is (name not in NOTHING_HAPPENS)
 
@@ -169,15 +169,15 @@ def gw(url: str, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "act",
+    "action",
     [
         actions.Sweep(dry_run=True),
-        actions.Clean(litter=CleanupTarget.FAILED_JOBS, dry_run=True),
+        actions.Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True),
         actions.RunDoctor(),
         actions.CountExactly(),
         actions.FindByKey(key="k"),
     ],
-    ids=lambda act: type(act).__name__,
+    ids=lambda action: type(action).__name__,
 )
-def test_what_only_looks_is_not_offered_to_be_typed(ground: Ground, act: actions.Act) -> None:
-    assert as_typed(act, ground.source.target, ground.source.glance()) is None
+def test_what_only_looks_is_not_offered_to_be_typed(ground: Ground, action: actions.Action) -> None:
+    assert preview(action, ground.source.info, ground.source.snapshot()) is None

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gw_tui.rules.connection_state import (
-    LEAST_WAIT,
-    LONGEST_WAIT,
+    MAX_WAIT,
+    MIN_WAIT,
     ConnectionPhase,
     ConnectionState,
     FailureKind,
@@ -15,7 +15,7 @@ from gw_tui.rules.connection_state import (
 )
 
 NEW = ConnectionState()
-HEARD = NEW.heard(100.0)
+HEARD = NEW.answered(100.0)
 LOST = HEARD.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4.0)
 
 
@@ -26,7 +26,7 @@ LOST = HEARD.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4.0)
         pytest.param(HEARD, 100.5, ConnectionPhase.LIVE, id="just heard"),
         pytest.param(HEARD, 106.0, ConnectionPhase.LIVE, id="three periods ago"),
         pytest.param(HEARD, 106.1, ConnectionPhase.STALE, id="more than three periods ago"),
-        pytest.param(HEARD.heard(107.0), 107.0, ConnectionPhase.LIVE, id="heard after it was stale"),
+        pytest.param(HEARD.answered(107.0), 107.0, ConnectionPhase.LIVE, id="heard after it was stale"),
         pytest.param(LOST, 102.0, ConnectionPhase.DOWN, id="lost"),
         pytest.param(LOST.trying(), 105.0, ConnectionPhase.RETRYING, id="a try under way"),
         pytest.param(
@@ -35,7 +35,7 @@ LOST = HEARD.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4.0)
             ConnectionPhase.DOWN,
             id="a try in vain",
         ),
-        pytest.param(LOST.trying().heard(107.0), 107.0, ConnectionPhase.LIVE, id="back"),
+        pytest.param(LOST.trying().answered(107.0), 107.0, ConnectionPhase.LIVE, id="back"),
         pytest.param(
             NEW.lost(1.0, FailureKind.LOST, "refused", retry_in=1.0),
             1.0,
@@ -86,23 +86,23 @@ def test_the_next_try_is_counted_down_and_tries_are_counted() -> None:
     assert LOST.trying().next_try_in(103.0) is None
     assert (LOST.attempt, twice.attempt) == (1, 2)
     assert twice.lost_at == 101.0
-    assert twice.heard(110.0).attempt == 0
+    assert twice.answered(110.0).attempt == 0
 
 
 def test_silence_is_counted_from_the_last_answer() -> None:
-    assert NEW.silent_for(50.0) is None
-    assert LOST.silent_for(109.0) == 9.0
+    assert NEW.unanswered_for(50.0) is None
+    assert LOST.unanswered_for(109.0) == 9.0
 
 
 @given(attempt=st.integers(0, 10_000), chance=st.floats(0, 1))
 def test_waits_grow_to_a_bound_and_are_spread(attempt: int, chance: float) -> None:
     wait = wait_before(attempt, chance)
 
-    assert LEAST_WAIT <= wait <= LONGEST_WAIT
-    assert wait <= wait_before(attempt + 1, chance) or wait_before(attempt + 1, chance) == LONGEST_WAIT * chance
+    assert MIN_WAIT <= wait <= MAX_WAIT
+    assert wait <= wait_before(attempt + 1, chance) or wait_before(attempt + 1, chance) == MAX_WAIT * chance
 
 
-@pytest.mark.parametrize("trouble", list(FailureKind))
-def test_only_what_ends_everything_breaks_off(trouble: FailureKind) -> None:
-    assert trouble.breaks_off == (trouble in (FailureKind.LOST, FailureKind.REFUSED, FailureKind.NO_SCHEMA))
-    assert not (trouble.breaks_off and trouble.is_passing)
+@pytest.mark.parametrize("failure", list(FailureKind))
+def test_only_what_ends_everything_breaks_off(failure: FailureKind) -> None:
+    assert failure.is_fatal == (failure in (FailureKind.LOST, FailureKind.REFUSED, FailureKind.NO_SCHEMA))
+    assert not (failure.is_fatal and failure.is_transient)

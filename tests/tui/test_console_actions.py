@@ -1,4 +1,4 @@
-"""Every act of the console by its keys: what is asked before, what is hit, and what is said afterwards."""
+"""Every action of the console by its keys: what is asked before, what is hit, and what is said afterwards."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ async def jobs(console: Console) -> JobsScreen:
     return console.screen(JobsScreen)
 
 
-async def acted(console: Console, count: int = 1) -> list[actions.Act]:
-    """Wait until so many acts were done."""
-    await console.until(lambda: len(console.source.acts) >= count and not console.app.deeds.is_busy)
+async def acted(console: Console, count: int = 1) -> list[actions.Action]:
+    """Wait until so many actions were done."""
+    await console.until(lambda: len(console.source.actions) >= count and not console.app.is_busy)
     await console.pilot.pause()
-    return console.source.acts
+    return console.source.actions
 
 
 async def mark(console: Console, count: int) -> list[int]:
@@ -59,12 +59,12 @@ async def mark(console: Console, count: int) -> list[int]:
     return [each.job.id for each in screen.targets()]
 
 
-def ids(act: actions.Act) -> list[int]:
-    assert isinstance(act, actions.Retry | actions.Reschedule | actions.Fail | actions.Remove)
-    return [each.id for each in act.jobs]
+def ids(action: actions.Action) -> list[int]:
+    assert isinstance(action, actions.Retry | actions.Reschedule | actions.Fail | actions.Complete)
+    return [each.id for each in action.jobs]
 
 
-# -- retry -------------------------------------------------------------------------------------------------------------
+# -- retry -----------------------------------------------------------------------------------------------------------
 
 
 def test_one_job_is_retried_without_a_question() -> None:
@@ -72,9 +72,9 @@ def test_one_job_is_retried_without_a_question() -> None:
         screen = await jobs(console)
         (target,) = screen.targets()
         await console.press("r")
-        (act,) = await acted(console)
-        assert isinstance(act, actions.Retry)
-        assert ids(act) == [target.job.id]
+        (action,) = await acted(console)
+        assert isinstance(action, actions.Retry)
+        assert ids(action) == [target.job.id]
         job = console.source.queue.jobs[target.job.id]
         assert job.attempts == 0
         await console.tells(f"job {job.id} retried")
@@ -90,7 +90,7 @@ def test_in_production_one_job_is_asked_about_too() -> None:
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("escape")
         await jobs(console)
-        assert console.source.acts == []
+        assert console.source.actions == []
 
     run(scenario, filter=FAILED, environment="production")
 
@@ -105,7 +105,7 @@ def test_several_jobs_are_named_cancel_has_the_focus_and_enter_does_nothing() ->
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("enter")
         await jobs(console)
-        assert console.source.acts == []
+        assert console.source.actions == []
         assert console.table("#jobs").marks == {str(each) for each in marked}
 
     run(scenario, filter=FAILED)
@@ -121,7 +121,7 @@ def test_marks_are_taken_from_jobs_that_were_changed_and_stay_on_those_left_alon
         await console.press("right", "enter")
         await acted(console)
         await reach(console, ResultDialog)
-        assert "2 jobs retried, 1 left alone" in console.text
+        assert "2 jobs retried, 1 skipped" in console.text
         assert f"{marked[1]}" in console.text
         await console.press("escape")
         await jobs(console)
@@ -140,13 +140,13 @@ def test_a_job_that_has_not_failed_is_left_alone_and_the_key_that_runs_it_is_nam
         await jobs(console)
         await console.press("r")
         await reach(console, ResultDialog)
-        assert "0 jobs retried, 1 left alone" in console.text
-        assert "it has not failed; t changes when it runs" in console.text
+        assert "0 jobs retried, 1 skipped" in console.text
+        assert "not failed; t reschedules it" in console.text
 
     run(scenario, filter="state:scheduled")
 
 
-# -- what cannot be taken back -----------------------------------------------------------------------------------------
+# -- what cannot be taken back ---------------------------------------------------------------------------------------
 
 
 def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
@@ -159,7 +159,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
         await console.press("right", "enter")
         await acted(console)
         assert before.id not in console.source.queue.jobs
-        assert any("U brings it back" in each.message for each in console.app._notifications)
+        assert any("U restores it" in each.message for each in console.app._notifications)
         await console.press("U")
         await acted(console, 2)
         (restored,) = [
@@ -169,7 +169,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
         ]
         assert (restored.task_identifier, restored.priority) == (before.task_identifier, before.priority)
         await console.press("U")
-        await console.shows("Nothing was removed")
+        await console.shows("Nothing to restore")
 
     run(scenario, filter="state:scheduled")
 
@@ -181,9 +181,9 @@ def test_failing_takes_a_reason() -> None:
         dialog = await reach(console, Confirm)
         dialog.query_one("#typed", Input).value = "customer left"
         dialog.query_one("#ok", Button).press()
-        (act,) = await acted(console)
-        assert isinstance(act, actions.Fail)
-        assert act.reason == "customer left"
+        (action,) = await acted(console)
+        assert isinstance(action, actions.Fail)
+        assert action.reason == "customer left"
 
     run(scenario, filter="state:scheduled")
 
@@ -200,12 +200,12 @@ def test_many_jobs_are_destroyed_only_when_their_number_is_typed() -> None:
         dialog = await reach(console, Confirm)
         await console.type("7")
         await console.press("enter")
-        await console.shows(f"That is not {number}.")
-        assert source.acts == []
+        await console.shows(f"Type {number} exactly")
+        assert source.actions == []
         dialog.query_one("#typed", Input).value = str(number)
         await console.press("enter")
         await acted(console)
-        assert sum(len(ids(each)) for each in source.acts) == number
+        assert sum(len(ids(each)) for each in source.actions) == number
 
     run(scenario, source=source, filter="state:scheduled")
 
@@ -215,13 +215,13 @@ def test_a_running_job_is_left_to_its_worker() -> None:
         await jobs(console)
         for key in ("r", "t", "f", "x"):
             await console.press(key)
-            await console.shows("A running job cannot be")
-        assert console.source.acts == []
+            await console.shows("Running jobs cannot be")
+        assert console.source.actions == []
 
     run(scenario, filter="state:running")
 
 
-# -- long acts ---------------------------------------------------------------------------------------------------------
+# -- long actions ----------------------------------------------------------------------------------------------------
 
 
 def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,9 +243,9 @@ def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.
         source.delay = 0.0
         await reach(console, ResultDialog)
         assert "stopped" in console.text
-        done = sum(len(ids(each)) for each in source.acts)
+        done = sum(len(ids(each)) for each in source.actions)
         assert done < number
-        assert all(len(ids(each)) <= 20 for each in source.acts)
+        assert all(len(ids(each)) <= 20 for each in source.actions)
         await console.press("escape")
         await jobs(console)
         assert len(console.table("#jobs").marks) == number - done
@@ -253,7 +253,7 @@ def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.
     run(scenario, source=source, filter="state:scheduled")
 
 
-# -- reschedule --------------------------------------------------------------------------------------------------------
+# -- reschedule ------------------------------------------------------------------------------------------------------
 
 
 def test_a_job_is_given_another_moment_in_the_words_of_the_command_line() -> None:
@@ -263,15 +263,15 @@ def test_a_job_is_given_another_moment_in_the_words_of_the_command_line() -> Non
         dialog = await reach(console, RescheduleDialog)
         await console.type("sometime")
         await console.press("enter")
-        assert console.source.acts == []
+        assert console.source.actions == []
         assert isinstance(console.app.screen, RescheduleDialog)
         dialog.query_one("#run_at", Input).value = "+2h"
         dialog.query_one("#priority", Input).value = "-5"
         await console.shows("in 2h")
         await console.press("enter")
-        (act,) = await acted(console)
-        assert isinstance(act, actions.Reschedule)
-        job = console.source.queue.jobs[ids(act)[0]]
+        (action,) = await acted(console)
+        assert isinstance(action, actions.Reschedule)
+        job = console.source.queue.jobs[ids(action)[0]]
         assert job.priority == -5
         assert job.run_at.timestamp() == pytest.approx(console.source.clock().timestamp() + 7_200, abs=30)
 
@@ -295,12 +295,12 @@ def test_a_wrong_value_gets_a_sentence_and_the_dialog_stays(field: str, text: st
         dialog.query_one(f"#{field}", Input).value = text
         await console.press("enter")
         await console.shows(complaint)
-        assert console.source.acts == []
+        assert console.source.actions == []
 
     run(scenario, filter=FAILED)
 
 
-# -- add and run now ---------------------------------------------------------------------------------------------------
+# -- add and run now -------------------------------------------------------------------------------------------------
 
 
 def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
@@ -321,14 +321,14 @@ def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
         area = dialog.query_one("#payload", TextArea)
         area.load_text("{not json")
         dialog.query_one("#ok", Button).press()
-        await console.shows("The payload is not JSON")
+        await console.shows("Payload is not valid JSON")
         area.load_text('{"n": 90071992547409931}')
         dialog.query_one("#ok", Button).press()
-        (act,) = await acted(console)
-        assert isinstance(act, actions.Add)
-        assert act.payload == '{"n": 90071992547409931}'
-        assert (act.spec.task, act.spec.queue_name, act.spec.priority) == ("mail", "q", 3)
-        assert (act.spec.max_attempts, act.spec.job_key, tuple(act.spec.flags or ())) == (5, "k", ("a", "b"))
+        (action,) = await acted(console)
+        assert isinstance(action, actions.Add)
+        assert action.payload == '{"n": 90071992547409931}'
+        assert (action.spec.task, action.spec.queue_name, action.spec.priority) == ("mail", "q", 3)
+        assert (action.spec.max_attempts, action.spec.job_key, tuple(action.spec.flags or ())) == (5, "k", ("a", "b"))
         await console.tells("added")
 
     run(scenario)
@@ -340,13 +340,13 @@ def test_a_run_of_a_recurring_task_can_be_had_now() -> None:
         await console.press("t")
         await reach(console, Confirm)
         await console.press("right", "enter")
-        (act,) = await acted(console)
-        assert isinstance(act, actions.Add)
+        (action,) = await acted(console)
+        assert isinstance(action, actions.Add)
 
     run(scenario, screen="cron")
 
 
-# -- workers -----------------------------------------------------------------------------------------------------------
+# -- workers ---------------------------------------------------------------------------------------------------------
 
 
 async def to_worker(console: Console, *, is_stale: bool) -> str:
@@ -363,15 +363,15 @@ def test_a_worker_whose_heart_beats_is_unlocked_only_when_its_id_is_typed() -> N
         worker_id = await to_worker(console, is_stale=False)
         await console.press("u")
         await reach(console, Confirm)
-        assert "IT MAY LIVE: last beat 3.0s ago; it counts as dead after 5m00s" in console.text
-        assert "will run twice" in console.text
+        assert "MAY BE ALIVE: last heartbeat 3.0s ago, presumed dead after 5m00s" in console.text
+        assert "run twice" in console.text
         await console.press("enter")
-        await console.shows("That is not")
-        assert console.source.acts == []
+        await console.shows("exactly")
+        assert console.source.actions == []
         await console.type(worker_id)
         await console.press("enter")
-        (act,) = await acted(console)
-        assert act == actions.Unlock(workers=(worker_id,))
+        (action,) = await acted(console)
+        assert action == actions.Unlock(workers=(worker_id,))
 
     run(scenario, screen="workers")
 
@@ -381,10 +381,10 @@ def test_a_dead_worker_is_unlocked_after_a_plain_question() -> None:
         worker_id = await to_worker(console, is_stale=True)
         await console.press("u")
         await reach(console, Confirm)
-        assert "Last beat 9m04s ago: it counts as dead." in console.text
+        assert "Last heartbeat 9m04s ago: presumed dead." in console.text
         await console.press("right", "enter")
-        (act,) = await acted(console)
-        assert act == actions.Unlock(workers=(worker_id,))
+        (action,) = await acted(console)
+        assert action == actions.Unlock(workers=(worker_id,))
         assert not [each for each in console.source.queue.jobs.values() if each.locked_by == worker_id]
 
     run(scenario, screen="workers")
@@ -395,7 +395,7 @@ def test_a_sweep_shows_first_what_it_would_do() -> None:
         dead = await to_worker(console, is_stale=True)
         await console.press("S")
         await reach(console, Confirm)
-        assert console.source.acts == [actions.Sweep(dry_run=True)]
+        assert console.source.actions == [actions.Sweep(dry_run=True)]
         assert dead[:20] in console.text
         await console.press("right", "enter")
         assert (await acted(console, 2))[1:] == [actions.Sweep()]
@@ -418,7 +418,7 @@ def test_litter_is_cleared_away_after_a_question() -> None:
     run(scenario, screen="locks")
 
 
-# -- when nothing can be done ------------------------------------------------------------------------------------------
+# -- when nothing can be done ----------------------------------------------------------------------------------------
 
 
 def test_an_open_question_waits_while_the_database_is_away() -> None:
@@ -427,13 +427,13 @@ def test_an_open_question_waits_while_the_database_is_away() -> None:
         await console.press("x")
         dialog = await reach(console, Confirm)
         console.source.go_down(DatabaseUnavailableError("the server went away"))
-        console.app.look_now()
+        console.app.refresh_now()
         await console.until(lambda: dialog.query_one("#ok", Button).disabled)
-        await console.shows("The database does not answer")
+        await console.shows("Waiting for the database")
         dialog.action_accept()
         assert console.app.screen is dialog
         console.source.come_back()
-        console.app.look_now()
+        console.app.refresh_now()
         await console.until(lambda: not dialog.query_one("#ok", Button).disabled)
         await console.press("right", "enter")
         await acted(console)
@@ -445,7 +445,7 @@ def test_acts_wait_while_the_database_is_away() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         console.source.go_down(DatabaseUnavailableError("the server went away"))
-        console.app.look_now()
+        console.app.refresh_now()
         await console.until(lambda: console.app.phase is ConnectionPhase.DOWN)
         await console.press("x", "f", "t", "a")
         await console.pilot.pause()
@@ -459,7 +459,7 @@ def test_read_only_offers_no_act(screen: str) -> None:
     async def scenario(console: Console) -> None:
         await console.press("r", "t", "f", "x", "a", "u", "S", "C", "U")
         await console.pilot.pause()
-        assert console.source.acts == []
+        assert console.source.actions == []
         assert type(console.app.screen).__module__.startswith("gw_tui.screens")
 
     run(scenario, source=DemoSource(read_only=True), screen=screen)
@@ -469,10 +469,10 @@ def test_an_act_the_database_refuses_says_why() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
 
-        def refuse(_: actions.Act) -> actions.Result:
+        def refuse(_: actions.Action) -> actions.Result:
             raise DatabaseUnavailableError("the server \x1b]52;c;evil\x07 went away")
 
-        console.source.act = refuse
+        console.source.run = refuse
         await console.press("r")
         await reach(console, ResultDialog)
         assert "went away" in console.text
@@ -482,7 +482,7 @@ def test_an_act_the_database_refuses_says_why() -> None:
     run(scenario, filter=FAILED)
 
 
-# -- copies ------------------------------------------------------------------------------------------------------------
+# -- copies ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_records_of_events_are_json() -> None:
         await jobs(console)
         await console.press("r")
         await acted(console)
-        assert json.loads(list(console.app.journal)[-1].as_json())["kind"] in ("act", "jobs")
+        assert json.loads(list(console.app.journal)[-1].as_json())["kind"] in ("action", "jobs")
 
     run(scenario, filter=FAILED)
 
@@ -552,4 +552,4 @@ def test_no_more_jobs_are_marked_at_once_than_was_said() -> None:
         await console.until(lambda: len(console.table("#jobs").marks) == 7)
         assert any("more match" in each.message for each in console.app._notifications)
 
-    run(scenario, filter="state:scheduled", bulk_cap=7)
+    run(scenario, filter="state:scheduled", max_marked=7)

@@ -11,8 +11,8 @@ from gw_tui.rules.commands import (
     BY_ID,
     COMMANDS,
     JOB,
-    PLACE_OF,
-    PLACES,
+    SCREEN_BY_ID,
+    SCREENS,
     CommandContext,
     Requirement,
     Risk,
@@ -31,10 +31,10 @@ def test_every_command_explains_itself() -> None:
         assert command.label[0].isupper(), command.id
         assert command.help[0].isupper(), command.id
         assert command.help.endswith("."), command.id
-        assert command.screens <= {*PLACE_OF, JOB}, command.id
+        assert command.screens <= {*SCREEN_BY_ID, JOB}, command.id
 
 
-@pytest.mark.parametrize("screen", [*PLACE_OF, JOB])
+@pytest.mark.parametrize("screen", [*SCREEN_BY_ID, JOB])
 def test_no_key_means_two_things_on_a_screen(screen: str) -> None:
     keys = [key for command in known_on(screen) for key in command.keys if command.id != "reconnect"]
 
@@ -42,22 +42,22 @@ def test_no_key_means_two_things_on_a_screen(screen: str) -> None:
 
 
 def test_every_place_is_reached_by_its_number() -> None:
-    assert [place.key for place in PLACES] == [str(number) for number in range(1, len(PLACES) + 1)]
-    assert all(BY_ID[f"go_{place.id}"].keys == (place.key,) for place in PLACES)
+    assert [place.key for place in SCREENS] == [str(number) for number in range(1, len(SCREENS) + 1)]
+    assert all(BY_ID[f"go_{place.id}"].keys == (place.key,) for place in SCREENS)
 
 
 def test_the_manual_names_every_screen_with_its_key_and_words() -> None:
     page = PAGE.read_text("utf-8")
 
     assert re.findall(r"^\| `(\d)` \| (\w+) \| (.+) \|$", page, re.MULTILINE) == [
-        (place.key, place.title, place.help) for place in PLACES
+        (place.key, place.title, place.help) for place in SCREENS
     ]
 
 
 # -- when a command is possible ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [each.id for each in COMMANDS if each.danger is not Risk.NONE])
+@pytest.mark.parametrize("name", [each.id for each in COMMANDS if each.risk is not Risk.NONE])
 def test_acts_wait_while_the_database_is_away_and_are_not_offered_read_only(name: str) -> None:
     command = BY_ID[name]
 
@@ -77,8 +77,8 @@ def test_trying_again_is_offered_only_in_trouble() -> None:
 
 
 def test_waiting_changes_are_offered_when_there_are_any() -> None:
-    assert BY_ID["changes"].possible(IDLE) is False
-    assert BY_ID["changes"].possible(CommandContext(has_changes=True)) is True
+    assert BY_ID["show_changes"].possible(IDLE) is False
+    assert BY_ID["show_changes"].possible(CommandContext(has_changes=True)) is True
 
 
 # -- keys of one's own -------------------------------------------------------------------------------------------------
@@ -94,9 +94,9 @@ def test_a_command_can_have_other_keys() -> None:
 @pytest.mark.parametrize(
     ("chosen", "words"),
     [
-        pytest.param({"explode": "e"}, "no command 'explode'; known are go_overview", id="no such command"),
-        pytest.param({"fail": "r"}, "'r' would mean both retry and fail on the screen jobs", id="taken on one screen"),
-        pytest.param({"quit": "?"}, "'?' would mean both help and quit", id="taken everywhere"),
+        pytest.param({"explode": "e"}, "unknown command 'explode'; commands are go_overview", id="no such command"),
+        pytest.param({"fail": "r"}, "'r' is assigned to both retry and fail on screen jobs", id="taken on one screen"),
+        pytest.param({"quit": "?"}, "'?' is assigned to both help and quit", id="taken everywhere"),
     ],
 )
 def test_keys_that_cannot_be_are_refused(chosen: dict[str, str], words: str) -> None:

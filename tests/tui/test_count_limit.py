@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gw_core.operations import Count, Quality
-from gw_tui.rules.count_limit import DEPTHS, IN_ALL, affordable
+from gw_tui.rules.count_limit import COUNT_LIMITS, IN_ALL, next_limit
 
 MANY = Count(20, Quality.AT_LEAST)
 
@@ -24,16 +24,16 @@ MANY = Count(20, Quality.AT_LEAST)
     ],
 )
 def test_queues_are_counted_as_far_as_a_page_affords(found: list[Count], expected: int) -> None:
-    assert affordable(found) == expected
+    assert next_limit(found) == expected
 
 
 def test_the_depth_settles() -> None:
     held = [5, 40, 250, 800, 5_000, *[60] * 20]
-    depth, seen = DEPTHS[-1], []
+    depth, seen = COUNT_LIMITS[-1], []
     for _ in range(5):
         counts = [Count(depth, Quality.AT_LEAST) if each >= depth else Count(each) for each in held]
         seen.append(sum(each.value for each in counts))
-        depth = affordable(counts)
+        depth = next_limit(counts)
 
     assert len(set(seen[-3:])) == 1
     assert seen[-1] <= IN_ALL

@@ -1,4 +1,4 @@
-"""The made-up queue: lives the same way each time, answers like a real one, and does what acts say."""
+"""The made-up queue: lives the same way each time, answers like a real one, and does what actions say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def lived(seconds: int) -> DemoSource:
     clock = FixedClock()
     source = DemoSource(clock)
     clock.advance(seconds)
-    source.glance()
+    source.snapshot()
     return source
 
 
@@ -27,18 +27,18 @@ def test_it_lives_the_same_way_each_time() -> None:
 def test_it_stands_still_with_its_clock() -> None:
     source = DemoSource()
 
-    assert source.glance() == source.glance()
+    assert source.snapshot() == source.snapshot()
 
 
 def test_all_states_are_there_and_the_numbers_agree() -> None:
     source = lived(30)
-    glance, statistics = source.glance(), source.statistics()
+    snapshot, statistics = source.snapshot(), source.statistics()
 
     assert all(count.value for count in statistics.states.values())
-    assert statistics.states[JobState.READY].value == glance.ready.value
-    assert statistics.states[JobState.RUNNING] == glance.running
-    assert sum(worker.jobs for worker in source.workers()) == glance.running.value
-    assert any(worker.is_stale for worker in glance.workers)
+    assert statistics.states[JobState.READY].value == snapshot.ready.value
+    assert statistics.states[JobState.RUNNING] == snapshot.running
+    assert sum(worker.jobs for worker in source.workers()) == snapshot.running.value
+    assert any(worker.is_stale for worker in snapshot.workers)
 
 
 @pytest.mark.parametrize("state", [None, *JobState])
@@ -65,14 +65,14 @@ def test_acts_do_what_they_say_and_leave_alone_what_has_changed() -> None:
     failed, ready = seen_of(source, JobState.FAILED), seen_of(source, JobState.READY)
     running = seen_of(source, JobState.RUNNING)[0]
 
-    retried = source.act(actions.Retry(jobs=[failed[0], running]))
-    again = source.act(actions.Retry(jobs=[failed[0]]))
-    removed = source.act(actions.Remove(jobs=[ready[0]]))
-    restored = source.act(actions.Restore(jobs=removed.removed))
+    retried = source.run(actions.Retry(jobs=[failed[0], running]))
+    again = source.run(actions.Retry(jobs=[failed[0]]))
+    removed = source.run(actions.Complete(jobs=[ready[0]]))
+    restored = source.run(actions.Restore(jobs=removed.removed))
 
     assert retried.done == (str(failed[0].id),)
-    assert [each.why for each in retried.omitted] == [f"locked by {running.locked_by}"]
-    assert "attempts" in again.omitted[0].why
+    assert [each.why for each in retried.skipped] == [f"locked by {running.locked_by}"]
+    assert "attempts" in again.skipped[0].why
     assert source.job(ready[0].id) is None
     assert source.job(int(restored.done[0])) is not None
 
@@ -81,9 +81,9 @@ def test_a_sweep_says_first_and_does_then() -> None:
     source = lived(0)
     stale = [worker.id for worker in source.workers() if worker.is_stale]
 
-    said = source.act(actions.Sweep(dry_run=True))
+    said = source.run(actions.Sweep(dry_run=True))
     assert [worker.id for worker in source.workers() if worker.is_stale] == stale
-    done = source.act(actions.Sweep())
+    done = source.run(actions.Sweep())
 
     assert list(said.done) == list(done.done) == stale
     assert not any(worker.is_stale for worker in source.workers())
@@ -91,7 +91,7 @@ def test_a_sweep_says_first_and_does_then() -> None:
 
 def test_added_jobs_and_names_are_there() -> None:
     source = lived(0)
-    (number,) = source.act(actions.Add(spec=JobSpec(task="mail", queue_name="q", payload={"a": 1}))).done
+    (number,) = source.run(actions.Add(spec=JobSpec(task="mail", queue_name="q", payload={"a": 1}))).done
 
     assert source.job(int(number)).job.payload == '{"a":1}'
     assert "q" in source.names(NameKind.QUEUES)

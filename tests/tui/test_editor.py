@@ -64,7 +64,7 @@ def test_the_editor_has_the_terminal_and_what_it_wrote_stands_in_the_form(
     terminal.type("\x05")
     terminal.until("EDITING {}")
     terminal.until(ON.decode())
-    for words in ("Add a job", "Most attempts", "the editor", "Cancel", "1 Overview"):
+    for words in ("Add a job", "Max attempts", "the editor", "Cancel", "1 Overview"):
         terminal.until(words)
 
     # The screen is given back before the editor writes; after it everything is drawn, what lies behind as well.
@@ -77,7 +77,7 @@ def test_an_editor_that_was_told_to_keep_nothing_changes_nothing(
 ) -> None:
     terminal = start(editor('printf gone > "$1"; exit 1'))
     terminal.type("\x05")
-    terminal.until("The payload stays as it was: editor ended with 1")
+    terminal.until("Payload unchanged: editor ended with 1")
 
     assert b"gone" not in terminal.output
     assert is_on_screen(terminal)
@@ -86,7 +86,7 @@ def test_an_editor_that_was_told_to_keep_nothing_changes_nothing(
 def test_an_editor_that_is_not_there_is_said_to_be_missing(start: Callable[[str], Terminal]) -> None:
     terminal = start("/nowhere/editor --wait")
     terminal.type("\x05")
-    terminal.until("The payload stays as it was: ")
+    terminal.until("Payload unchanged: ")
 
     assert is_on_screen(terminal)
 
@@ -133,7 +133,7 @@ def test_what_was_recorded_is_shown_again(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--replay", "nowhere"), "--replay nowhere cannot be read: No such file or directory"),
-        (("--replay", "pyproject.toml"), "pyproject.toml is no recording of a console"),
+        (("--replay", "pyproject.toml"), "pyproject.toml is not a console recording"),
         (("--demo", "--replay", "x"), "--demo and --replay both say what to show"),
         (("--demo", "--once", "--record", "pyproject.toml"), "--record pyproject.toml cannot be made: File exists"),
     ],

@@ -51,7 +51,7 @@ def test_no_row_is_under_the_cursor_while_the_list_is_followed() -> None:
         assert screen.targets() == ()
         await console.press("r", "x", "f", "m")
         await console.pilot.pause()
-        assert console.source.acts == []
+        assert console.source.actions == []
         assert console.app.screen is screen
         assert console.table("#jobs").marks == set()
 
@@ -91,7 +91,7 @@ def test_marked_rows_keep_their_place_and_are_not_followed() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("m", "F")
-        await console.tells("esc drops the marks")
+        await console.tells("esc clears the marks")
         assert len(console.table("#jobs").marks) == 1
 
     run(scenario)
@@ -134,7 +134,7 @@ def test_any_other_key_leaves_and_does_nothing_else(key: str) -> None:
         await console.press(key)
         await console.until(lambda: console.app.screen is screen)
         assert console.app.focused is console.table("#jobs")
-        assert console.source.acts == []
+        assert console.source.actions == []
 
     run(scenario)
 
@@ -155,14 +155,14 @@ def test_a_digit_goes_to_its_screen() -> None:
 
 def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_told() -> None:
     source = DemoSource()
-    do = source.act
+    do = source.run
 
-    def counted(act: actions.Act) -> actions.Result:
-        assert act == actions.CountExactly(queue="imports")
-        do(act)
+    def counted(action: actions.Action) -> actions.Result:
+        assert action == actions.CountExactly(queue="imports")
+        do(action)
         return actions.Result(queue=(Count(123_456), Count(120_000, Quality.EXACT)))
 
-    source.act = counted  # type: ignore[method-assign]
+    source.run = counted  # type: ignore[method-assign]
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: "imports" in console.table().keys)
@@ -178,7 +178,7 @@ def test_the_holder_of_the_queue_under_the_cursor_says_when_its_heart_last_beat(
     async def scenario(console: Console) -> None:
         await console.until(lambda: "imports" in console.table().keys)
         console.table().move_to("imports")
-        await console.shows("holder's last beat 9m")
+        await console.shows("heartbeat 9m")
 
     run(scenario, screen="queues")
 
@@ -208,7 +208,7 @@ def test_without_payloads_none_is_fetched_not_even_of_the_job_that_is_opened() -
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("enter")
-        await console.shows("Payloads are not fetched")
+        await console.shows("Payloads are disabled")
         await console.shows("attempt ")
         assert not source.asked_for_payload
 
@@ -223,7 +223,7 @@ def test_without_payloads_a_filter_that_asks_for_them_is_refused() -> None:
         await console.press("slash")
         await console.type("payload.user.id:42")
         await console.press("enter")
-        await console.tells("with --no-payload none is fetched")
+        await console.tells("unavailable with --no-payload")
         assert not source.asked_for_payload
 
     run(scenario, source=source, show_payload=False)

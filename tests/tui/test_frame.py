@@ -14,7 +14,7 @@ from gw_core.errors import AuthenticationError, DatabaseUnavailableError, Schema
 from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.rules import connection_state
-from gw_tui.rules.commands import BY_ID, PLACES
+from gw_tui.rules.commands import BY_ID, SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.options import Options
 from gw_tui.screens.base import ConsoleScreen
@@ -33,13 +33,13 @@ def front(console: Console) -> ConsoleScreen:
 
 async def go(console: Console, place: str) -> None:
     console.app.visit(place)
-    await console.until(lambda: place == front(console).PLACE and front(console).stands)
+    await console.until(lambda: place == front(console).SCREEN_ID and front(console).stands)
 
 
 async def go_down(console: Console, error: Exception = GONE) -> None:
     console.source.go_down(error)
-    console.reader.hurry()
-    await console.until(lambda: console.app.connection.trouble is not None)
+    console.reader.refresh_now()
+    await console.until(lambda: console.app.connection.failure is not None)
     await console.pilot.pause()
 
 
@@ -53,9 +53,9 @@ async def helped(console: Console) -> HelpScreen:
 
 def test_every_screen_is_reached_by_its_key() -> None:
     async def scenario(console: Console) -> None:
-        for place in PLACES:
+        for place in SCREENS:
             await console.press(place.key)
-            await console.until(lambda place=place: place.id == front(console).PLACE)
+            await console.until(lambda place=place: place.id == front(console).SCREEN_ID)
             await console.shows(f"{place.key} {place.title}")
 
     run(scenario, screen="overview")
@@ -67,9 +67,9 @@ def test_a_screen_that_is_shown_again_is_as_it_was_left() -> None:
         await console.press("down")
         highlighted = console.table("#attention").highlighted
         await console.press("7")
-        await console.until(lambda: front(console).PLACE == "events")
+        await console.until(lambda: front(console).SCREEN_ID == "events")
         await console.press("1")
-        await console.until(lambda: front(console).PLACE == "overview")
+        await console.until(lambda: front(console).SCREEN_ID == "overview")
         assert console.table("#attention").highlighted == highlighted
 
     run(scenario, screen="overview", size=(120, 34))
@@ -78,7 +78,7 @@ def test_a_screen_that_is_shown_again_is_as_it_was_left() -> None:
 @pytest.mark.once
 def test_help_names_the_live_keys_of_every_screen() -> None:
     async def scenario(console: Console) -> None:
-        for place in PLACES:
+        for place in SCREENS:
             await go(console, place.id)
             console.app.action_help()
             words = str((await helped(console))._content())
@@ -108,7 +108,7 @@ def test_the_palette_offers_what_is_possible_and_goes_there() -> None:
         await console.pilot.press(*"go to events")
         await console.shows("Go to Events")
         await console.press("enter", "enter")
-        await console.until(lambda: console.app.front is not None and front(console).PLACE == "events")
+        await console.until(lambda: console.app.front is not None and front(console).SCREEN_ID == "events")
 
     run(scenario, screen="overview")
 
@@ -126,14 +126,14 @@ def test_a_panel_takes_the_whole_screen_and_gives_it_back() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#attention").highlighted)
         await console.press("z")
-        await console.until(lambda: "Queue heads" not in console.text)
+        await console.until(lambda: "Next jobs" not in console.text)
         lines = console.text.splitlines()
         assert "1 Overview" in lines[0]
         assert "LIVE" in lines[1]
-        assert "Needs attention" in lines[2]
+        assert "Alerts" in lines[2]
         assert "Quit" in lines[-1]
         await console.press("z")
-        await console.shows("Queue heads")
+        await console.shows("Next jobs")
 
     run(scenario, screen="overview")
 
@@ -142,7 +142,7 @@ def test_a_filter_from_elsewhere_reaches_the_screen() -> None:
     async def scenario(console: Console) -> None:
         taken: list[str] = []
         console.app.visit("events")
-        await console.until(lambda: front(console).PLACE == "events")
+        await console.until(lambda: front(console).SCREEN_ID == "events")
         front(console).take_filter = taken.append
         console.app.visit("events", "words")
         await console.until(lambda: taken == ["words"])
@@ -166,7 +166,7 @@ def test_a_terminal_that_is_too_small_is_told_so_and_recovers() -> None:
     async def scenario(console: Console) -> None:
         await console.shows("needs 60x20, has 59x20")
         await console.pilot.resize_terminal(60, 20)
-        await console.until(lambda: "needs" not in console.text and "attention" in console.text)
+        await console.until(lambda: "needs" not in console.text and "Alerts" in console.text)
 
     run(scenario, screen="overview", size=(59, 20))
 
@@ -190,9 +190,9 @@ def test_what_was_known_stays_dimmed_with_ages_that_go_on_while_the_database_is_
         await console.shows("9m04s")
         await go_down(console)
         await console.shows("✖ DOWN: the database is not available")
-        assert "gone silent" in console.text
+        assert "stale worker" in console.text
         assert front(console).query_one("#body").has_class("-dimmed")
-        await console.shows("r tries now")
+        await console.shows("r retries now")
         await console.until(lambda: "9m05s" in console.text or "9m06s" in console.text)
 
     run(scenario, screen="overview", size=(120, 34))
@@ -329,7 +329,7 @@ def test_pausing_stops_the_drawing_and_not_the_measuring() -> None:
             clock.advance(1)
             await console.refresh()
         assert [str(console.app.screen.query_one(f"#{name}").render()) for name in ("ready", "running")] == before
-        assert console.app.glance.at == clock.now
+        assert console.app.snapshot.at == clock.now
         await console.press("space")
         await console.until(
             lambda: [str(console.app.screen.query_one(f"#{n}").render()) for n in ("ready", "running")] != before
@@ -373,7 +373,7 @@ def test_held_changes_are_counted_in_the_frame_and_shown_when_asked() -> None:
         clock.advance(3_600)
         await console.refresh()
         await console.until(lambda: table.waiting > 0)
-        await console.shows("held (.)")
+        await console.shows("(.)")
         table.is_pinned = False
         await console.press(".")
         await console.until(lambda: table.waiting == 0)
@@ -400,9 +400,9 @@ class Silent(DemoSource):
 
 async def tour(console: Console) -> None:
     """Use every screen, and wait for what each key does to be seen."""
-    for place in PLACES:
+    for place in SCREENS:
         await console.press(place.key)
-        await console.until(lambda place=place: place.id == front(console).PLACE)
+        await console.until(lambda place=place: place.id == front(console).SCREEN_ID)
         await console.shows(f"{place.key} {place.title}")
         await console.press("down", "pagedown", "up")
         await console.press("space")
@@ -422,7 +422,7 @@ def test_keys_do_what_they_do_while_the_database_says_nothing() -> None:
         source = console.source
         assert isinstance(source, Silent)
         source.gate.clear()
-        console.reader.hurry()
+        console.reader.refresh_now()
         await console.until(lambda: source.waiting)
         looks = source.looks
         await tour(console)
@@ -448,9 +448,9 @@ def test_the_environment_is_named_and_the_password_is_not() -> None:
 @pytest.mark.once
 def test_ascii_alone_is_enough() -> None:
     async def scenario(console: Console) -> None:
-        for place in PLACES:
+        for place in SCREENS:
             await go(console, place.id)
-            await console.until(lambda: console.app._answer is not None or front(console).question() is None)
+            await console.until(lambda: console.app._answer is not None or front(console).current_query() is None)
             await console.shows("* LIVE")
             assert console.text.isascii(), [each for each in console.text if not each.isascii()]
 
@@ -480,8 +480,8 @@ def test_the_events_are_narrowed_by_words_and_written_to_a_file(tmp_path: Any, m
 def test_an_exact_count_is_shown_for_a_while() -> None:
     async def scenario(console: Console) -> None:
         await console.press("=")
-        await console.shows("Counted exactly.")
-        assert console.source.acts
+        await console.shows("Count complete")
+        assert console.source.actions
 
     run(scenario, screen="overview", size=(120, 34))
 
@@ -491,6 +491,6 @@ def test_the_overview_leads_where_the_trouble_is() -> None:
         await console.until(lambda: console.table("#attention").highlighted is not None)
         assert isinstance(console.app.focused, KeyedTable)
         await console.press("enter")
-        await console.until(lambda: front(console).PLACE == "workers")
+        await console.until(lambda: front(console).SCREEN_ID == "workers")
 
     run(scenario, screen="overview")

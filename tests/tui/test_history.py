@@ -5,49 +5,49 @@ from __future__ import annotations
 import json
 
 from gw_tui.data.demo import START
-from gw_tui.rules.history import LENGTH, REACHES, Series
-from gw_tui.rules.journal import Journal, Kind
+from gw_tui.rules.history import LENGTH, TIME_RANGES, Series
+from gw_tui.rules.journal import EntryKind, Journal
 
-SECOND, TEN, MINUTE = REACHES
+SECOND, TEN, MINUTE = TIME_RANGES
 
 
 def test_a_ring_shows_the_last_minute_second_by_second_with_gaps() -> None:
-    ring = Series()
+    series = Series()
     for second in (1_000, 1_001, 1_003):
-        ring.add(second, float(second))
+        series.add(second, float(second))
 
-    assert ring.values(SECOND, 1_004.5)[-6:] == [None, 1_000.0, 1_001.0, None, 1_003.0, None]
+    assert series.values(SECOND, 1_004.5)[-6:] == [None, 1_000.0, 1_001.0, None, 1_003.0, None]
 
 
 def test_longer_reaches_show_means() -> None:
-    ring = Series()
+    series = Series()
     for second in range(60):
-        ring.add(6_000 + second, float(second))
+        series.add(6_000 + second, float(second))
 
-    assert ring.values(MINUTE, 6_059)[-1] == 29.5
-    assert ring.values(TEN, 6_059)[-6:] == [4.5, 14.5, 24.5, 34.5, 44.5, 54.5]
+    assert series.values(MINUTE, 6_059)[-1] == 29.5
+    assert series.values(TEN, 6_059)[-6:] == [4.5, 14.5, 24.5, 34.5, 44.5, 54.5]
 
 
 def test_a_ring_never_grows() -> None:
-    ring = Series()
+    series = Series()
     for second in range(10_000):
-        ring.add(second, 1.0)
+        series.add(second, 1.0)
 
-    assert all(len(steps) == LENGTH for steps in ring._steps.values())
-    assert all(len(ring.values(reach, 10_000)) == LENGTH for reach in REACHES)
+    assert all(len(steps) == LENGTH for steps in series._steps.values())
+    assert all(len(series.values(reach, 10_000)) == LENGTH for reach in TIME_RANGES)
 
 
 def test_a_journal_keeps_the_newest() -> None:
     journal = Journal(most=3)
     for number in range(5):
-        journal.note(START, Kind.ACT, f"act {number}")
+        journal.note(START, EntryKind.ACTION, f"action {number}")
 
-    assert [entry.words for entry in journal.newest_first()] == ["act 4", "act 3", "act 2"]
+    assert [entry.words for entry in journal.newest_first()] == ["action 4", "action 3", "action 2"]
     assert len(journal) == 3
 
 
 def test_an_entry_is_one_line_of_json_that_harms_no_terminal() -> None:
-    entry = Journal().note(START, Kind.TROUBLE, "odd \x1b]52;c;x\x07 \u202e\nline", is_bad=True)
+    entry = Journal().note(START, EntryKind.ERROR, "odd \x1b]52;c;x\x07 \u202e\nline", is_bad=True)
 
     line = entry.as_json()
 
@@ -55,7 +55,7 @@ def test_an_entry_is_one_line_of_json_that_harms_no_terminal() -> None:
     assert line.isprintable()
     assert json.loads(line) == {
         "at": "2026-03-14T14:52:07Z",
-        "kind": "trouble",
+        "kind": "error",
         "words": "odd \x1b]52;c;x\x07 \u202e\nline",
         "is_bad": True,
     }

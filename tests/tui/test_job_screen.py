@@ -63,7 +63,7 @@ def test_attempts_are_inferred_and_projected_and_the_next_is_marked() -> None:
         assert "attempt 3 of 5" in console.text
         assert "≈ inferred" in console.text
         assert any("▶" in line and "due" in line for line in console.text.splitlines())
-        assert "soonest, last" in console.text
+        assert "earliest, last" in console.text
 
     run(scenario, source=source, filter=f"id:{job.id}", size=(120, 34))
 
@@ -76,7 +76,7 @@ def test_a_job_that_goes_away_while_it_is_looked_at_stays_as_it_was_last_seen() 
         screen = await opened(console)
         del source.queue.jobs[job.id]
         await console.refresh()
-        await console.shows("gone at")
+        await console.shows("gone by")
         assert job.task_identifier in console.text
         assert not screen.targets()
 
@@ -90,7 +90,7 @@ def test_brackets_go_through_the_list_and_the_cursor_goes_along() -> None:
         await console.press("right_square_bracket", "right_square_bracket", "left_square_bracket")
         await console.until(lambda: screen._report is not None and str(screen._report.job.id) == keys[1])
         await console.press("left_square_bracket", "left_square_bracket")
-        await console.shows("The list ends here")
+        await console.shows("End of list")
         await console.press("right_square_bracket", "escape")
         await console.reach(JobsScreen)
         assert console.table().highlighted == keys[1]
@@ -102,7 +102,7 @@ def test_payloads_are_not_shown_where_that_was_asked_for() -> None:
     async def scenario(console: Console) -> None:
         await opened(console)
         await console.press("y")
-        assert "Payloads are not fetched" in console.text
+        assert "Payloads are disabled" in console.text
         assert not console.app.clipboard
 
     run(scenario, show_payload=False)

@@ -76,8 +76,10 @@ def test_a_filter_is_typed_with_suggestions_and_shows_what_matches() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        pytest.param("state:failed", {"failed"}, id="judged by the core"),
-        pytest.param("-state:ready -state:scheduled", {"failed", "backoff", "running"}, id="judged by the console"),
+        pytest.param("state:failed", {"failed"}, id="classify_error by the core"),
+        pytest.param(
+            "-state:ready -state:scheduled", {"failed", "backoff", "running"}, id="classify_error by the console"
+        ),
     ],
 )
 def test_only_what_matches_is_shown(text: str, found: set[str]) -> None:
@@ -205,7 +207,7 @@ def test_escape_stops_a_search_that_finds_nothing_and_keeps_how_far_it_came() ->
 
 
 def test_a_page_that_takes_several_answers_is_made_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "AGAIN", 0.05)
+    monkeypatch.setattr(jobs, "REBUILD_INTERVAL", 0.05)
     source = Piecemeal()
     failed = [each.job.id for each in source.queue.states() if each.state in (JobState.FAILED, JobState.BACKOFF)]
 
@@ -298,7 +300,7 @@ def test_trouble_is_said_and_what_was_found_stays() -> None:
     async def scenario(console: Console) -> None:
         screen = await ready(console)
         before = console.table().keys
-        screen.show_trouble(*_slow())
+        screen.show_failure(*_slow())
         await console.shows("slow: it took too long")
         assert console.table().keys == before
         await console.press("n", "p")
@@ -308,9 +310,9 @@ def test_trouble_is_said_and_what_was_found_stays() -> None:
 
 
 def _slow() -> Any:
-    from gw_tui.data.source import judged
+    from gw_tui.data.source import classify_error
 
-    return judged(StatementTimeoutError("it took too long"))
+    return classify_error(StatementTimeoutError("it took too long"))
 
 
 @pytest.mark.once
@@ -345,9 +347,9 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
 
 async def _tick(screen: JobsScreen, source: DemoSource) -> None:
     """Do by hand what a tick does."""
-    screen.console.glance = source.glance()
-    screen.show_glance(screen.console.glance)
-    question = screen.question()
+    screen.console.snapshot = source.snapshot()
+    screen.show_snapshot(screen.console.snapshot)
+    question = screen.current_query()
     assert question is not None
     screen.show_answer(question, question.ask(source))
 

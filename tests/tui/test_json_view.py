@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_tui.text.json_view import MOST_LINES, json_view
+from gw_tui.text.json_view import MAX_LINES, json_view
 from gw_tui.text.redact import MASK, is_secret, masked
 from gw_tui.text.sanitize import UNSAFE
 
@@ -40,8 +40,8 @@ def test_a_long_payload_is_cut_and_says_how_much_is_hidden() -> None:
 
     view = json_view(text)
 
-    assert len(view.lines) == MOST_LINES
-    assert view.hidden == 502 - MOST_LINES
+    assert len(view.lines) == MAX_LINES
+    assert view.hidden == 502 - MAX_LINES
     assert json_view(text, whole=True).hidden == 0
 
 

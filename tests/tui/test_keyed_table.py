@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from gw_tui.widgets.keyed_table import SETTLING, Cell, Column, KeyedTable, Row
+from gw_tui.widgets.keyed_table import SETTLING, Cell, KeyedTable, TableColumn, TableRow
 from gw_tui.widgets.themes import FALLBACK
 
-COLUMNS = (Column("id", "id", 5, right=True), Column("text", "text"), Column("more", "more", 10, rank=1))
+COLUMNS = (TableColumn("id", "id", 5, right=True), TableColumn("text", "text"), TableColumn("more", "more", 10, rank=1))
 HOSTILE = "\x1b]52;c;aGk=\x07\u202e[red]x[/red]\x9b31m"
 Scenario = Callable[[Pilot[None], KeyedTable], Awaitable[None]]
 
@@ -57,8 +57,8 @@ def play(scenario: Scenario, *, size: tuple[int, int] = (60, 12), clock: Callabl
     asyncio.run(inside())
 
 
-def rows(keys: list[int] | range | str) -> list[Row]:
-    return [Row(str(key), {"id": str(key), "text": f"row {key}", "more": Cell("m", "quiet")}) for key in keys]
+def rows(keys: list[int] | range | str) -> list[TableRow]:
+    return [TableRow(str(key), {"id": str(key), "text": f"row {key}", "more": Cell("m", "quiet")}) for key in keys]
 
 
 def lines(table: KeyedTable) -> list[str]:
@@ -201,7 +201,7 @@ def test_a_narrow_table_leaves_out_what_matters_least() -> None:
 
 def test_what_is_in_the_data_is_shown_and_never_obeyed() -> None:
     async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
-        table.apply([Row(HOSTILE, {"id": HOSTILE, "text": Cell(HOSTILE, "failed")})])
+        table.apply([TableRow(HOSTILE, {"id": HOSTILE, "text": Cell(HOSTILE, "failed")})])
 
         assert table.highlighted == HOSTILE
         assert "␛]52;c;aGk=␇\ufffd[red]x[/red]\ufffd31m" in lines(table)[1]

@@ -1,4 +1,4 @@
-"""Acts beyond a job under the cursor: by key, on recurring tasks, to keep the queue in order, and as they are typed."""
+"""Actions by key, on recurring tasks and for maintenance, and the commands they are equivalent to."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ async def reach(console: Console, kind: type[S]) -> S:
     return found
 
 
-async def acted(console: Console, count: int) -> list[actions.Act]:
-    """Wait until so many acts were done."""
-    await console.until(lambda: len(console.source.acts) >= count and not console.app.deeds.is_busy)
+async def acted(console: Console, count: int) -> list[actions.Action]:
+    """Wait until so many actions were done."""
+    await console.until(lambda: len(console.source.actions) >= count and not console.app.is_busy)
     await console.pilot.pause()
-    return console.source.acts
+    return console.source.actions
 
 
 async def rows(console: Console) -> None:
@@ -77,10 +77,10 @@ def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
         await ask_for(console, key)
         dialog = await reach(console, Confirm)
         assert f"{job_id}" in console.text
-        assert "U brings it back" in console.text
+        assert "U restores it" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
-        await console.tells(f"job {job_id} removed · U brings it back")
+        await console.tells(f"job {job_id} removed · U restores it")
         assert job_id not in source.queue.jobs
         await reach(console, JobsScreen)
         await console.press("U")
@@ -96,13 +96,13 @@ def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
         await reach(console, Confirm)
-        assert "will not be tried again" in console.text
+        assert "is not retried" in console.text
         assert "cannot be undone" in console.text
         await console.press("right", "enter")
         await console.tells(f"job {job_id} is running: it lost its key")
         job = source.queue.jobs[job_id]
         assert (job.key, job.attempts) == (None, job.max_attempts)
-        assert not any("U brings it back" in each for each in console.told)
+        assert not any("U restores it" in each for each in console.told)
 
     run(scenario, source=source)
 
@@ -117,7 +117,7 @@ def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() 
         source.queue.change(source.queue.jobs[job_id], revision=9)
         await console.press("right", "enter")
         await reach(console, ResultDialog)
-        assert "1 left alone" in console.text
+        assert "1 skipped" in console.text
         assert "revision 0→9" in console.text
         assert source.queue.jobs[job_id].key == key
 
@@ -128,7 +128,7 @@ def test_a_key_that_no_job_has_is_said_to_be_unknown() -> None:
     async def scenario(console: Console) -> None:
         await ask_for(console, "nobody")
         await console.tells("No job has the key 'nobody'")
-        assert console.source.acts == [actions.FindByKey(key="nobody")]
+        assert console.source.actions == [actions.FindByKey(key="nobody")]
 
     run(scenario)
 
@@ -173,21 +173,21 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
 @pytest.mark.parametrize("screen", ["overview", "jobs", "events"])
 def test_the_palette_offers_upkeep_on_every_screen(screen: str) -> None:
     async def scenario(console: Console) -> None:
-        names = ("sweep_now", "clear_failed_jobs", "clear_unused_tasks", "clear_unused_queues", "doctor_now")
+        names = ("sweep_now", "cleanup_failed_jobs", "cleanup_unused_tasks", "cleanup_unused_queues", "run_doctor")
         assert {each: console.app.check_action(each, ()) for each in names} == dict.fromkeys(names, True)
         await console.press("colon")
         await console.pilot.pause()
         await console.press(*"unused")
-        await console.shows("Clear away unused queues")
+        await console.shows("Clean up unused queues")
 
     run(scenario, screen=screen)
 
 
 def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
     async def scenario(console: Console) -> None:
-        assert console.app.check_action("clear_failed_jobs", ()) is False
+        assert console.app.check_action("cleanup_failed_jobs", ()) is False
         assert console.app.check_action("sweep_now", ()) is False
-        assert console.app.check_action("doctor_now", ()) is True
+        assert console.app.check_action("run_doctor", ()) is True
 
     run(scenario, source=DemoSource(read_only=True), screen="overview")
 
@@ -196,7 +196,7 @@ def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action("sweep_now")
         await reach(console, Confirm)
-        assert "last beat 9m04s ago" in console.text
+        assert "last heartbeat 9m04s ago" in console.text
         await console.press("right", "enter")
         assert await acted(console, 2) == [actions.Sweep(dry_run=True), actions.Sweep()]
 
@@ -206,33 +206,33 @@ def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
 def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
     async def scenario(console: Console) -> None:
         count = sum(job.attempts >= job.max_attempts for job in console.source.queue.jobs.values())
-        await console.app.run_action("clear_failed_jobs")
+        await console.app.run_action("cleanup_failed_jobs")
         await reach(console, Confirm)
         assert f"{count} failed jobs." in console.text
         await console.press("right", "enter")
-        await console.tells(f"{count} failed jobs cleared away")
+        await console.tells(f"{count} failed jobs deleted")
         dry, done = await acted(console, 2)
-        assert dry == actions.Clean(litter=CleanupTarget.FAILED_JOBS, dry_run=True)
-        assert done == actions.Clean(litter=CleanupTarget.FAILED_JOBS)
+        assert dry == actions.Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True)
+        assert done == actions.Cleanup(target=CleanupTarget.FAILED_JOBS)
 
     run(scenario, screen="overview")
 
 
-@pytest.mark.parametrize("name", ["clear_unused_tasks", "clear_unused_queues"])
+@pytest.mark.parametrize("name", ["cleanup_unused_tasks", "cleanup_unused_queues"])
 def test_where_nothing_lies_about_nobody_is_asked(name: str) -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action(name)
-        await console.tells("Nothing to clear away")
-        assert len(console.source.acts) == 1
+        await console.tells("Nothing to clean up")
+        assert len(console.source.actions) == 1
 
     run(scenario, screen="overview")
 
 
 def test_the_doctor_can_be_asked_now() -> None:
     async def scenario(console: Console) -> None:
-        await console.app.run_action("doctor_now")
+        await console.app.run_action("run_doctor")
         await console.until(lambda: isinstance(console.app.screen, LocksScreen))
-        await console.tells("The doctor has looked: 1 wrong, 1 note.")
+        await console.tells("Doctor: 1 error, 1 note")
 
     run(scenario, screen="overview")
 
@@ -242,7 +242,7 @@ def test_a_command_of_the_palette_can_have_a_key() -> None:
         await console.press("D")
         await console.until(lambda: isinstance(console.app.screen, LocksScreen))
 
-    run(scenario, screen="overview", keys={"doctor_now": "D"})
+    run(scenario, screen="overview", keys={"run_doctor": "D"})
 
 
 # -- what could be typed -----------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
         dialog = await reach(console, Confirm)
         dialog.query_one("#typed", Input).value = "it's over"
         assert await typed(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
-        assert console.source.acts == []
+        assert console.source.actions == []
 
     run(scenario, filter="state:scheduled")
 
@@ -324,7 +324,7 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
         dialog.query_one("#task", Input).value = "mail"
         dialog.query_one("#payload", TextArea).load_text("{not json")
         await console.press("ctrl+y")
-        await console.shows("The payload is not JSON")
+        await console.shows("Payload is not valid JSON")
         dialog.query_one("#payload", TextArea).load_text('{"n": 1}')
         assert await typed(console, "ctrl+y") == "gw add mail '--payload={\"n\": 1}'"
         assert dialog.query_one("#ok", Button).disabled is False
@@ -337,10 +337,10 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
 
 def every_screen() -> Mapping[str, type]:
     from gw_tui.app import _screen_of
-    from gw_tui.rules.commands import JOB, PLACES
+    from gw_tui.rules.commands import JOB, SCREENS
     from gw_tui.screens.job import JobScreen
 
-    return {JOB: JobScreen, **{place.id: type(_screen_of(place)) for place in PLACES}}
+    return {JOB: JobScreen, **{place.id: type(_screen_of(place)) for place in SCREENS}}
 
 
 def test_every_command_of_every_screen_has_its_action() -> None:
@@ -362,7 +362,7 @@ def test_every_command_of_every_screen_has_its_action() -> None:
 def test_what_an_entry_or_a_worry_says_is_copied() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
-        assert "gone silent" in await copied(console, "y")
+        assert "stale worker" in await copied(console, "y")
         console.app._clipboard = ""
         await console.press("7")
         await rows(console)

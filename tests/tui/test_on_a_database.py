@@ -1,4 +1,4 @@
-"""The console on a real queue: how it takes trouble, how little it takes, and that its acts are done."""
+"""The console on a real queue: how it takes failure, how little it takes, and that its actions are done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gw_core.errors import ReadOnlyError
 from gw_core.operations import JobVersion
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, Place
+from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.options import Options
 
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.once
 Scenario = Callable[[Console], Awaitable[None]]
 
 
-def place(url: str, **more: object) -> Place:
-    return Place(conninfo=url, schema="graphile_worker", **more)
+def place(url: str, **more: object) -> ConnectionOptions:
+    return ConnectionOptions(conninfo=url, schema="graphile_worker", **more)
 
 
 def play(url: str, scenario: Scenario, **more: object) -> None:
@@ -77,15 +77,15 @@ async def live(console: Console) -> None:
     await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
 
 
-# -- what it takes -----------------------------------------------------------------------------------------------------
+# -- what it takes ---------------------------------------------------------------------------------------------------
 
 
 def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue) -> None:
     async def scenario(console: Console) -> None:
         await live(console)
         await console.shows("task_0")
-        console.app.act(actions.CountExactly())
-        await console.until(lambda: console.app.last_act is not None)
+        console.app.submit(actions.CountExactly())
+        await console.until(lambda: console.app.last_action is not None)
         for place_ in ("jobs", "queues", "workers", "cron", "locks", "events"):
             console.app.visit(place_)
             await console.pilot.pause(0.15)
@@ -107,8 +107,8 @@ def test_the_connection_that_looks_can_write_nothing(queue: Queue) -> None:
 def test_read_only_can_write_nothing_at_all(queue: Queue) -> None:
     source = ClientSource(place(queue.url, read_only=True))
     with pytest.raises(ReadOnlyError):
-        source.act(actions.Add(spec=JobSpec(task="mail")))
-    assert source.target.is_read_only
+        source.run(actions.Add(spec=JobSpec(task="mail")))
+    assert source.info.is_read_only
     source.close()
 
 
@@ -123,7 +123,7 @@ def test_new_jobs_are_announced(queue: Queue) -> None:
     play(queue.url, scenario)
 
 
-# -- how it takes trouble ----------------------------------------------------------------------------------------------
+# -- how it takes failure --------------------------------------------------------------------------------------------
 
 
 def test_killed_connections_come_back_without_a_key(queue: Queue) -> None:
@@ -160,8 +160,8 @@ def test_a_table_locked_by_somebody_is_no_loss_and_nobody_waits_for_us(queue: Qu
         await live(console)
         with psycopg.connect(queue.url) as other:
             other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
-            await console.until(lambda: console.app.phase is ConnectionPhase.STALE or bool(console.app.glance.unseen))
-        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE and not console.app.glance.unseen)
+            await console.until(lambda: console.app.phase is ConnectionPhase.STALE or bool(console.app.snapshot.unseen))
+        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE and not console.app.snapshot.unseen)
 
     play(queue.url, scenario)
 
@@ -193,7 +193,7 @@ def test_a_role_without_rights_is_told_and_let_in_once_it_has_them(queue: Queue)
             queue.run(f'grant usage on schema graphile_worker to "{role}"')
             queue.run(f'grant select on all tables in schema graphile_worker to "{role}"')
             await live(console)
-            await console.shows("Row level security hides rows")
+            await console.shows("Row-level security hides jobs")
 
         play(make_conninfo(queue.url, user=role), scenario)
     finally:
@@ -203,7 +203,7 @@ def test_a_role_without_rights_is_told_and_let_in_once_it_has_them(queue: Queue)
 
 def test_leaving_waits_for_no_statement(queue: Queue) -> None:
     source = ClientSource(place(queue.url))
-    source.glance()
+    source.snapshot()
     failed: list[BaseException] = []
 
     def wait() -> None:
@@ -224,7 +224,7 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
     source.close()
 
 
-# -- acts --------------------------------------------------------------------------------------------------------------
+# -- actions ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -242,30 +242,30 @@ def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, so
     first, second, third = some(source, JobState.READY, 3)
     queue.run(f"update _private_jobs set locked_at = now(), locked_by = 'w7' where id = {second.id}")
 
-    failed = source.act(actions.Fail(jobs=[first, second], reason="enough"))
-    again = source.act(actions.Fail(jobs=[first]))
-    retried = source.act(actions.Retry(jobs=some(source, JobState.FAILED, 1)))
-    removed = source.act(actions.Remove(jobs=[third]))
-    gone = source.act(actions.Remove(jobs=[third]))
-    restored = source.act(actions.Restore(jobs=removed.removed))
+    failed = source.run(actions.Fail(jobs=[first, second], reason="enough"))
+    again = source.run(actions.Fail(jobs=[first]))
+    retried = source.run(actions.Retry(jobs=some(source, JobState.FAILED, 1)))
+    removed = source.run(actions.Complete(jobs=[third]))
+    gone = source.run(actions.Complete(jobs=[third]))
+    restored = source.run(actions.Restore(jobs=removed.removed))
 
     assert failed.done == (str(first.id),)
-    assert [each.why for each in failed.omitted] == ["locked by w7"]
-    assert again.omitted[0].why.startswith("changed (attempts 0→25")
+    assert [each.why for each in failed.skipped] == ["locked by w7"]
+    assert again.skipped[0].why.startswith("changed (attempts 0→25")
     assert retried.done == (str(first.id),)
     assert queue.run(f"select attempts, is_available from _private_jobs where id = {first.id}") == [(0, True)]
     assert removed.done == (str(third.id),)
-    assert [each.why for each in gone.omitted] == ["gone"]
+    assert [each.why for each in gone.skipped] == ["gone"]
     assert queue.run(f"select payload->>'n' from _private_jobs where id = {restored.done[0]}") == [("2",)]
 
 
 def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: ClientSource) -> None:
     (seen,) = some(source, JobState.READY, 1)
 
-    source.act(actions.Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7))
-    added = source.act(actions.Add(spec=JobSpec(task="mail", queue_name="q")))
+    source.run(actions.Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7))
+    added = source.run(actions.Add(spec=JobSpec(task="mail", queue_name="q")))
     queue.run("update _private_jobs set locked_at = now(), locked_by = 'dead' where task_id = 1")
-    unlocked = source.act(actions.Unlock(workers=["dead"]))
+    unlocked = source.run(actions.Unlock(workers=["dead"]))
 
     assert queue.run(f"select priority, run_at > now() from _private_jobs where id = {seen.id}") == [(7, True)]
     assert queue.run(f"select count(*) from _private_jobs where id = {added.done[0]}") == [(1,)]
@@ -276,8 +276,8 @@ def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: C
 def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: ClientSource) -> None:
     queue.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'node-1' where id < 4")
 
-    said = source.act(actions.Sweep(dry_run=True))
-    done = source.act(actions.Sweep())
+    said = source.run(actions.Sweep(dry_run=True))
+    done = source.run(actions.Sweep())
 
     assert said.done == done.done == ("node-1",)
     assert (said.sweep.jobs, done.sweep.jobs) == (3, 3)
@@ -285,4 +285,4 @@ def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: ClientSource)
 
 
 def test_an_exact_count_is_one(source: ClientSource) -> None:
-    assert source.act(actions.CountExactly()).statistics.total.value == 30
+    assert source.run(actions.CountExactly()).statistics.total.value == 30

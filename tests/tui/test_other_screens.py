@@ -24,7 +24,7 @@ from gw_core.operations import (
     WorkerInfo,
 )
 from gw_tui.data.demo import DemoSource
-from gw_tui.data.source import Crontabs, judged
+from gw_tui.data.source import Crontabs, classify_error
 from gw_tui.screens.job import JobScreen
 from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.queues import PAGE
@@ -65,7 +65,7 @@ def test_queues_are_found_by_a_part_of_their_name_or_by_being_held() -> None:
         await console.press("enter")
         await console.until(lambda: console.table().keys == ("imports",))
         await console.press("escape", "slash")
-        await console.type("held:")
+        await console.type("locked:")
         await console.press("enter")
         held = tuple(sorted(console.source.queue.held))
         await console.until(lambda: console.table().keys == held)
@@ -142,7 +142,7 @@ def test_without_a_crontab_nobody_says_what_is_due() -> None:
 
     async def scenario(console: Console) -> None:
         await ready(console)
-        await console.shows("start with --crontab")
+        await console.shows("--crontab FILE shows")
         assert "! missed" not in console.text
 
     run(scenario, source=Without(), screen="cron")
@@ -158,8 +158,8 @@ class ExactCount(DemoSource):
         super().__init__()
         self._ago = ago
 
-    def glance(self) -> QueueSnapshot:
-        return replace(super().glance(), locks_age=self._ago)
+    def snapshot(self) -> QueueSnapshot:
+        return replace(super().snapshot(), locks_age=self._ago)
 
 
 @pytest.mark.parametrize(("screen", "words"), [("workers", "counted 9.0s ago"), ("overview", "9.0s ago")])
@@ -236,7 +236,7 @@ def test_trouble_is_said_on_every_screen_and_goes_when_it_is_over() -> None:
         for key in "23456":
             await console.press(key)
             await ready(console)
-            console.app.screen.show_trouble(*judged(StatementTimeoutError("it took too long")))  # type: ignore[attr-defined]
+            console.app.screen.show_failure(*classify_error(StatementTimeoutError("it took too long")))  # type: ignore[attr-defined]
             await console.shows("slow: it took too long")
             await console.refresh()
             await console.until(lambda: "slow:" not in console.text)

@@ -36,30 +36,30 @@ from gw_tui.data.messages import (
 )
 from gw_tui.data.poller import (
     BLURRED,
-    FORBIDDEN_AGAIN,
-    GLANCES,
+    FORBIDDEN_INTERVAL,
     LOCKS,
     PARTING,
-    QUESTIONS,
+    QUERIES,
+    SNAPSHOTS,
     UNTIL_WOKEN,
-    Actor,
-    Listener,
+    ActionThread,
+    ListenThread,
     Poller,
-    Reader,
+    QueryThread,
 )
-from gw_tui.data.source import Question, Source, judged
+from gw_tui.data.source import DataSource, Query, classify_error
 from gw_tui.rules.connection_state import FailureKind
 
 GONE = DatabaseUnavailableError("the database is not available: gone")
 
 
 @dataclass(frozen=True)
-class HowMany(Question):
+class HowMany(Query):
     """Counts queues."""
 
     number: int = 0
 
-    def ask(self, source: Source) -> object:
+    def ask(self, source: DataSource) -> object:
         return len(source.queues())
 
 
@@ -78,9 +78,11 @@ class Room:
         self.takes = 0.002
         self.source = DemoSource()
         self.posted: list[Message] = []
-        self.reader = Reader(self.source, self.posted.append, period=period, clock=lambda: self.now, chance=lambda: 0.5)
-        glance, queues = self.source.glance, self.source.queues
-        self.source.glance = self._lasting(glance)
+        self.reader = QueryThread(
+            self.source, self.posted.append, period=period, clock=lambda: self.now, chance=lambda: 0.5
+        )
+        snapshot, queues = self.source.snapshot, self.source.queues
+        self.source.snapshot = self._lasting(snapshot)
         self.source.queues = self._lasting(queues)
 
     def _lasting(self, look: Callable[..., object]) -> Callable[..., object]:
@@ -171,7 +173,7 @@ def test_the_console_never_takes_more_than_a_twentieth_of_the_time(room: Room, t
 
 
 def test_five_looks_a_second_are_five_when_they_are_cheap(room: Room) -> None:
-    room.reader.pace(0.2)
+    room.reader.set_interval(0.2)
     room.reader.ask(HowMany(), 1)
     began, heard = room.now, 0
     while room.now < began + 20:
@@ -183,7 +185,7 @@ def test_five_looks_a_second_are_five_when_they_are_cheap(room: Room) -> None:
 
 def test_what_workers_hold_is_counted_seldom_however_often_is_looked(room: Room) -> None:
     counts = room.count_counts()
-    room.reader.pace(0.2)
+    room.reader.set_interval(0.2)
     began = room.now
     while room.now < began + 19.5:
         room.now += room.turn()
@@ -194,7 +196,7 @@ def test_what_workers_hold_is_counted_seldom_however_often_is_looked(room: Room)
 def test_what_workers_hold_is_counted_at_once_when_somebody_hurries(room: Room) -> None:
     counts = room.count_counts()
     room.turn()
-    room.reader.hurry()
+    room.reader.refresh_now()
     room.turn()
 
     assert len(counts) == 2
@@ -216,7 +218,7 @@ def test_without_a_database_what_workers_hold_is_not_counted_either(room: Room) 
 
     room.turn()
     room.source.count_locks = gone
-    room.reader.hurry()
+    room.reader.refresh_now()
     room.turn()
 
     assert room.kinds == ["ConnectionLost"]
@@ -243,7 +245,7 @@ def test_what_another_question_cost_says_nothing_of_a_new_one(room: Room) -> Non
     room.reader.ask(HowMany(2), 2)
     room.turn()
 
-    assert room.reader._asking.due - room.now == pytest.approx(0.4 * (QUESTIONS - 1))
+    assert room.reader._asking.due - room.now == pytest.approx(0.4 * (QUERIES - 1))
 
 
 def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) -> None:
@@ -258,7 +260,7 @@ def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) 
 
 
 def test_a_longer_period_looks_less_often(room: Room) -> None:
-    room.reader.pace(BLURRED)
+    room.reader.set_interval(BLURRED)
 
     assert room.turn() > BLURRED - 0.5
 
@@ -266,7 +268,7 @@ def test_a_longer_period_looks_less_often(room: Room) -> None:
 def test_an_announcement_lets_look_at_once(room: Room) -> None:
     room.turn()
     room.now += 0.2
-    room.reader.nudge()
+    room.reader.request_refresh()
 
     room.turn()
 
@@ -277,30 +279,30 @@ def test_announcements_let_look_no_more_often_than_a_dear_look_allows(room: Room
     room.takes = 0.1
     room.turn()
     room.now += 1.0
-    room.reader.nudge()
+    room.reader.request_refresh()
 
-    assert room.turn() == pytest.approx(0.1 * GLANCES - 1.1, abs=0.1)
+    assert room.turn() == pytest.approx(0.1 * SNAPSHOTS - 1.1, abs=0.1)
     assert room.kinds == []
 
 
 def test_the_way_to_the_database_does_not_count_as_work_for_the_server(room: Room) -> None:
-    glance = room.source.glance
+    snapshot = room.source.snapshot
     room.takes = 0.3
-    room.source.glance = lambda: replace(glance(), worked=timedelta(milliseconds=2))
+    room.source.snapshot = lambda: replace(snapshot(), worked=timedelta(milliseconds=2))
     room.turn()
 
-    assert room.reader._glancing.due - room.now < 1.0
+    assert room.reader._snapshots.due - room.now < 1.0
 
 
 def test_connecting_does_not_count_as_work_for_the_server(room: Room) -> None:
     def connecting() -> QueueSnapshot:
         room.now += 3.0
-        return DemoSource().glance()
+        return DemoSource().snapshot()
 
-    room.source.glance = connecting
+    room.source.snapshot = connecting
     room.turn()
 
-    assert room.reader._glancing.due - room.now < 1.0
+    assert room.reader._snapshots.due - room.now < 1.0
 
 
 # -- troubles ----------------------------------------------------------------------------------------------------------
@@ -332,10 +334,10 @@ def test_hurrying_tries_at_once_and_all_is_well_again_without_a_key(room: Room) 
     room.reader.ask(HowMany(), 1)
     room.turn()
     room.source.go_down(GONE)
-    room.reader.hurry()
+    room.reader.refresh_now()
     room.turn()
     room.source.come_back()
-    room.reader.hurry()
+    room.reader.refresh_now()
 
     room.turn()
 
@@ -350,7 +352,7 @@ def test_who_is_refused_waits_for_a_hand(room: Room) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "trouble"),
+    ("error", "failure"),
     [
         pytest.param(StatementTimeoutError("too long"), FailureKind.SLOW, id="slow"),
         pytest.param(LockTimeoutError("locked"), FailureKind.LOCKED, id="locked"),
@@ -362,8 +364,8 @@ def test_who_is_refused_waits_for_a_hand(room: Room) -> None:
         pytest.param(ZeroDivisionError("by zero"), FailureKind.FAULT, id="our own fault"),
     ],
 )
-def test_every_error_is_one_kind_of_trouble(error: Exception, trouble: FailureKind) -> None:
-    assert judged(error)[0] is trouble
+def test_every_error_is_one_kind_of_trouble(error: Exception, failure: FailureKind) -> None:
+    assert classify_error(error)[0] is failure
 
 
 def test_a_slow_question_is_asked_half_as_often_and_hinders_nothing_else(room: Room) -> None:
@@ -391,7 +393,7 @@ def test_a_question_without_a_right_is_asked_rarely(room: Room) -> None:
     room.source.queues = forbidden
     room.reader.ask(HowMany(), 1)
     room.turn()
-    room.now += FORBIDDEN_AGAIN - 1
+    room.now += FORBIDDEN_INTERVAL - 1
     room.turn()
     assert room.kinds == ["SnapshotReceived"]
 
@@ -414,7 +416,7 @@ def test_a_fault_of_ours_does_not_end_the_thread(room: Room) -> None:
     room.turn()
 
     (lost,) = [each for each in room.posted if isinstance(each, ConnectionLost)]
-    assert (lost.trouble, lost.sentence) == (FailureKind.FAULT, "ZeroDivisionError: division by zero")
+    assert (lost.failure, lost.reason) == (FailureKind.FAULT, "ZeroDivisionError: division by zero")
 
 
 # -- with threads ------------------------------------------------------------------------------------------------------
@@ -456,7 +458,7 @@ def names() -> set[str]:
 
 
 def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: DemoSource, post: Post) -> None:
-    reader = Reader(source, post, period=30.0)
+    reader = QueryThread(source, post, period=30.0)
     reader.start()
     wait_until(lambda: post.find(SnapshotReceived))
     source.delay = 60.0
@@ -485,7 +487,7 @@ def test_announcements_are_gathered_and_let_look(source: DemoSource, post: Post,
 
 
 def test_a_deaf_listener_hears_again_when_the_database_is_back(source: DemoSource, post: Post) -> None:
-    listener = Listener(source, post, lambda: None)
+    listener = ListenThread(source, post, lambda: None)
     listener.start()
     listener.reached()
     wait_until(lambda: post.find(ListenStateChanged))
@@ -495,12 +497,12 @@ def test_a_deaf_listener_hears_again_when_the_database_is_back(source: DemoSourc
     listener.reached()
     wait_until(lambda: len(post.find(ListenStateChanged)) == 3)
 
-    assert [each.hears for each in post.find(ListenStateChanged)] == [True, False, True]
+    assert [each.is_listening for each in post.find(ListenStateChanged)] == [True, False, True]
     assert listener.stop()
 
 
 def test_acts_are_answered_one_after_the_other(source: DemoSource, post: Post) -> None:
-    actor = Actor(source, post)
+    actor = ActionThread(source, post)
     job = next(each for each in source.queue.states() if each.state == "failed").job
     missing = Fail(
         jobs=[JobVersion(id=1, revision=0, attempts=0, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)]
@@ -511,10 +513,10 @@ def test_acts_are_answered_one_after_the_other(source: DemoSource, post: Post) -
     source.go_down(GONE)
     actor.turn(missing)
 
-    done, omitted, failed = post.find(ActionFinished)
+    done, skipped, failed = post.find(ActionFinished)
     assert done.result.done == (str(job.id),)
-    assert omitted.result.omitted[0].why == "gone"
-    assert failed.trouble is FailureKind.LOST
+    assert skipped.result.skipped[0].why == "gone"
+    assert failed.failure is FailureKind.LOST
 
 
 def test_leaving_waits_for_nobody(source: DemoSource, post: Post) -> None:
@@ -522,7 +524,7 @@ def test_leaving_waits_for_nobody(source: DemoSource, post: Post) -> None:
     poller.start()
     wait_until(lambda: post.find(SnapshotReceived))
     source.delay = 60.0
-    poller.reader.hurry()
+    poller.reader.refresh_now()
     wait_until(lambda: source.is_busy)
     began = time.monotonic()
 
@@ -535,7 +537,7 @@ def test_leaving_waits_for_nobody(source: DemoSource, post: Post) -> None:
 
 def test_a_try_is_told_before_it_is_made(source: DemoSource, post: Post) -> None:
     source.go_down(GONE)
-    reader = Reader(source, post, chance=lambda: 0.0)
+    reader = QueryThread(source, post, chance=lambda: 0.0)
     reader.start()
 
     wait_until(lambda: len(post.find(ConnectionLost)) >= 2)
@@ -545,4 +547,4 @@ def test_a_try_is_told_before_it_is_made(source: DemoSource, post: Post) -> None
 
 
 def test_the_shares_of_all_lanes_are_a_twentieth_together() -> None:
-    assert 1 / GLANCES + 1 / QUESTIONS + 1 / LOCKS <= 0.05
+    assert 1 / SNAPSHOTS + 1 / QUERIES + 1 / LOCKS <= 0.05

@@ -15,7 +15,7 @@ from hostile_console import EVIL, HostileSource
 
 from gw_core import Client, JobSpec
 from gw_tui.data.demo import DemoSource
-from gw_tui.data.source import ClientSource, Place
+from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.print_once import KEYS, lines_of, look, record_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
@@ -60,7 +60,7 @@ def test_the_lines_say_what_needs_attention() -> None:
     lines = list(lines_of(look(DemoSource())))
 
     assert lines[0] == "demo@in-memory/shop  schema graphile_worker  2026-03-14T14:52:07Z"
-    assert "  ✖ 1 worker gone silent, 3 jobs locked  9m04s" in lines
+    assert "  ✖ 1 stale worker, 3 jobs locked  9m04s" in lines
     assert any(line.startswith("✖ failed") for line in lines)
 
 
@@ -78,14 +78,14 @@ def test_json_keeps_the_data_to_the_letter_and_harms_nobody(capsys: pytest.Captu
 
     written = capsys.readouterr().out
     assert written.rstrip("\n").isprintable()
-    assert json.loads(written)["heads"][0]["oldest_task"] == EVIL
+    assert json.loads(written)["priorities"][0]["oldest_task"] == EVIL
 
 
 def test_a_pipe_gets_lines_and_a_word_on_stderr() -> None:
     found = ran("--demo")
 
     assert found.returncode == 0
-    assert "Needs attention:" in found.stdout
+    assert "Alerts:" in found.stdout
     assert found.stderr == "no terminal to draw on: this is what --once prints.\n"
 
 
@@ -107,11 +107,11 @@ def test_no_database_named_is_said_at_once() -> None:
 def test_a_real_queue_says_the_same_as_its_statistics(database_url: str) -> None:
     with Client(database_url) as client:
         client.add_many([JobSpec(task="mail", priority=number % 2) for number in range(5)])
-    source = ClientSource(Place(conninfo=database_url, schema="graphile_worker"))
+    source = ClientSource(ConnectionOptions(conninfo=database_url, schema="graphile_worker"))
 
     record = record_of(look(source))
     source.close()
 
     assert record["states"]["ready"] == {"count": 5, "quality": "exact"}
-    assert [head["priority"] for head in record["heads"]] == [0, 1]
+    assert [head["priority"] for head in record["priorities"]] == [0, 1]
     assert record["server"]["read_only"] is False

@@ -13,7 +13,7 @@ from support.postgres_server import Server
 from gw_core import Client, JobSpec
 from gw_core.postgres.migrations import migrate
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, Place
+from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.options import Options
 from gw_tui.screens.jobs import JobsScreen
@@ -41,7 +41,7 @@ def queue(server: Server) -> Server:
 
 def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
     async def inside() -> None:
-        source = ClientSource(Place(conninfo=url, schema="graphile_worker"))
+        source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker"))
         app = ConsoleApp(source, Options(period=0.2, screen="jobs", filter="state:failed"))
         assert app.phase is ConnectionPhase.CONNECTING
         async with app.run_test(size=(80, 24), notifications=True) as pilot:
@@ -74,7 +74,7 @@ def test_a_server_that_was_away_is_live_again_without_a_key_and_acts_wait_for_it
 
         await asyncio.to_thread(queue.stop)
         await away(console)
-        await console.shows("Next try in ")
+        await console.shows("Retrying in ")
         assert is_dimmed(console)
         assert "send_email" in console.text
         assert console.screen(JobsScreen).check_action("retry", ()) is None
@@ -83,11 +83,11 @@ def test_a_server_that_was_away_is_live_again_without_a_key_and_acts_wait_for_it
 
         await asyncio.to_thread(queue.start)
         await live(console)
-        assert "Next try in " not in console.text
+        assert "Retrying in " not in console.text
         assert attempts(queue) == 25
         await console.until(lambda: console.screen(JobsScreen).check_action("retry", ()))
         await console.press("r")
-        await console.until(lambda: console.app.last_act is not None)
+        await console.until(lambda: console.app.last_action is not None)
         assert await asyncio.to_thread(attempts, queue) == 0
 
     play(queue.url, scenario)
@@ -133,7 +133,7 @@ def test_it_follows_to_the_standby_which_takes_no_acts_until_it_is_promoted(queu
             await asyncio.to_thread(standby.promote)
             await console.shows("READ-WRITE")
             await console.press("r")
-            await console.until(lambda: console.app.last_act is not None)
+            await console.until(lambda: console.app.last_action is not None)
             assert await asyncio.to_thread(attempts, standby) == 0
 
         play(both, scenario)

@@ -19,7 +19,7 @@ from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import START, DemoSource, FixedClock
 from gw_tui.data.recording import RecordingSource, ReplaySource
-from gw_tui.data.source import Source
+from gw_tui.data.source import DataSource
 from gw_tui.rules.options import Options
 
 
@@ -38,8 +38,8 @@ def first_secret(source: DemoSource) -> int:
     return next(job.id for job in source.queue.jobs.values() if "s3cr3t" in job.payload)
 
 
-LOOKS: dict[str, Callable[[Source], object]] = {
-    "glance": lambda source: source.glance(),
+LOOKS: dict[str, Callable[[DataSource], object]] = {
+    "snapshot": lambda source: source.snapshot(),
     "page": lambda source: source.page(JobFilter()),
     "page of failed jobs": lambda source: source.page(JobFilter(state=JobState.FAILED), limit=3),
     "next page": lambda source: source.page(JobFilter(), after=PageCursor.after_id(99_100)),
@@ -79,17 +79,17 @@ def test_every_answer_is_played_back_as_it_was(tmp_path: Path, name: str) -> Non
 def test_answers_come_when_they_came_and_the_last_one_stays(tmp_path: Path) -> None:
     moment, clock = FixedClock(), Clock()
     recorder = RecordingSource(DemoSource(moment), tmp_path / "r", clock)
-    first = recorder.glance()
+    first = recorder.snapshot()
     clock.now += 5
     moment.advance(5)
-    second = recorder.glance()
+    second = recorder.snapshot()
     recorder.close()
     assert first.at == START < second.at
 
     replay = ReplaySource(tmp_path / "r", clock)
     moments = []
     for _ in range(4):
-        moments.append(replay.glance().at)
+        moments.append(replay.snapshot().at)
         clock.now += 3
 
     assert moments == [first.at, first.at, second.at, second.at]
@@ -126,18 +126,18 @@ def test_a_search_by_time_is_found_again_though_its_bounds_have_moved_on(tmp_pat
 def test_trouble_is_played_back_as_trouble(tmp_path: Path) -> None:
     demo, clock = DemoSource(), Clock()
     recorder = RecordingSource(demo, tmp_path / "r", clock)
-    recorder.glance()
+    recorder.snapshot()
     clock.now += 1
     demo.go_down(DatabaseUnavailableError("the server went away, password=hunter2"))
     with pytest.raises(DatabaseUnavailableError):
-        recorder.glance()
+        recorder.snapshot()
     recorder.close()
 
     replay = ReplaySource(tmp_path / "r", clock)
-    replay.glance()
+    replay.snapshot()
     clock.now += 1
     with pytest.raises(DatabaseUnavailableError, match="the server went away") as caught:
-        replay.glance()
+        replay.snapshot()
     assert "hunter2" not in str(caught.value)
 
 
@@ -145,17 +145,17 @@ def test_a_recording_says_what_it_does_not_hold_and_takes_no_acts(tmp_path: Path
     RecordingSource(DemoSource(), tmp_path / "r").close()
     replay = ReplaySource(tmp_path / "r")
 
-    with pytest.raises(GraphileWorkerError, match="not looked at while the recording was made"):
+    with pytest.raises(GraphileWorkerError, match="not in the recording"):
         replay.job(7)
-    with pytest.raises(GraphileWorkerError, match="nothing can be done in it"):
-        replay.act(actions.Sweep())
-    assert replay.target.is_read_only
-    assert replay.target.where == "demo@in-memory/shop (replay)"
+    with pytest.raises(GraphileWorkerError, match="actions are unavailable"):
+        replay.run(actions.Sweep())
+    assert replay.info.is_read_only
+    assert replay.info.where == "demo@in-memory/shop (replay)"
 
 
 def test_a_recording_that_was_cut_short_plays_up_to_there(tmp_path: Path) -> None:
     recorder = RecordingSource(DemoSource(), tmp_path / "r")
-    recorder.glance()
+    recorder.snapshot()
     recorder.statistics()
     recorder.close()
     whole = (tmp_path / "r").read_bytes()
@@ -163,8 +163,8 @@ def test_a_recording_that_was_cut_short_plays_up_to_there(tmp_path: Path) -> Non
 
     replay = ReplaySource(tmp_path / "r")
 
-    assert replay.glance().at == START
-    with pytest.raises(GraphileWorkerError, match="not looked at"):
+    assert replay.snapshot().at == START
+    with pytest.raises(GraphileWorkerError, match="not in the recording"):
         replay.statistics()
 
 
@@ -172,7 +172,7 @@ def test_a_recording_that_was_cut_short_plays_up_to_there(tmp_path: Path) -> Non
 def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "r").write_text(text)
 
-    with pytest.raises(InvalidInputError, match="is no recording of a console"):
+    with pytest.raises(InvalidInputError, match="is not a console recording"):
         ReplaySource(tmp_path / "r")
 
 
@@ -190,7 +190,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_not_the_looking(tmp_path: Pa
     recorder._file.close()
     recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the recorder closes it
 
-    assert recorder.glance().at == START
+    assert recorder.snapshot().at == START
     assert recorder.statistics().at == START
     assert recorder.failure == "No space left on device"
     recorder.close()
@@ -198,7 +198,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_not_the_looking(tmp_path: Pa
 
 def test_the_console_shows_a_recording_read_only(tmp_path: Path) -> None:
     recorder = RecordingSource(DemoSource(), tmp_path / "r")
-    glance, page = recorder.glance(), recorder.page(JobFilter(), limit=100)
+    snapshot, page = recorder.snapshot(), recorder.page(JobFilter(), limit=100)
     recorder.close()
 
     async def inside() -> None:
@@ -206,9 +206,9 @@ def test_the_console_shows_a_recording_read_only(tmp_path: Path) -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             console = Console(app, pilot, DemoSource())
             await console.shows("READ-ONLY")
-            await console.until(lambda: app.glance is not None)
-            assert app.glance is not None
-            assert app.glance.at == glance.at
+            await console.until(lambda: app.snapshot is not None)
+            assert app.snapshot is not None
+            assert app.snapshot.at == snapshot.at
             assert app.check_action("sweep_now", ()) is False
             assert page.jobs
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from gw_core import CronItem, cron_item
 from gw_core.crontab import KnownCronItem
-from gw_tui.rules.recurring import MOST_MISSED, CronStatus, recurring
+from gw_tui.rules.recurring import MAX_MISSED, CronStatus, recurring
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 
@@ -47,7 +47,7 @@ def test_counting_missed_runs_ends_at_a_bound() -> None:
 
     (row,) = recurring([memory], [cron_item("* * * * *", "tick")], NOW)
 
-    assert (row.missed, row.missed_is_bound) == (MOST_MISSED, True)
+    assert (row.missed, row.missed_is_bound) == (MAX_MISSED, True)
 
 
 def test_what_only_one_side_knows_is_said() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from gw_core import Job, JobState
 from gw_core.operations import FoundJob, JobPage, PageCursor
 from gw_tui.rules.filter_language import parse
-from gw_tui.rules.search import CHEAP, MOST_ROWS, PAGE, Ask, Pages, Search, Stage
+from gw_tui.rules.search import CHEAP, MAX_ROWS, PAGE, Ask, Pages, Search, Stage
 
 JUDGED_HERE = "prio:<99 prio:7"
 """The database is asked for one condition of a kind."""
@@ -38,7 +38,7 @@ def a_job(job_id: int, *, priority: int = 0, state: JobState = JobState.READY) -
 
 
 class Queue:
-    """Answers as the core does: in order of ids, and after looking at `patience` jobs at most."""
+    """Answers as the core does: by ids, and after looking at `patience` jobs at most."""
 
     def __init__(self, jobs: list[FoundJob], patience: int = 1_000_000) -> None:
         self.jobs = jobs
@@ -160,7 +160,7 @@ def test_page_by_page_every_match_is_shown_once_and_in_order(priorities: list[in
     pages = Pages()
     while True:
         search = searched(Search(wanted=wanted, begin=pages.begin), queue)
-        assert len(search.jobs) <= MOST_ROWS
+        assert len(search.jobs) <= MAX_ROWS
         shown += ids(search)
         if search.follows is None:
             break

@@ -10,7 +10,7 @@ import pytest
 from console_fixture import Console, run
 from textual.css import stylesheet
 
-from gw_tui.rules.commands import PLACES
+from gw_tui.rules.commands import SCREENS
 from gw_tui.widgets.themes import CONTRAST, LIGHT
 
 
@@ -33,9 +33,9 @@ def test_no_rule_is_read_twice_however_many_screens_are_shown(parsed: Counter[st
         console.app.use_theme(LIGHT.name)
         await console.pilot.pause()
         parsed.clear()
-        for place in PLACES:
+        for place in SCREENS:
             console.app.visit(place.id)
-            await console.until(lambda place=place: place.id == getattr(console.app.front, "PLACE", ""))
+            await console.until(lambda place=place: place.id == getattr(console.app.front, "SCREEN_ID", ""))
         await console.pilot.pause()
         assert parsed
         assert set(parsed.values()) == {1}

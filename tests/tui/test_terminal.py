@@ -207,7 +207,7 @@ def test_no_other_command_loads_the_screen() -> None:
     ("arguments", "words"),
     [
         pytest.param(["--screen", "moon"], "--screen 'moon': give one of overview, jobs", id="screen"),
-        pytest.param(["--theme", "moon"], "there is no theme 'moon'; known are gw-dark", id="theme"),
+        pytest.param(["--theme", "moon"], "unknown theme 'moon'; themes are gw-dark", id="theme"),
         pytest.param(["--interval", "1ms"], "--interval '1ms': give at least 100ms", id="interval"),
     ],
 )
@@ -223,4 +223,4 @@ def test_keys_that_clash_are_refused_naming_the_place(start: Start) -> None:
     terminal = start(console("--demo"), GW_TUI_KEYS="quit=?")
 
     assert terminal.ended() == 2
-    assert b"tui.keys: the key '?' would mean both help and quit" in terminal.output
+    assert b"tui.keys: key '?' is assigned to both help and quit" in terminal.output

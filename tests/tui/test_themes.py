@@ -10,8 +10,8 @@ from textual.theme import Theme
 
 from gw_tui.widgets.themes import STATES, THEMES
 
-LEAST_DIFFERENCE = 15.0
-LEAST_CONTRAST = 4.5
+MIN_DIFFERENCE = 15.0
+MIN_CONTRAST = 4.5
 
 Triple = tuple[float, float, float]
 
@@ -101,7 +101,7 @@ def test_states_are_told_apart_with_every_kind_of_colour_vision(theme: Theme, vi
         for (one, a), (other, b) in combinations(colours(theme).items(), 2)
     }
 
-    assert min(found.values()) >= LEAST_DIFFERENCE, found
+    assert min(found.values()) >= MIN_DIFFERENCE, found
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
@@ -112,9 +112,9 @@ def test_everything_written_can_be_read(theme: Theme) -> None:
     written = {**colours(theme), "text": theme.foreground, "quiet": theme.variables["quiet"]}
     for ground in (theme.background, theme.panel):
         found = {name: contrast(colour, ground) for name, colour in written.items()}
-        assert min(found.values()) >= LEAST_CONTRAST, (ground, found)
-    assert contrast(theme.variables["cursor-text"], theme.variables["cursor"]) >= LEAST_CONTRAST
-    assert contrast(theme.background, theme.error or "") >= LEAST_CONTRAST
+        assert min(found.values()) >= MIN_CONTRAST, (ground, found)
+    assert contrast(theme.variables["cursor-text"], theme.variables["cursor"]) >= MIN_CONTRAST
+    assert contrast(theme.background, theme.error or "") >= MIN_CONTRAST
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)

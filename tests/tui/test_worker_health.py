@@ -8,7 +8,7 @@ import pytest
 
 from gw_core import RecoverySettings
 from gw_core.operations import WorkerInfo
-from gw_tui.rules.worker_health import Health, health, silence
+from gw_tui.rules.worker_health import WorkerHealth, health, silence
 
 RECOVERY = RecoverySettings(threshold=timedelta(minutes=5), orphans_after=timedelta(hours=4))
 
@@ -28,17 +28,17 @@ def a_worker(
 @pytest.mark.parametrize(
     ("worker", "found"),
     [
-        pytest.param(a_worker(5), Health.HEALTHY, id="it beats"),
-        pytest.param(a_worker(99), Health.HEALTHY, id="a beat or two late"),
-        pytest.param(a_worker(101), Health.LATE, id="several beats late"),
-        pytest.param(a_worker(101, lock=3), Health.HEALTHY, id="a fresh lock is a sign of life as well"),
-        pytest.param(a_worker(101, resilient=True), Health.HEALTHY, id="it may be silent for longer"),
-        pytest.param(a_worker(301, stale=True), Health.STALE, id="the core says it is dead"),
-        pytest.param(a_worker(None, lock=60), Health.UNKNOWN, id="locks and no heartbeat"),
-        pytest.param(a_worker(None, lock=20_000, stale=True), Health.STALE, id="old locks and no heartbeat"),
+        pytest.param(a_worker(5), WorkerHealth.HEALTHY, id="it beats"),
+        pytest.param(a_worker(99), WorkerHealth.HEALTHY, id="a beat or two late"),
+        pytest.param(a_worker(101), WorkerHealth.LATE, id="several beats late"),
+        pytest.param(a_worker(101, lock=3), WorkerHealth.HEALTHY, id="a fresh lock is a sign of life as well"),
+        pytest.param(a_worker(101, resilient=True), WorkerHealth.HEALTHY, id="it may be silent for longer"),
+        pytest.param(a_worker(301, stale=True), WorkerHealth.STALE, id="the core says it is dead"),
+        pytest.param(a_worker(None, lock=60), WorkerHealth.UNKNOWN, id="locks and no heartbeat"),
+        pytest.param(a_worker(None, lock=20_000, stale=True), WorkerHealth.STALE, id="old locks and no heartbeat"),
     ],
 )
-def test_a_worker_is_judged_by_its_last_sign_of_life(worker: WorkerInfo, found: Health) -> None:
+def test_a_worker_is_judged_by_its_last_sign_of_life(worker: WorkerInfo, found: WorkerHealth) -> None:
     assert health(worker, RECOVERY) is found
 
 
