@@ -493,7 +493,7 @@ class Runner:
         pool = self._pool
         assert pool is not None  # noqa: S101 - waited for, so started
         for service in self._services:
-            service.ask_to_stop()
+            service.request_stop()
         pool.stop(end.reason)
         # Nothing runs any more: what a silent server keeps from ending need not use up the grace period.
         until = time.monotonic() + LONGEST_FAREWELL.total_seconds()

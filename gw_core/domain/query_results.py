@@ -62,7 +62,7 @@ def projected(hits: int, share: float) -> Count:
 class PageCursor:
     """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
 
-    `order` is `id`, or `turn` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
+    `order` is `id`, or `step` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
     or `failed` for jobs that failed for good, the latest failure first, or `newest` for any jobs, the newest first.
     """
 

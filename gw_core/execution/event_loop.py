@@ -64,7 +64,7 @@ class EventLoopThread:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so the work has ended
             self._loop.call_soon_threadsafe(self._cancel, done)
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Cancel everything under way and end the thread after it; returns at once."""
         self._loop.call_soon_threadsafe(self._cancel_all)
         self._loop.call_soon_threadsafe(self._end_when_idle)
@@ -179,7 +179,7 @@ class SharedLoop:
             thread, self._thread = self._thread, None
             if thread is None or not thread.is_alive:
                 return True
-            thread.ask_to_stop()
+            thread.request_stop()
         return thread.join(timeout)
 
 

@@ -78,7 +78,7 @@ class _Entry:
 
 
 class Scheduler(Service):
-    """Follows the clock and schedules what is due; all state belongs to the thread that calls `turn`.
+    """Follows the clock and schedules what is due; all state belongs to the thread that calls `step`.
 
     A minute is done when its jobs, or the knowledge that another worker added them, are in the database. Until then it
     stays ahead of `_next`: an outage, a sleeping machine or a late timer delays a minute but does not lose it.
@@ -116,7 +116,7 @@ class Scheduler(Service):
 
     # -- the service -----------------------------------------------------------------------------------------------
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Schedule every minute that has come, and return how long the next one is away."""
         now = self._clock()
         start = self._begin(now)

@@ -50,7 +50,7 @@ class Heartbeat(Service):
     `on_written` is told of each that was written, and how long ago it was sent.
     With `first_after` none is written before that long has passed: a short run needs none.
 
-    All state belongs to the thread that calls `turn`; the first `beat` comes before that thread starts. It beats on
+    All state belongs to the thread that calls `step`; the first `beat` comes before that thread starts. It beats on
     while the pool stops, which may take long.
     """
 
@@ -96,7 +96,7 @@ class Heartbeat(Service):
         self._failures = 0
         self._is_graceful = False
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Write a heartbeat; rest until the next."""
         if self._is_wanted:
             too_soon = self._tried_at + SHORTEST_GAP.total_seconds() - time.monotonic()
@@ -135,10 +135,10 @@ class Heartbeat(Service):
     def end(self, *, is_graceful: bool, time_left: Callable[[], timedelta]) -> None:
         """Beat no more, and after an orderly end take the heartbeat away, as long as there is time left for it."""
         self._is_graceful = is_graceful
-        self.ask_to_stop()
+        self.request_stop()
         self.join_until(time_left, at_least=A_MOMENT)
 
-    def leave(self) -> None:
+    def teardown(self) -> None:
         """Take the heartbeat away; a database that cannot be reached keeps it, and a sweep will find it."""
         if not self._is_graceful or self.last_written_at is None:
             return

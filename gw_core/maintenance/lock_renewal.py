@@ -32,7 +32,7 @@ class ExpiredLocks(Service):
         self._is_first = True
         self._has_complained = False
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Free what is stale; rest at random between the two spans."""
         if self._is_first:
             self._is_first = False
@@ -75,7 +75,7 @@ class LockRenewal(Service):
         self._has_complained = False
         self._has_renewed = False
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Renew the locks of jobs that were locked an interval ago already: all others are fresh."""
         locked = self._locked()
         now = {id(job) for job in locked.jobs}

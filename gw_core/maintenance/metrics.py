@@ -106,7 +106,7 @@ class QueueSampler(Service):
             self._is_asked = True
             self.wake()
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Look if somebody asked; then wait to be asked."""
         is_asked, self._is_asked = self._is_asked, False
         if is_asked and not self.is_fresh:

@@ -65,9 +65,9 @@ class Probe:
 
     def stop(self) -> None:
         """Answer no more; may be called twice, or without a start."""
-        self._server.ask_to_stop()
+        self._server.request_stop()
         if self._metrics is not None:
-            self._sampler.ask_to_stop()
+            self._sampler.request_stop()
         self._server.join(timedelta(seconds=1))
 
     async def _live(self) -> HttpResponse:

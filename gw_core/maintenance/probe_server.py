@@ -92,15 +92,15 @@ class WebServer(Service):
         self.address = host, port
         super().start()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Ask for the end; clients that have not been answered are cut off."""
-        super().ask_to_stop()
+        super().request_stop()
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # the loop has ended meanwhile
                 loop.call_soon_threadsafe(self._ring)
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Serve until the end is asked for."""
         asyncio.run(self._serve())
         return timedelta(0)

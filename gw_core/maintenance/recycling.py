@@ -34,7 +34,7 @@ class RecycleMonitor(Service):
         self._began = time.monotonic()
         self._has_asked = False
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Look at the bounds; rest until the next look."""
         lived = timedelta(seconds=time.monotonic() - self._began)
         rss = memory_in_use() if self._bounds.max_rss is not None else None

@@ -146,7 +146,7 @@ class Sweep:
 
 
 class Sweeper(Service):
-    """Sweeps every so often. All state belongs to the thread that calls `turn`.
+    """Sweeps every so often. All state belongs to the thread that calls `step`.
 
     After an outage that this process noticed, it waits for as long as a worker may be silent: the others could not be
     heard either, and whoever is back first must not bury the rest. One that has just started does not know whether
@@ -178,7 +178,7 @@ class Sweeper(Service):
         self._next_orphans = float("-inf")
         self._has_complained = False
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Sweep unless others may still be coming back; rest."""
         try:
             self._sweep.contact()

@@ -130,7 +130,7 @@ class Supervisor:
             self.events.emit(SupervisorStarted(processes=len(self._places)))
             self._start(self._places[0])
             while not self._is_over():
-                self._turn()
+                self._step()
         return self._end()
 
     def stop(self, reason: str = "asked to stop") -> None:
@@ -143,7 +143,7 @@ class Supervisor:
 
     # -- one round -----------------------------------------------------------------------------------------------------
 
-    def _turn(self) -> None:
+    def _step(self) -> None:
         """Take one piece of news, or do what has come due meanwhile."""
         self._look(rest=0.0)
         rest = self._until_due()

@@ -38,7 +38,7 @@ class TaskWatcher(Service):
         self._watch = _watch_function()
         self._changes: Iterator[Any] = iter(())
 
-    def enter(self) -> None:
+    def setup(self) -> None:
         """Begin to watch, and see what changed since the folder was loaded."""
         self._changes = self._watch(
             # A single file is watched through its folder, since editors replace a file rather than write to it.
@@ -52,7 +52,7 @@ class TaskWatcher(Service):
         next(self._changes, None)
         self.reload()
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Wait for a change, for a moment at most, and load what changed."""
         if next(self._changes, None):
             self.reload()

@@ -162,7 +162,7 @@ class Claimer(Service):
 
     # -- one round -------------------------------------------------------------------------------------------------
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Claim what the pool can use now; rest when it can use nothing, or nothing is there."""
         self._woken = False
         self._hang_up_if_deaf()
@@ -436,14 +436,14 @@ class Claimer(Service):
         stuck_in = max(self._stuck_after - waited, self._prefetch_seconds - youngest)
         return max(SHORTEST_REST, min(stuck_in, self._overdue_after - waited))
 
-    def _rest(self, span: timedelta) -> None:
-        if span <= AT_ONCE:
+    def _rest(self, duration: timedelta) -> None:
+        if duration <= AT_ONCE:
             return
         self._resting = True
         if self._woken or self.is_stopping:
             self._resting = False
             return
-        for key, _ in self._selector.select(span.total_seconds()):
+        for key, _ in self._selector.select(duration.total_seconds()):
             if key.fileobj is self._bell_out:
                 self._silence()
             else:
@@ -518,7 +518,7 @@ class Claimer(Service):
             self._store.connection.close()
             self._store = None
 
-    def leave(self) -> None:
+    def teardown(self) -> None:
         """Return what has not started, and what a claim locked whose answer was lost; then hang up."""
         self.give_back_unstarted("the worker is stopping")
         self._return_unknown_at_the_end()

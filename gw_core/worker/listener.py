@@ -172,7 +172,7 @@ class ListenThread(Service):
         with suppress(OSError):  # it rings already, or nobody is there any more
             self._ring.send(b"!")
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Listen for a while; rest only when the connection cannot be made."""
         try:
             self._listen()
@@ -180,7 +180,7 @@ class ListenThread(Service):
             return self._try_later(error)
         return AT_ONCE
 
-    def leave(self) -> None:
+    def teardown(self) -> None:
         """Hang up."""
         self._hang_up()
         self._ring.close()

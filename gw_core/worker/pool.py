@@ -262,9 +262,9 @@ class WorkerPool:
         self._events.emit(PoolStopping(worker_id=self.id, reason=reason, running=len(self._running())))
         self._asked_at = time.monotonic()
         # The threads first, the claimer after: it may be in the middle of a statement that takes its time.
-        self._claimer.ask_to_stop()
+        self._claimer.request_stop()
         if self._listener is not None:
-            self._listener.ask_to_stop()
+            self._listener.request_stop()
         self._handoff.close()
         self._claimer.give_back_unstarted("the worker is stopping")
         ended = self._wait_for_workers()
@@ -272,9 +272,9 @@ class WorkerPool:
         if not ended:
             self._interrupt()
         self._settler.last_words = max(self.time_left(LAST_WORDS), LAST_TRY)
-        self._settler.ask_to_stop()
+        self._settler.request_stop()
         self._settler.join_until(lambda: self.time_left(LAST_WORDS), at_least=LAST_TRY)
-        self._timeouts.ask_to_stop()
+        self._timeouts.request_stop()
         end_idle_processes()
         self._events.emit(PoolStopped(worker_id=self.id, unsettled=self.unsettled))
 

@@ -136,9 +136,9 @@ class Settler(Service):
     def wake(self) -> None:
         """Cut the rest short."""
         self._resting = False
-        self._bell.set()
+        self._wake_up.set()
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """Write what has ended; rest only when there is nothing to write, or the database is away."""
         if not self._unwritten:
             self._is_gathering = True
@@ -163,14 +163,14 @@ class Settler(Service):
         self._on_settled()
         return AT_ONCE
 
-    def leave(self) -> None:
+    def teardown(self) -> None:
         """Write what is left, as far as the database lets us, then hang up."""
         deadline = time.monotonic() + self.last_words.total_seconds()
         self._unwritten.extend(self._refused)
         self._refused.clear()
         has_tried = False  # what a machine that stood still left no time for is sent once all the same
         while not self.is_idle and (not has_tried or time.monotonic() < deadline):
-            rest = self.turn()
+            rest = self.step()
             has_tried = True
             if rest > AT_ONCE and not self.is_idle:
                 time.sleep(min(rest.total_seconds(), 0.1))

@@ -90,7 +90,7 @@ class Timeouts(Service):
 
     # -- one step ----------------------------------------------------------------------------------------------------
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         """End the runs whose time is over; rest until the next one's."""
         now = steady_time()
         with self._lock:

@@ -340,7 +340,7 @@ class Operator:
 
     def stop_in_order(self, worker: Worker) -> None:
         """Send SIGTERM and see that it ends within the grace period and a second."""
-        self._fleet.ask_to_stop(worker)
+        self._fleet.request_stop(worker)
         most = self._fleet.grace_seconds + 1.0
         # The machine may be busy; what counts is the promise, and that nothing hangs.
         if self._fleet.wait_for_end(worker, most + 2.0):

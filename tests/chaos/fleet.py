@@ -160,7 +160,7 @@ class ProcessStates:
         worker.process.kill()
         self.wait_for_end(worker, 10)
 
-    def ask_to_stop(self, worker: Worker) -> None:
+    def request_stop(self, worker: Worker) -> None:
         worker.asked_to_stop = time.monotonic_ns()
         worker.process.send_signal(signal.SIGTERM)
 

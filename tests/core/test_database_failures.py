@@ -240,7 +240,7 @@ def test_results_wait_for_the_database_as_long_as_the_grace_period_lasts(
         proxy.cut()
         gate.open()
         running.heard.wait_for(PoolConnectionLost, lambda event: "outcomes" in event.operation)
-        running.ask_to_stop()
+        running.request_stop()
         running.join(1.5)
         proxy.restore()
         result = running.end()

@@ -125,7 +125,7 @@ def test_a_worker_that_claims_is_ready_and_one_that_stops_is_not(site: QueueFixt
         site.fill(1)
         gate.wait_for(1)
         wait_until(lambda: is_ready(running))
-        running.ask_to_stop()
+        running.request_stop()
         wait_until(lambda: ask(running, "/ready") == (503, "stopping\n"))
         assert ask(running, "/live") == (200, "alive\n")
         gate.open()

@@ -162,16 +162,16 @@ def test_a_pool_whose_threads_are_all_busy_rests(site: QueueFixture) -> None:
         gate.wait_for(2)
         claimer = running.claimer  # type: ignore[union-attr] # what is counted are its rounds
         rounds: list[float] = []
-        turn = claimer.turn
+        step = claimer.step
         enough = threading.Event()
 
         def counted() -> Any:
             rounds.append(time.monotonic())
             if len(rounds) >= 2_000:
                 enough.set()
-            return turn()
+            return step()
 
-        claimer.turn = counted  # type: ignore[method-assign]
+        claimer.step = counted  # type: ignore[method-assign]
         assert not enough.wait(0.5), "the claiming thread goes round and round"
 
 

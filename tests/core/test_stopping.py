@@ -53,7 +53,7 @@ def test_a_running_job_may_end_and_counts(site: QueueFixture) -> None:
     site.fill(1)
     with site.running({"work": gate}) as running:
         gate.wait_for(1)
-        running.ask_to_stop()
+        running.request_stop()
         running.heard.wait_for(PoolStopping, lambda event: event.running == 1)
         gate.open()
         result = running.end()
@@ -70,7 +70,7 @@ def test_what_was_claimed_ahead_is_given_back_uncounted(site: QueueFixture, queu
         site.fill(20, queue=queue)
         gate.wait_for(1)
         wait_until(lambda: len([job for job in site.jobs() if job["locked_by"]]) > 1)
-        running.ask_to_stop()
+        running.request_stop()
         wait_until(lambda: len(running.heard.of(JobReturned)) >= 19)
         gate.open()
         result = running.end()
@@ -117,7 +117,7 @@ def test_a_second_request_ends_the_grace_period(site: QueueFixture) -> None:
     site.fill(3)
     with site.running({"work": gate}) as running:
         gate.wait_for(3)
-        running.ask_to_stop()
+        running.request_stop()
         running.heard.wait_for(PoolStopping)
         running.runner.force()
         running.end(within=8)
@@ -176,7 +176,7 @@ def test_an_outcome_after_the_job_was_given_back_changes_nothing(site: QueueFixt
 
 def test_stopping_twice_is_stopping_once(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}) as running:
-        running.ask_to_stop()
+        running.request_stop()
         running.runner.stop("another reason")
         result = running.end()
 
@@ -194,10 +194,10 @@ class Slow(Service):
         super().__init__("slow")
         self.released = threading.Event()
 
-    def turn(self) -> timedelta:
+    def step(self) -> timedelta:
         return timedelta(hours=1)
 
-    def leave(self) -> None:
+    def teardown(self) -> None:
         self.released.wait(DEADLINE)
 
 
@@ -215,7 +215,7 @@ def test_who_is_waited_for_gets_a_moment_more_when_the_machine_stood_still(
 
     monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=clock))
     slow.start()
-    slow.ask_to_stop()
+    slow.request_stop()
 
     assert slow.join_until(lambda: timedelta(0)) is ends
     slow.released.set()

@@ -21,11 +21,11 @@ def main(url: str, crontab: str, origin: str, speed: str) -> None:
         return simulated + (datetime.now(UTC) - real) * int(speed)
 
     scheduler = Scheduler(SharedConnection(Database(url)), parse_crontab(crontab), clock=clock)
-    rest = scheduler.turn()
+    rest = scheduler.step()
     print("started", flush=True)
     while True:
         time.sleep(max(rest, timedelta()).total_seconds() / int(speed))
-        rest = scheduler.turn()
+        rest = scheduler.step()
 
 
 if __name__ == "__main__":

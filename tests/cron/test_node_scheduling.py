@@ -51,7 +51,7 @@ class Ours:
 
     def _run(self) -> None:
         while not self._end.is_set():
-            rest = self._scheduler.turn()
+            rest = self._scheduler.step()
             self._end.wait(rest.total_seconds() / SPEED)
 
     def stop(self) -> None:

@@ -43,7 +43,7 @@ def names(heard: Iterable[Event]) -> list[str]:
 
 
 def test_a_new_item_becomes_known_and_nothing_is_made_up_for(world: CronFixture) -> None:
-    rest = world.scheduler("* * * * * tick ?fill=1d").turn()
+    rest = world.scheduler("* * * * * tick ?fill=1d").step()
 
     assert world.known() == {"tick": (START, None)}
     assert world.jobs() == []
@@ -61,7 +61,7 @@ def test_a_new_item_becomes_known_and_nothing_is_made_up_for(world: CronFixture)
 )
 def test_missed_runs_are_made_up_for_within_fill(world: CronFixture, hours_ago: int, expected: list[str]) -> None:
     world.know("roll", since=START - timedelta(days=9), last=START - timedelta(hours=hours_ago))
-    world.scheduler("0 */4 * * * roll ?fill=1d").turn()
+    world.scheduler("0 */4 * * * roll ?fill=1d").step()
 
     assert [job.due for job in world.jobs()] == expected
     assert all(job.backfilled for job in world.jobs())
@@ -70,28 +70,28 @@ def test_missed_runs_are_made_up_for_within_fill(world: CronFixture, hours_ago: 
 
 def test_without_fill_nothing_is_made_up_for(world: CronFixture) -> None:
     world.know("tick", since=START - timedelta(days=9), last=START - timedelta(hours=5))
-    world.scheduler(EVERY_MINUTE).turn()
+    world.scheduler(EVERY_MINUTE).step()
 
     assert world.jobs() == []
 
 
 def test_runs_before_an_item_became_known_are_not_made_up_for(world: CronFixture) -> None:
     world.know("tick", since=at("11:58:10"))
-    world.scheduler("* * * * * tick ?fill=1h").turn()
+    world.scheduler("* * * * * tick ?fill=1h").step()
 
     assert [job.due for job in world.jobs()] == ["11:59", "12:00"]
 
 
 def test_a_run_done_by_another_worker_is_not_made_up_for(world: CronFixture) -> None:
     world.know("tick", since=at("08:00"), last=at("11:59"))
-    world.scheduler("* * * * * tick ?fill=1h").turn()
+    world.scheduler("* * * * * tick ?fill=1h").step()
 
     assert [job.due for job in world.jobs()] == ["12:00"]
 
 
 def test_fill_reaches_exactly_as_far_as_it_says(world: CronFixture) -> None:
     world.know("tick", since=at("08:00"))
-    world.scheduler("* * * * * tick ?fill=30s").turn()
+    world.scheduler("* * * * * tick ?fill=30s").step()
 
     assert [job.due for job in world.jobs()] == ["12:00"]
 
@@ -99,7 +99,7 @@ def test_fill_reaches_exactly_as_far_as_it_says(world: CronFixture) -> None:
 def test_a_start_on_the_minute_belongs_to_the_clock_and_not_to_fill(world: CronFixture) -> None:
     world.clock.now = at("12:00")
     world.know("tick", since=at("08:00"), last=at("11:58"))
-    world.scheduler("* * * * * tick ?fill=1h").turn()
+    world.scheduler("* * * * * tick ?fill=1h").step()
 
     assert [(job.due, job.backfilled) for job in world.jobs()] == [("11:59", True), ("12:00", False)]
 
@@ -127,7 +127,7 @@ def test_catching_up_says_when_the_database_cannot_be_reached(world: CronFixture
 def test_each_minute_is_scheduled_once_when_it_comes(world: CronFixture) -> None:
     scheduler = world.scheduler("* * * * * tick\n*/2 * * * * tock")
     for _ in range(8):
-        scheduler.turn()
+        scheduler.step()
         world.clock.advance(seconds=30)
 
     assert world.due() == [
@@ -145,9 +145,9 @@ def test_the_rest_ends_just_after_the_minute_begins(world: CronFixture) -> None:
     world.clock.now = at("12:00:45")
     scheduler = world.scheduler(EVERY_MINUTE)
 
-    assert scheduler.turn() == timedelta(seconds=15, milliseconds=1)
+    assert scheduler.step() == timedelta(seconds=15, milliseconds=1)
     world.clock.now = at("12:01:00.002")
-    assert scheduler.turn() == LONGEST_REST
+    assert scheduler.step() == LONGEST_REST
     assert world.due() == [("tick", "12:01")]
 
 
@@ -155,10 +155,10 @@ def test_a_clock_set_back_ten_minutes_repeats_no_minute(world: CronFixture) -> N
     heard: list[Event] = []
     scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
     world.clock.now = at("12:00:45")
-    scheduler.turn()
+    scheduler.step()
     for seconds in range(0, 12 * 60, 20):
         world.clock.now = at("11:50:00") + timedelta(seconds=seconds)
-        scheduler.turn()
+        scheduler.step()
 
     assert world.due() == [("tick", "12:01")]
     assert names(heard).count("CronPrematureTimer") == 1
@@ -170,9 +170,9 @@ def test_a_clock_set_back_ten_minutes_repeats_no_minute(world: CronFixture) -> N
 def test_a_clock_set_forward_two_hours_misses_no_minute_and_says_they_are_late(world: CronFixture) -> None:
     heard: list[Event] = []
     scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
-    scheduler.turn()
+    scheduler.step()
     world.clock.now = at("14:00:10")
-    scheduler.turn()
+    scheduler.step()
 
     jobs = world.jobs()
     assert [job.due for job in jobs] == [f"{12 + n // 60:02}:{n % 60:02}" for n in range(1, 121)]
@@ -185,9 +185,9 @@ def test_a_clock_set_forward_two_hours_misses_no_minute_and_says_they_are_late(w
 def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: CronFixture) -> None:
     heard: list[Event] = []
     scheduler = world.scheduler("0 * * * * hourly\n0 0 * * * daily ?fill=7d", heard=heard)
-    scheduler.turn()
+    scheduler.step()
     world.clock.advance(days=5)
-    scheduler.turn()
+    scheduler.step()
 
     tasks = [job.task for job in world.jobs()]
     assert tasks.count("hourly") == 25
@@ -202,13 +202,13 @@ def test_an_outage_of_days_tells_once_what_it_cost(world: CronFixture) -> None:
     heard: list[Event] = []
     line = world.line()
     scheduler = world.scheduler("0 * * * * hourly", line=line, heard=heard)
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = True
     for _ in range(5):
         world.clock.advance(hours=12)
-        scheduler.turn()
+        scheduler.step()
     line.is_cut = False
-    scheduler.turn()
+    scheduler.step()
 
     assert len(world.jobs()) == 25
     assert [event for event in heard if isinstance(event, CronRunsSkipped)] == [
@@ -218,9 +218,9 @@ def test_an_outage_of_days_tells_once_what_it_cost(world: CronFixture) -> None:
 
 def test_a_clock_a_century_ahead_does_not_schedule_a_century(world: CronFixture) -> None:
     scheduler = world.scheduler("0 0 * * * daily")
-    scheduler.turn()
+    scheduler.step()
     world.clock.advance(days=36_525)
-    scheduler.turn()
+    scheduler.step()
 
     assert len(world.jobs()) == 1
 
@@ -232,7 +232,7 @@ def test_two_workers_with_one_crontab_schedule_each_minute_once(world: CronFixtu
     workers = [world.scheduler("* * * * * tick\n*/2 * * * * tock") for _ in range(2)]
     for _ in range(8):
         for worker in workers:
-            worker.turn()
+            worker.step()
         workers.reverse()
         world.clock.advance(seconds=30)
 
@@ -241,12 +241,12 @@ def test_two_workers_with_one_crontab_schedule_each_minute_once(world: CronFixtu
 
 def test_a_worker_that_ends_leaves_the_next_minute_to_another(world: CronFixture) -> None:
     first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE)
-    first.turn()
-    second.turn()
+    first.step()
+    second.step()
     world.clock.now = at("12:01:01")
-    first.turn()
+    first.step()
     world.clock.now = at("12:02:01")
-    second.turn()
+    second.step()
 
     assert world.due() == [("tick", "12:01"), ("tick", "12:02")]
 
@@ -258,14 +258,14 @@ def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked
     heard: list[Event] = []
     line = world.line()
     scheduler = world.scheduler(EVERY_MINUTE, line=line, heard=heard)
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = True
     for minute in (1, 2, 3):
         world.clock.now = at(f"12:0{minute}:01")
-        rest = scheduler.turn()
+        rest = scheduler.step()
         assert timedelta() < rest <= timedelta(seconds=15)
     line.is_cut = False
-    scheduler.turn()
+    scheduler.step()
 
     assert [(job.due, job.backfilled) for job in world.jobs()] == [("12:01", True), ("12:02", True), ("12:03", True)]
     trouble = [event for event in heard if isinstance(event, CronFailed | CronRestored | CronOverdueTimer)]
@@ -276,14 +276,14 @@ def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked
 def test_after_an_outage_minutes_are_on_time_again(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler(EVERY_MINUTE, line=line)
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = True
     world.clock.now = at("12:01:01")
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = False
     for seconds in (10, 61):
         world.clock.now = at("12:01") + timedelta(seconds=seconds)
-        scheduler.turn()
+        scheduler.step()
 
     assert [(job.due, job.backfilled) for job in world.jobs()] == [("12:01", True), ("12:02", False)]
 
@@ -293,11 +293,11 @@ def test_a_database_away_at_the_start_costs_no_minute_since(world: CronFixture) 
     line = world.line()
     line.is_cut = True
     scheduler = world.scheduler("0 * * * * roll ?fill=3h\n* * * * * tick", line=line)
-    scheduler.turn()
+    scheduler.step()
     world.clock.now = at("12:02:40")
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = False
-    scheduler.turn()
+    scheduler.step()
 
     assert world.due() == [("roll", "11:00"), ("roll", "12:00"), ("tick", "12:01"), ("tick", "12:02")]
     assert world.known()["tick"][0] == START
@@ -305,13 +305,13 @@ def test_a_database_away_at_the_start_costs_no_minute_since(world: CronFixture) 
 
 def test_a_minute_whose_answer_was_lost_is_not_scheduled_twice(world: CronFixture) -> None:
     ours = world.scheduler(EVERY_MINUTE)
-    ours.turn()
+    ours.step()
     world.clock.now = at("12:01:01")
     twin = world.scheduler(EVERY_MINUTE)
-    twin.turn()
+    twin.step()
     twin._next = at("12:01")  # as after a commit whose answer never came
-    twin.turn()
-    ours.turn()
+    twin.step()
+    ours.step()
 
     assert world.due() == [("tick", "12:01")]
 
@@ -320,7 +320,7 @@ def test_retries_come_soon_at_first_and_every_few_seconds_later(world: CronFixtu
     line = world.line()
     line.is_cut = True
     scheduler = world.scheduler(EVERY_MINUTE, line=line)
-    rests = [scheduler.turn().total_seconds() for _ in range(20)]
+    rests = [scheduler.step().total_seconds() for _ in range(20)]
 
     assert rests[0] <= 0.3
     assert all(5 <= rest <= 15 for rest in rests[12:])
@@ -329,12 +329,12 @@ def test_retries_come_soon_at_first_and_every_few_seconds_later(world: CronFixtu
 def test_a_missing_schema_is_an_outage_and_not_the_end(world: CronFixture) -> None:
     heard: list[Event] = []
     scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
-    scheduler.turn()
+    scheduler.step()
     world.execute("alter schema graphile_worker rename to elsewhere")
     world.clock.now = at("12:01:01")
-    scheduler.turn()
+    scheduler.step()
     world.execute("alter schema elsewhere rename to graphile_worker")
-    scheduler.turn()
+    scheduler.step()
 
     assert world.due() == [("tick", "12:01")]
     assert next(str(event.error) for event in heard if isinstance(event, CronFailed)).startswith("schema")
@@ -357,12 +357,12 @@ def test_a_single_deadlock_is_not_worth_a_warning(world: CronFixture) -> None:
     heard: list[Event] = []
     line = Deadlocked(world.database)
     scheduler = world.scheduler(EVERY_MINUTE, line=line, heard=heard)
-    scheduler.turn()
+    scheduler.step()
     for minute, errors in ((1, 1), (2, 3)):
         world.clock.now = at(f"12:0{minute}:01")
         line.errors = errors
         for _ in range(errors + 1):
-            scheduler.turn()
+            scheduler.step()
     line.close()
 
     assert [job.due for job in world.jobs()] == ["12:01", "12:02"]
@@ -376,7 +376,7 @@ def test_workers_whose_crontabs_differ_in_order_still_add_each_job_once(world: C
     workers = [world.scheduler([cron_item("* * * * *", task) for task in order]) for order in shuffled]
 
     def minutes(worker: Scheduler) -> None:
-        while worker.turn() < timedelta(seconds=20):
+        while worker.step() < timedelta(seconds=20):
             pass  # a deadlock: the next turn tries again
 
     for minute in range(4):
@@ -394,10 +394,10 @@ def test_an_item_the_database_refuses_does_not_hold_up_the_others(world: CronFix
     world.execute("alter table graphile_worker._private_jobs add constraint picky check (priority <> 99)")
     heard: list[Event] = []
     scheduler = world.scheduler("* * * * * bad ?priority=99\n* * * * * good", heard=heard)
-    scheduler.turn()
+    scheduler.step()
     for minute in (1, 2):
         world.clock.now = at(f"12:0{minute}:01")
-        scheduler.turn()
+        scheduler.step()
 
     assert world.due() == [("good", "12:01"), ("good", "12:02")]
     assert [event.item.task for event in heard if isinstance(event, CronItemFailed)] == ["bad", "bad"]
@@ -411,10 +411,10 @@ def test_a_plugin_may_change_skip_or_refuse_a_job(world: CronFixture) -> None:
 
     heard: list[Event] = []
     scheduler = world.scheduler("* * * * * refused\n* * * * * skipped\n* * * * * kept", heard=heard, admit=admit)
-    scheduler.turn()
+    scheduler.step()
     world.clock.now = at("12:01:01")
-    scheduler.turn()
-    world.scheduler("* * * * * refused\n* * * * * skipped\n* * * * * kept").turn()
+    scheduler.step()
+    world.scheduler("* * * * * refused\n* * * * * skipped\n* * * * * kept").step()
 
     assert world.due() == [("changed", "12:01")]
     (scheduled,) = [event for event in heard if isinstance(event, CronScheduled)]
@@ -436,15 +436,15 @@ def test_two_items_with_one_identifier_are_refused_before_anything_begins(world:
 def test_items_from_a_function_may_come_and_go_while_running(world: CronFixture) -> None:
     items: list[CronItem] = [cron_item("* * * * *", "old")]
     scheduler = world.scheduler(lambda: list(items))
-    scheduler.turn()
+    scheduler.step()
     world.clock.now = at("12:01:10")
-    scheduler.turn()
+    scheduler.step()
     items[:] = [cron_item("* * * * *", "new")]
     world.clock.now = at("12:01:40")
-    scheduler.turn()
+    scheduler.step()
     assert world.known()["new"] == (at("12:01:40"), None)
     world.clock.now = at("12:02:01")
-    scheduler.turn()
+    scheduler.step()
 
     assert world.due() == [("old", "12:01"), ("new", "12:02")]
 
@@ -453,15 +453,15 @@ def test_a_new_item_is_not_scheduled_for_minutes_of_an_outage_before_it_came(wor
     items = [cron_item("* * * * *", "old")]
     line = world.line()
     scheduler = world.scheduler(lambda: list(items), line=line)
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = True
     world.clock.now = at("12:02:01")
-    scheduler.turn()
+    scheduler.step()
     items.append(cron_item("* * * * *", "new"))
     world.clock.now = at("12:03:01")
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = False
-    scheduler.turn()
+    scheduler.step()
 
     assert world.due() == [("old", "12:01"), ("old", "12:02"), ("old", "12:03"), ("new", "12:03")]
 
@@ -471,13 +471,13 @@ def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: CronFi
     scheduler = world.scheduler(
         lambda: [cron_item("* * * * *", "tick", payload={"asked": world.clock().isoformat()})], line=line
     )
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = True
     world.clock.now = at("12:02:01")
-    scheduler.turn()
+    scheduler.step()
     line.is_cut = False
     world.clock.now = at("12:03:01")
-    scheduler.turn()
+    scheduler.step()
 
     assert [job.due for job in world.jobs()] == ["12:01", "12:02", "12:03"]
 
@@ -500,7 +500,7 @@ def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(wo
     scheduler = world.scheduler(source, heard=heard)
     for minute in range(4):
         world.clock.now = at(f"12:0{minute}:10")
-        scheduler.turn()
+        scheduler.step()
 
     assert world.due() == [("tick", "12:01"), ("tick", "12:02"), ("tick", "12:03")]
     refused = [event.error for event in heard if isinstance(event, CronItemsRejected)]
@@ -511,7 +511,7 @@ def test_without_items_the_database_is_left_alone(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler("# nothing yet", line=line)
     for _ in range(5):
-        scheduler.turn()
+        scheduler.step()
         world.clock.advance(minutes=1)
 
     assert line.loans == 0
@@ -520,11 +520,11 @@ def test_without_items_the_database_is_left_alone(world: CronFixture) -> None:
 def test_between_the_minutes_the_database_is_left_alone(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler("0 0 * * * daily", line=line)
-    scheduler.turn()
+    scheduler.step()
     before = line.loans
     for _ in range(10):
         world.clock.advance(seconds=30)
-        scheduler.turn()
+        scheduler.step()
 
     assert line.loans == before
 
@@ -536,9 +536,9 @@ def test_the_scheduler_tells_what_it_does_in_the_ancestors_order(world: CronFixt
     world.know("tick", since=at("11:59"), last=at("11:59"))
     heard: list[Event] = []
     scheduler = world.scheduler("* * * * * tick ?fill=1h", heard=heard)
-    scheduler.turn()
+    scheduler.step()
     world.clock.now = at("12:01:01")
-    scheduler.turn()
+    scheduler.step()
 
     kinds = [CronStarting, CronBackfill, CronStarted, CronSchedule, CronScheduled]
     assert [type(event) for event in heard] == kinds
@@ -554,11 +554,11 @@ def test_the_scheduler_tells_what_it_does_in_the_ancestors_order(world: CronFixt
 def test_who_comes_second_hears_that_nothing_was_left_for_it(world: CronFixture) -> None:
     heard: list[Event] = []
     first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE, heard=heard)
-    first.turn()
-    second.turn()
+    first.step()
+    second.step()
     world.clock.now = at("12:01:01")
-    first.turn()
-    second.turn()
+    first.step()
+    second.step()
 
     assert [event.jobs for event in heard if isinstance(event, CronScheduled)] == [{}]
 
@@ -582,9 +582,9 @@ def test_the_thread_schedules_when_woken_and_ends_when_asked(world: CronFixture)
 
 def test_a_stop_in_the_midst_of_catching_up_is_heeded(world: CronFixture) -> None:
     scheduler = world.scheduler(EVERY_MINUTE)
-    scheduler.turn()
+    scheduler.step()
     world.clock.advance(hours=10)
-    scheduler.ask_to_stop()
-    scheduler.turn()
+    scheduler.request_stop()
+    scheduler.step()
 
     assert world.jobs() == []

@@ -44,17 +44,17 @@ def test_a_server_stopped_across_a_minute_boundary_costs_no_minute(own_server: S
     heard: list[Event] = []
     world = CronFixture(own_server.url)
     scheduler = world.scheduler("* * * * * tick", heard=heard)
-    scheduler.turn()
+    scheduler.step()
     world.clock.now = at("12:01:01")
-    scheduler.turn()
+    scheduler.step()
     own_server.stop()
     world.clock.now = at("12:02:01")
-    scheduler.turn()
+    scheduler.step()
     world.clock.now = at("12:03:01")
-    scheduler.turn()
+    scheduler.step()
     own_server.start()
     world.clock.now = at("12:03:20")
-    scheduler.turn()
+    scheduler.step()
 
     assert [(job.due, job.backfilled) for job in world.jobs()] == [
         ("12:01", False),

@@ -1,7 +1,7 @@
 """The model of the road claim → run → settle: real components without their threads, and a judge of what they do.
 
 The claimer, the settler, the ledger, the lock renewal and the sweep are the real ones, over a real PostgreSQL.
-Their `turn()`s are called one at a time, so every step is deterministic, and so is the moment at which an answer is
+Their `step()`s are called one at a time, so every step is deterministic, and so is the moment at which an answer is
 lost. That needs their inside: no public door runs one round, and threads would decide the order otherwise.
 
 The database's own account of every claim and of how it ended comes from a trigger. The judge compares it with what
@@ -253,7 +253,7 @@ class WorkerPool:
         self.settler._hang_up()
         self.maintenance.close()
         if self.claimer._selector.get_map() is not None:
-            self.claimer.leave()
+            self.claimer.teardown()
 
 
 # -- the world -----------------------------------------------------------------------------------------------------
@@ -327,13 +327,13 @@ class World:
         """One round of the claimer."""
         with self.losing(loss):
             pool.claimer.nudge()
-            pool.claimer.turn()
+            pool.claimer.step()
 
     def settle(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Let the settler work until it has nothing to do, or lost its connection."""
         with self.losing(loss):
             for _ in range(MOST_TURNS):
-                if pool.settler.turn() > AT_ONCE or (loss is not None and loss.has_happened):
+                if pool.settler.step() > AT_ONCE or (loss is not None and loss.has_happened):
                     break
 
     def fail(self, pool: WorkerPool, thread: Thread, kind: str) -> None:
@@ -350,9 +350,9 @@ class World:
 
     def renew(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Renew the locks of everything the pool holds: the first round takes note, the second one writes."""
-        pool.renewal.turn()
+        pool.renewal.step()
         with self.losing(loss):
-            pool.renewal.turn()
+            pool.renewal.step()
 
     def give_back(self, pool: WorkerPool) -> None:
         pool.claimer.give_back_waiting("not started within the prefetch window")
@@ -417,16 +417,16 @@ class World:
     def stop(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Stop a pool as `WorkerPool.stop` does when its grace period is over; another takes its place."""
         with self.losing(loss):
-            pool.claimer.ask_to_stop()
+            pool.claimer.request_stop()
             pool.handoff.close()
             pool.claimer.give_back_unstarted("the worker is stopping")
-            pool.claimer.leave()
+            pool.claimer.teardown()
             for thread in pool.running:
                 job, thread.job = thread.job, None
                 assert job is not None
                 pool.settler.report(Returned(job, "interrupted: the worker stopped"))
-            pool.settler.ask_to_stop()
-            pool.settler.leave()
+            pool.settler.request_stop()
+            pool.settler.teardown()
         pool.maintenance.close()
         self.pools[self.pools.index(pool)] = self._start_pool()
         self.judge()

@@ -389,7 +389,7 @@ def test_a_stop_that_is_forced_leaves_no_process(site: QueueFixture) -> None:
     job_id = site.add("never_ends")
     with site.running(isolated(theirs.never_ends)) as running:
         pids = waiting(running.log, "hogging")
-        running.ask_to_stop()
+        running.request_stop()
         running.runner.force()
         running.end(within=3)
         wait_until(lambda: not any(map(is_alive, pids)))

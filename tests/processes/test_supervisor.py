@@ -179,9 +179,9 @@ def test_nobody_is_killed_who_had_no_time_to_end(
     if news:
         supervisor._news.put(lambda: None)
 
-    supervisor._turn()
+    supervisor._step()
     if news:
-        supervisor._turn()
+        supervisor._step()
 
     assert (stopping.kill_at is None) is in_vain, "it was killed"
 

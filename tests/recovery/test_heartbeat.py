@@ -76,7 +76,7 @@ def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: RecoveryFixture)
     ward.add()
     with ward.running({"work": gate}, **QUICK) as running:
         gate.wait_for(1)
-        running.ask_to_stop()
+        running.request_stop()
         running.heard.wait_for(PoolStopping)
         ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '1 hour'")
         wait_until(lambda: age(ward) < 1800, what="a heartbeat after the stop was asked for")

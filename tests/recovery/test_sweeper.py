@@ -51,7 +51,7 @@ class World:
         )
 
     def that_has_begun(self) -> World:
-        self.sweeper.turn()
+        self.sweeper.step()
         self.now += 3 * MINUTE
         return self
 
@@ -60,7 +60,7 @@ class World:
         before = len(self.sweep.with_orphans)
         end = self.now + span
         while self.now < end:
-            rest = self.sweeper.turn()
+            rest = self.sweeper.step()
             assert seconds(54) <= rest <= seconds(66)
             self.now += MINUTE
         return len(self.sweep.with_orphans) - before

@@ -122,11 +122,11 @@ class RunningWorker:
         """Wait so long for the end, whether it comes or not."""
         self._waiting.join(seconds)
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self.runner.stop("the test asked")
 
     def stop(self, *, within: float = DEADLINE) -> RunResult:
-        self.ask_to_stop()
+        self.request_stop()
         return self.end(within=within)
 
     def end(self, *, within: float = DEADLINE) -> RunResult:
