@@ -243,9 +243,9 @@ def _record(figures: _Figures) -> dict[str, object]:
         "server_settings": times.settings,
         "round_trip_ms": _milliseconds(times.round_trip),
         "commit_ms": _milliseconds(times.commit),
-        "commit_unflushed_ms": _milliseconds(times.commit_unflushed),
+        "commit_async_ms": _milliseconds(times.commit_unflushed),
         "added_per_second": round(figures.added_per_second),
-        "drained_per_second": round(figures.drained_per_second),
+        "processed_per_second": round(figures.drained_per_second),
         "latency_p50_ms": _milliseconds(figures.latency_p50),
         "latency_p99_ms": _milliseconds(figures.latency_p99),
     }
@@ -261,9 +261,9 @@ def _show(figures: _Figures) -> None:
     rows = (
         ("Server", f"PostgreSQL {record['server_version']}; {settings}"),
         ("Round trip", f"{record['round_trip_ms']} ms"),
-        ("Commit", f"{record['commit_ms']} ms; without waiting for the disk {record['commit_unflushed_ms']} ms"),
+        ("Commit", f"{record['commit_ms']} ms; without waiting for the disk {record['commit_async_ms']} ms"),
         ("Add", f"{record['added_per_second']:,} jobs/s, {figures.count:,} in one call"),
-        ("Run", f"{record['drained_per_second']:,} jobs/s, {figures.concurrency} at a time, tasks that do nothing"),
+        ("Run", f"{record['processed_per_second']:,} jobs/s, {figures.concurrency} at a time, tasks that do nothing"),
         ("Start", f"{record['latency_p50_ms']} ms after its add, one in a hundred {record['latency_p99_ms']} ms"),
     )
     for name, text in rows:

@@ -35,7 +35,7 @@ ITEM_KEYS: Final = (
     "id",
     "task",
     "schedule",
-    "words",
+    "description",
     "fill",
     "max_attempts",
     "queue",
@@ -46,7 +46,7 @@ ITEM_KEYS: Final = (
 )
 ITEM_COLUMNS: Final = (
     output.Column("id", "ID", shrinks=True),
-    output.Column("words", "WHEN", shrinks=True),
+    output.Column("description", "WHEN", shrinks=True),
     output.Column("task", "TASK", shrinks=True, rank=8),
     output.Column("schedule", "SCHEDULE", rank=7),
     output.Column("fill", "FILL", rank=6),
@@ -301,7 +301,7 @@ def _item_record(item: CronItem) -> dict[str, object]:
         "id": item.identifier,
         "task": item.task,
         "schedule": str(item.schedule),
-        "words": describe_schedule(item.schedule),
+        "description": describe_schedule(item.schedule),
         "fill": format_duration(item.fill) if item.fill else None,
         "max_attempts": item.max_attempts,
         "queue": item.queue_name,

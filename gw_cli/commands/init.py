@@ -65,7 +65,7 @@ def init(
     }
     rows = [{"path": str(root / name), "result": _make(root / name, text)} for name, text in files.items()]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
-    if embedded and {"path": str(root / "gw.toml"), "result": "made"} in rows:
+    if embedded and {"path": str(root / "gw.toml"), "result": "created"} in rows:
         stderr.note("The database is embedded: — a PostgreSQL that gw runs for you; name another in gw.toml.")
     stderr.note('Next: gw dev, and in another terminal: gw add hello --payload \'{"name": "world"}\'')
 
@@ -82,4 +82,4 @@ def _make(path: Path, text: str) -> str:
         raise InvalidInputError(f"'{visible(str(path.parent))}' is there and is no folder; give another one") from None
     except OSError as error:
         raise InvalidInputError(f"'{visible(str(path))}' cannot be made: {error.strerror}") from error
-    return "made"
+    return "created"

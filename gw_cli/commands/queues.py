@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 MOST: Final = 1_000
 KEYS: Final = (
     "queue",
-    "held_by",
-    "held_at",
+    "locked_by",
+    "locked_at",
     "waiting",
     "waiting_quality",
     "due",
     "due_quality",
-    "head_id",
-    "head_task",
-    "head_run_at",
+    "next_job_id",
+    "next_job_task",
+    "next_job_run_at",
 )
 COLUMNS: Final = (
     output.Column("queue", "QUEUE", shrinks=True),
     output.Column("waiting_shown", "WAITING", right=True),
     output.Column("due_shown", "DUE", right=True, rank=6),
-    output.Column("held_by", "HELD BY", shrinks=True, rank=8),
-    output.Column("held_at", "SINCE", rank=5),
-    output.Column("head_id", "NEXT", right=True, rank=4),
-    output.Column("head_task", "TASK", shrinks=True, rank=3),
-    output.Column("head_run_at", "RUN AT", rank=2),
+    output.Column("locked_by", "LOCKED BY", shrinks=True, rank=8),
+    output.Column("locked_at", "SINCE", rank=5),
+    output.Column("next_job_id", "NEXT", right=True, rank=4),
+    output.Column("next_job_task", "TASK", shrinks=True, rank=3),
+    output.Column("next_job_run_at", "RUN AT", rank=2),
 )
 
 app = new_app()
@@ -76,15 +76,15 @@ def record_of(found: QueueReport) -> dict[str, object]:
     """Return a queue under the keys we promise, and what a table shows in other words."""
     return {
         "queue": found.name,
-        "held_by": found.held_by,
-        "held_at": found.held_at,
+        "locked_by": found.held_by,
+        "locked_at": found.held_at,
         "waiting": found.waiting.value,
         "waiting_quality": found.waiting.quality.value,
         "waiting_shown": count_text(found.waiting),
         "due": found.due.value,
         "due_quality": found.due.quality.value,
         "due_shown": count_text(found.due),
-        "head_id": found.head_id,
-        "head_task": found.head_task,
-        "head_run_at": found.head_run_at,
+        "next_job_id": found.head_id,
+        "next_job_task": found.head_task,
+        "next_job_run_at": found.head_run_at,
     }

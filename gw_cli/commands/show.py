@@ -23,7 +23,7 @@ from gw_core.errors import InvalidInputError
 if TYPE_CHECKING:
     from gw_core.operations import JobReport, PlannedAttempt
 
-KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "attempts_to_come")
+KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "upcoming_attempts")
 REASON_KEYS: Final = ("standing", "sentence", "inferred")
 ATTEMPT_KEYS: Final = ("number", "at", "inferred")
 INFERRED: Final = " (inferred)"
@@ -74,7 +74,7 @@ def record_of(report: JobReport) -> dict[str, object]:
             {"standing": str(each.standing), "sentence": each.sentence, "inferred": each.inferred}
             for each in report.reasons
         ],
-        "attempts_to_come": [
+        "upcoming_attempts": [
             {"number": each.number, "at": each.at, "inferred": each.inferred} for each in report.attempts
         ],
     }
@@ -95,7 +95,7 @@ def _write(report: JobReport, *, as_json: bool) -> None:
 def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, object]]:
     """Yield names and values for a pipe, one line for each reason and attempt."""
     for key in KEYS:
-        if key not in ("reasons", "attempts_to_come"):
+        if key not in ("reasons", "upcoming_attempts"):
             yield key, record[key]
     for reason in report.reasons:
         yield "reason", _marked(f"{reason.standing}: {reason.sentence}", inferred=reason.inferred)

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
     from gw_core.operations import QueueStatistics
 
-KEYS: Final = ("at", "total", "states", "first_due_at", "next_due_at", "queues", "held_queues", "table_bytes", "tasks")
+KEYS: Final = (
+    "at",
+    "total",
+    "states",
+    "oldest_due_at",
+    "next_due_at",
+    "queues",
+    "locked_queues",
+    "table_bytes",
+    "tasks",
+)
 COUNT_KEYS: Final = ("count", "quality")
 TASK_KEYS: Final = ("task", "states")
 
@@ -79,10 +89,10 @@ def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:
         "at": found.at,
         "total": count_record(found.total),
         "states": _states(found.states),
-        "first_due_at": found.first_due_at,
+        "oldest_due_at": found.first_due_at,
         "next_due_at": found.next_due_at,
         "queues": found.queues,
-        "held_queues": found.held_queues,
+        "locked_queues": found.held_queues,
         "table_bytes": found.table_bytes,
     }
     if with_tasks:
@@ -117,7 +127,7 @@ def _sentences(found: QueueStatistics) -> list[str]:
     return [
         "",
         f"Due for longest: {first}   next to be due: {upcoming}",
-        f"Queues: {found.queues:,}, held: {found.held_queues:,}   table with indexes: {_size(found.table_bytes)}",
+        f"Queues: {found.queues:,}, locked: {found.held_queues:,}   table with indexes: {_size(found.table_bytes)}",
     ]
 
 

@@ -41,7 +41,7 @@ def _show(report: SweepReport, *, as_json: bool) -> None:
     if as_json:
         record = {
             "dry_run": report.dry_run,
-            "was_busy": report.was_busy,
+            "already_running": report.was_busy,
             "jobs": report.jobs,
             "queues": report.queues,
             "skipped": report.skipped,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALIVE_SECONDS: Final = 300.0
 """A heart that beat within this time may well beat again."""
 
-KEYS: Final = ("worker", "result", "jobs", "queues", "last_beat_seconds")
+KEYS: Final = ("worker", "result", "jobs", "queues", "heartbeat_age_seconds")
 COLUMNS: Final = (
     output.Column("worker", "WORKER", shrinks=True),
     output.Column("result", "RESULT"),
@@ -78,12 +78,12 @@ def _warn(held: Sequence[WorkerLocks]) -> None:
 
 
 def _record(each: WorkerLocks, *, dry_run: bool) -> dict[str, object]:
-    result = "holds nothing" if not each.jobs + each.queues else "would unlock" if dry_run else "unlocked"
+    result = "no_locks" if not each.jobs + each.queues else "would_unlock" if dry_run else "unlocked"
     beat = None if each.last_beat is None else round(each.last_beat.total_seconds(), 1)
     return {
         "worker": each.worker_id,
         "result": result,
         "jobs": each.jobs,
         "queues": each.queues,
-        "last_beat_seconds": beat,
+        "heartbeat_age_seconds": beat,
     }

@@ -24,7 +24,7 @@ KEYS: Final = (
     "version",
     "started_at",
     "last_heartbeat_at",
-    "heartbeat_age",
+    "heartbeat_age_seconds",
     "lock_age",
     "jobs",
     "queues",
@@ -80,13 +80,15 @@ def worker_record(worker: WorkerInfo) -> dict[str, object]:
     """Return a worker under the keys we promise; ages are seconds."""
     return {
         "id": worker.id,
-        "state": "stale" if worker.is_stale else "running" if worker.has_heartbeat else "no heartbeat",
+        "state": "stale" if worker.is_stale else "running" if worker.has_heartbeat else "no_heartbeat",
         "host": worker.host,
         "pid": worker.pid,
         "version": worker.version,
         "started_at": worker.started_at,
         "last_heartbeat_at": worker.last_heartbeat_at,
-        "heartbeat_age": None if worker.heartbeat_age is None else round(worker.heartbeat_age.total_seconds(), 3),
+        "heartbeat_age_seconds": None
+        if worker.heartbeat_age is None
+        else round(worker.heartbeat_age.total_seconds(), 3),
         "lock_age": None if worker.lock_age is None else round(worker.lock_age.total_seconds(), 3),
         "jobs": worker.jobs,
         "queues": worker.queues,

@@ -466,7 +466,9 @@ def test_unlocking_frees_jobs_and_queues_of_the_named_worker_only(gw: CliProgram
 
     ended = gw("unlock", "dead", "--yes", "--json")
 
-    assert ended.json == [{"worker": "dead", "result": "unlocked", "jobs": 1, "queues": 1, "last_beat_seconds": None}]
+    assert ended.json == [
+        {"worker": "dead", "result": "unlocked", "jobs": 1, "queues": 1, "heartbeat_age_seconds": None}
+    ]
     assert queue.rows("select id, locked_by from graphile_worker._private_jobs order by id") == [
         (mine, None),
         (theirs, "other"),

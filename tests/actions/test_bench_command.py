@@ -20,7 +20,7 @@ def test_it_tells_figures_and_leaves_nothing_behind(gw: CliProgram, queue: Queue
 
     figures = ended.json
     assert (ended.code, figures["jobs"], figures["concurrency"]) == (0, 300, 3)
-    rates = [figures[name] for name in ("added_per_second", "drained_per_second")]
+    rates = [figures[name] for name in ("added_per_second", "processed_per_second")]
     spans = [figures[name] for name in ("round_trip_ms", "commit_ms", "latency_p50_ms", "latency_p99_ms")]
     assert all(each > 0 for each in (*rates, *spans))
     assert figures["latency_p50_ms"] <= figures["latency_p99_ms"]

@@ -129,10 +129,10 @@ def test_what_the_ancestor_put_there_is_shown_and_can_be_freed_and_run(
     }
     assert gw("show", jobs[3], "--json").json["payload"] == {"i": 3}
     assert gw("stats", "--json").json["states"]["ready"]["count"] == 5
-    assert [(each["queue"], each["held_by"]) for each in gw("queues", "--json").json] == [("q", "worker-a1")]
+    assert [(each["queue"], each["locked_by"]) for each in gw("queues", "--json").json] == [("q", "worker-a1")]
     assert [(each["task"], each["running"]) for each in gw("tasks", "--json").json] == [("mail", 1)]
     assert [(each["id"], each["state"], each["jobs"]) for each in gw("workers", "--json").json] == [
-        ("worker-a1", "no heartbeat", 1)
+        ("worker-a1", "no_heartbeat", 1)
     ]
     assert gw("unlock", "worker-a1", "--yes").code == 0
     (tmp_path / "more.jsonl").write_text('{"task": "mail", "payload": {"i": 6}}\n')

@@ -19,7 +19,7 @@ def test_what_a_first_run_needs_is_made(gw: CliProgram, queue: Queue, tmp_path: 
     ended = gw("init", "--json")
 
     assert {each["path"]: each["result"] for each in ended.json} == dict.fromkeys(
-        ("tasks/hello.py", "crontab", "gw.toml", ".gw/.gitignore"), "made"
+        ("tasks/hello.py", "crontab", "gw.toml", ".gw/.gitignore"), "created"
     )
     assert tomllib.loads((tmp_path / "gw.toml").read_text()) == {}
     assert parse_crontab((tmp_path / "crontab").read_text()) == ()
@@ -61,7 +61,7 @@ def test_nothing_is_overwritten(gw: CliProgram, tmp_path: Path) -> None:
     ended = gw("init", "--json")
 
     results = {each["path"]: each["result"] for each in ended.json}
-    assert (results["tasks/hello.py"], results["gw.toml"], results["crontab"]) == ("kept", "kept", "made")
+    assert (results["tasks/hello.py"], results["gw.toml"], results["crontab"]) == ("kept", "kept", "created")
     assert (tmp_path / "tasks" / "hello.py").read_text() == "mine"
     assert not (tmp_path / "nowhere.toml").exists()
 

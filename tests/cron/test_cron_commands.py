@@ -60,7 +60,7 @@ def test_parse_shows_each_item_with_its_schedule_in_words(gw: Gw, crontab: Path)
     code, out, _ = gw("cron", "parse", str(crontab))
 
     assert code == 0
-    assert [(row["id"], row["words"]) for row in rows(out)] == [
+    assert [(row["id"], row["description"]) for row in rows(out)] == [
         ("send_weekly_email", "every Monday at 04:30 UTC"),
         ("rollup", "every day at 00:00, 04:00, 08:00, 12:00, 16:00 and 20:00 UTC"),
         ("leap-day", "every 29 February at 00:00 UTC"),
@@ -75,7 +75,7 @@ def test_parse_as_json_has_everything(gw: Gw, crontab: Path) -> None:
         "id": "send_weekly_email",
         "task": "send_weekly_email",
         "schedule": "30 4 * * 1",
-        "words": "every Monday at 04:30 UTC",
+        "description": "every Monday at 04:30 UTC",
         "fill": "2d",
         "max_attempts": 10,
         "queue": None,

@@ -135,7 +135,7 @@ def test_json_has_the_promised_keys(queue: Queue, gw: CliProgram) -> None:
     shown = gw("show", str(job_id), "--json").json
     assert tuple(shown) == show.KEYS
     assert tuple(shown["reasons"][0]) == show.REASON_KEYS
-    assert tuple(shown["attempts_to_come"][0]) == show.ATTEMPT_KEYS
+    assert tuple(shown["upcoming_attempts"][0]) == show.ATTEMPT_KEYS
     counted = gw("stats", "--tasks", "--json").json
     assert tuple(counted) == stats.KEYS
     assert tuple(counted["total"]) == stats.COUNT_KEYS

@@ -46,7 +46,7 @@ def test_sweep_tells_a_dry_run_in_json_and_changes_nothing(shell: Shell, ward: R
     report = told(shell.gw("sweep", "--dry-run", "--json"))
 
     assert (report["dry_run"], report["jobs"], [worker["id"] for worker in report["workers"]]) == (True, 1, ["dead"])
-    assert list(report) == ["dry_run", "was_busy", "jobs", "queues", "skipped", "workers"]
+    assert list(report) == ["dry_run", "already_running", "jobs", "queues", "skipped", "workers"]
     assert ward.held() == ["dead"]
 
 
@@ -78,7 +78,7 @@ def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
     assert {each["id"]: each["state"] for each in found} == {
         "dead": "stale",
         "alive": "running",
-        "pool-node": "no heartbeat",
+        "pool-node": "no_heartbeat",
     }
     assert [each["jobs"] for each in found if each["id"] == "pool-node"] == [1]
 
@@ -86,7 +86,7 @@ def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(("sweep", "--sweep-threshold", "5"), "--sweep-threshold '5': write a span", id="no unit"),
+        pytest.param(("sweep", "--sweep-threshold", "5"), "--sweep-threshold '5': give a duration", id="no unit"),
         pytest.param(("sweep", "--resilient-multiplier", "0.5"), "give a number from 1", id="a small multiplier"),
         pytest.param(
             ("run", "--recover", "--sweep-threshold", "40s", "--heartbeat-interval", "21s"),
