@@ -1,4 +1,4 @@
-"""The runner: a pool, the services that keep the queue healthy, and the signals that end them, as one."""
+"""The life of a runner: start the worker and its services, handle signals, stop gracefully."""
 
 from __future__ import annotations
 
@@ -59,32 +59,32 @@ if TYPE_CHECKING:
     pass
 
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
-"""The ancestor's: the schema was changed in a way this version does not know."""
+"""Graphile Worker's exit code for a schema change that this version does not support."""
 
 UNAVAILABLE_EXIT_CODE: Final = 3
-"""That of every command whose database cannot be reached."""
+"""The exit code of every command that cannot reach its database."""
 
-LONGEST_OUTAGE: Final = timedelta(minutes=1)
-"""How long a single run waits for its database; one that is to last waits for as long as it takes."""
+MAX_OUTAGE: Final = timedelta(minutes=1)
+"""How long `run_once` waits for its database; `run` waits without a limit."""
 
-END_OF_SERVICES: Final = timedelta(seconds=0.8)
-END_OF_HEARTBEAT: Final = timedelta(seconds=0.9)
-"""How long after the grace period these may still wait for the database: the process ends within a second of it."""
+SERVICES_EXIT_DELAY: Final = timedelta(seconds=0.8)
+HEARTBEAT_EXIT_DELAY: Final = timedelta(seconds=0.9)
+"""How long after the grace period they may still wait for the database; the process exits within a second of it."""
 
-LONGEST_FAREWELL: Final = timedelta(seconds=3)
-A_MOMENT: Final = timedelta(seconds=0.05)
+MAX_EXIT_DELAY: Final = timedelta(seconds=3)
+CLOSE_TIMEOUT: Final = timedelta(seconds=0.05)
 
-LONGEST_SILENCE: Final = timedelta(seconds=60)
-"""How long the server may take over a statement that keeps the queue healthy."""
+MAINTENANCE_RESPONSE_TIMEOUT: Final = timedelta(seconds=60)
+"""The limit for the response to a maintenance statement."""
 
 MAINTENANCE: Final = {"lock_timeout": "10s"}
-"""What the connection for maintenance is set to: recurring tasks, sweeps and lock renewal take turns on it, and none
-of them may wait long for a table that another session keeps locked."""
+"""Session settings of the maintenance connection. Scheduler, sweeper and lock renewal share it, so none of them may
+wait long for a table that another session keeps locked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """How a run ended."""
+    """The result of a run."""
 
     completed: int
     """Jobs completed."""
@@ -94,15 +94,15 @@ class RunResult:
     exit_code: int
     """0, or 1 after failures with `strict` or an internal error, or 57 after a breaking migration.
 
-    Or 3 when a single run gave up, because it could not reach its database for a minute.
+    3 if `run_once` could not reach its database for a minute.
     """
     signal: str | None = None
-    """The name of the signal that ended the run, such as SIGTERM."""
+    """The signal that ended the run, for example SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Why the run shall end; the first one counts."""
+    """Why the run ends; the first reason wins."""
 
     reason: str
     exit_code: int = 0
@@ -113,9 +113,9 @@ class Runner:
     """Runs jobs until stopped. Use `run()`, or `start()` and `wait()`, or `run_once()`; one runner runs once.
 
     `tasks` is a registry or a folder. `crontab` is the text of a crontab, a file (`Path`), items, or a function that is
-    asked for items again and again. `handle_signals` takes effect in the main thread only. The conninfo is found as by
-    `Client`. With `migrate` the schema is installed or brought up to date at the start. `probe` says where probes and
-    scrapes are answered over HTTP. Without `log_startup` what is run is told only to those who look for a fault.
+    called repeatedly and returns items. `handle_signals` works in the main thread only. The conninfo is found as in
+    `Client`. With `migrate`, the schema is installed or upgraded at the start. `probe` configures the HTTP server for
+    health checks and metrics. Without `log_startup`, startup messages have the level debug.
     """
 
     def __init__(
@@ -160,11 +160,11 @@ class Runner:
         self._interceptors = Interceptors(plugins)
         self._connections = ConnectionPool(self._database, max_size=max_pool_size, role="task")
         self._maintenance = SharedConnection(
-            self._database, role="maintenance", settings=MAINTENANCE, response_timeout=LONGEST_SILENCE
+            self._database, role="maintenance", settings=MAINTENANCE, response_timeout=MAINTENANCE_RESPONSE_TIMEOUT
         )
-        # Of its own and patient: a step may take as long as it takes.
+        # A connection of its own, without a response timeout: a migration step can take long.
         self._migration = SharedConnection(self._database, role="migrate")
-        # Of its own, so that a worker that lives is seen to live, whatever other statements wait for.
+        # A connection of its own, so that heartbeats never wait for other statements.
         self._heartbeat_connection = SharedConnection(
             self._database, role="heartbeat", settings=HEARTBEAT_SESSION, response_timeout=HEARTBEAT_ANSWER_WITHIN
         )
@@ -199,12 +199,12 @@ class Runner:
             self._probe = self._factory.probe(probe, vitals=lambda: None if self._pool is None else self._pool.vitals)
         self._ending = threading.Event()
         self._is_up = threading.Event()
-        """Set when the start waits for the database no more, or is over."""
-        self._can_break_off = False
-        """Whether a stop breaks off the start: `run()` returns then, where `start()` could only raise."""
+        """Set once the start no longer waits for the database."""
+        self._can_abort_start = False
+        """Whether a stop aborts the start: `run()` can return then, but `start()` could only raise an error."""
         self._end_lock = threading.Lock()  # guards _end: the first reason counts
         self._end: _End | None = None
-        self._has_heard_signal = False
+        self._has_received_signal = False
         self._is_forced = False
 
     @property
@@ -213,46 +213,46 @@ class Runner:
 
     @property
     def worker_id(self) -> str | None:
-        """The id under which this runner locks jobs; None before the start."""
+        """The id in the `locked_by` of this runner's jobs; None before the start."""
         return None if self._pool is None else self._pool.id
 
     @property
     def probe_address(self) -> tuple[str, int] | None:
-        """The host and port on which probes are answered; None before the start, and without a probe."""
+        """The host and port of the probe server; None before the start, and without a probe."""
         return None if self._probe is None else self._probe.address
 
     # -- running -----------------------------------------------------------------------------------------------------
 
     def run(self) -> RunResult:
-        """Run jobs until a signal or `stop()`; returns when everything is settled.
+        """Run jobs until a signal or `stop()`; returns when all outcomes are settled.
 
-        A database that cannot be reached at the start is waited for, as it is later; `start` and `run_once` raise.
+        If the database cannot be reached at the start, `run` retries; `start` and `run_once` raise an error.
         """
         return self._run(once=False)
 
     def run_once(self, *, cron: bool = False) -> RunResult:
-        """Run jobs until none is left that can run now, without the services of a lasting worker.
+        """Run jobs until none is ready, without the services of a long-running worker.
 
-        With `cron` the crontab's items are made known first, and runs missed within their `fill` are added and run.
+        With `cron`, first register the crontab's items and backfill runs missed within their `fill`.
         """
         return self._run(once=True, catch_up=cron)
 
     def start(self) -> None:
-        """Start and return at once; then `wait()` for the end or `stop()`. Installs no signal handlers."""
+        """Start, and return immediately; then `wait()` or `stop()`. Installs no signal handlers."""
         self._start(once=False)
 
-    def stop(self, reason: str = "asked to stop") -> None:
-        """Ask for an orderly stop; returns at once, from any thread. `wait()` returns when it is done."""
-        self._ask_to_end(_End(reason))
+    def stop(self, reason: str = "stop requested") -> None:
+        """Request a graceful stop, from any thread. Does not block; `wait()` returns when the runner has stopped."""
+        self._request_end(_End(reason))
 
     def force(self) -> None:
-        """End the grace period of a stop now: what still runs is given back."""
-        self._is_forced = True  # before the pool is looked for, which is made before this is looked at
+        """End the grace period of a stop now; running jobs return to the queue."""
+        self._is_forced = True  # set before reading _pool; the start sets _pool before it reads this
         if self._pool is not None:
             self._pool.force()
 
     def wait(self) -> RunResult:
-        """Wait until somebody asks for the end, then stop in order and say how the run went."""
+        """Wait until a stop is requested, stop gracefully and return the result."""
         self._ending.wait()
         return self._stop(self._first_end())
 
@@ -260,7 +260,7 @@ class Runner:
 
     def _run(self, *, once: bool, catch_up: bool = False) -> RunResult:
         with Signals(self._on_signal, enabled=self._handle_signals):
-            self._can_break_off = True  # before the look, so that no stop falls between the two
+            self._can_abort_start = True  # set before the check, so that no stop is missed between the two
             if self._ending.is_set():
                 return self._result(self._first_end())
             try:
@@ -268,12 +268,12 @@ class Runner:
             except GraphileWorkerError:
                 if not self._ending.is_set():
                     raise
-                return self._result(self._first_end())  # broken off, because somebody asked for the end
+                return self._result(self._first_end())  # aborted by a stop
             return self.wait()
 
     def _start(self, *, once: bool, catch_up: bool = False, waits: bool = False) -> None:
         if self._probe is not None:
-            self._probe.start()  # before anything that may take its time
+            self._probe.start()  # before anything that can take long
         try:
             self._start_all(once=once, catch_up=catch_up, waits=waits)
         except BaseException:
@@ -299,7 +299,7 @@ class Runner:
         self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:
             self._services += self._lasting_services(pool, loaded, scheduler)
-            # Before the first claim: whoever holds a lock is known.
+            # Before the first claim: every worker that locks jobs has a heartbeat.
             self._heartbeat.beat()
             recovery = self.settings.recovery if self.settings.recover else None
             self.events.emit(RecoveryConfigured(worker_id=pool.id, recovery=recovery))
@@ -321,13 +321,13 @@ class Runner:
             once=once,
             listen_database=self._listen_database,
             on_ended=self.stop,
-            on_refused=lambda error: self._ask_to_end(_End(str(error), exit_code=1)),
+            on_refused=lambda error: self._request_end(_End(str(error), exit_code=1)),
             on_migration=self._check_revision,
             on_crash=self._on_crash,
         )
 
     def _crontab_items(self, loaded: LoadedTasks | TaskRegistry) -> ItemSource | None:
-        """Return what shall recur: the crontab given, and what tasks say of themselves with `@cron`."""
+        """Return the cron items: the crontab's, and those that tasks declare with `@cron`."""
         from gw_core.domain.cron_item import refuse_duplicates
 
         self._marked = marked_items(loaded.registry if isinstance(loaded, LoadedTasks) else loaded)
@@ -338,12 +338,12 @@ class Runner:
         written = items_of(given)
         items = refuse_duplicates((*written, *self._marked))
         if self._watch:
-            # Asked again and again, for the marks of changed files; also when there are none yet.
+            # Called repeatedly, because reloaded files can declare other items.
             return lambda: (*written, *self._marked)
         return items or None
 
     def _use(self, pool: WorkerPool, registry: TaskRegistry) -> None:
-        """Go on with tasks that were read again, and with what they say of their schedules."""
+        """Switch to reloaded tasks and the cron items they declare."""
         pool.use_and_look(registry)
         try:
             self._marked = marked_items(registry)
@@ -354,7 +354,7 @@ class Runner:
                 service.wake()
 
     def _reach_schema(self, *, once: bool, waits: bool) -> None:
-        """Prepare the schema; with `waits` try again for as long as the database cannot be reached."""
+        """Prepare the schema; with `waits`, retry until the database can be reached."""
         tries = 0
         while True:
             try:
@@ -364,18 +364,18 @@ class Runner:
                 delay = reconnect_delay(tries)
                 if waits and not tries:
                     self.logger.scope(label="core").warning(
-                        f"Cannot start yet: {error}; trying again, first in {delay.total_seconds():.2f} s"
+                        f"Cannot start yet: {error}; retrying, first in {delay.total_seconds():.2f} s"
                     )
                 tries += 1
                 if not waits or self._ending.wait(delay.total_seconds()):
                     raise
         if tries:
-            self.logger.scope(label="core").info(f"The database answers after {tries + 1} tries; starting")
+            self.logger.scope(label="core").info(f"Database available after {tries + 1} attempts; starting")
 
     def _prepare_schema(self, *, once: bool) -> None:
         with self._maintenance.connection() as connection:
             state = check(connection, self._database.schema)
-            # A role that sees no row of the ledgers would take the schema for one that is behind.
+            # To a role that row security hides the ledgers from, the schema would look outdated.
             require_visible_jobs(connection, self._database.schema)
         if self._migrate and state.problem() is not None:
             with self._migration.connection() as connection:
@@ -388,16 +388,16 @@ class Runner:
             self.logger.scope(label="core").warning(warning)
         with self._maintenance.connection() as connection:
             try:
-                # A lasting worker waits for a standby to be promoted; a single run has nothing to wait for.
+                # `run` waits for a standby to be promoted; `run_once` does not.
                 require_rights(connection, self._database.schema, writes=once)
             except LockTimeoutError:
                 self.logger.scope(label="core").warning(
                     "Another session keeps a table of the queue locked; no job is claimed until it is released "
                     "(gw doctor shows which session that is)"
                 )
-        self._tell_pooler()
+        self._report_pooler()
 
-    def _tell_pooler(self) -> None:
+    def _report_pooler(self) -> None:
         mode, settings = self._database.pooling, self.settings
         if mode is not PoolerMode.NONE and self._log_startup:
             listens = settings.listen and (mode is PoolerMode.SESSION or self._listen_database is not None)
@@ -433,11 +433,11 @@ class Runner:
             self._heartbeat.check_soon()
 
     def _stop_lost_runs_soon(self, pool: WorkerPool) -> None:
-        # In a thread of its own: it reads the jobs table, which the thread of the heartbeat must never wait for.
+        # In its own thread: it reads the jobs table, and the heartbeat thread must never wait for that.
         threading.Thread(target=self._stop_lost_runs, args=(pool,), name="gw-stop-lost", daemon=True).start()
 
     def _stop_lost_runs(self, pool: WorkerPool) -> None:
-        """After a long silence, tell tasks whose jobs were taken away: nothing they still do will count."""
+        """After a late heartbeat, stop the tasks whose jobs a sweep recovered."""
         locked = pool.ledger.locked()
         try:
             with self._maintenance.connection() as connection:
@@ -450,11 +450,11 @@ class Runner:
         pool.stop_lost([job for job in locked.jobs if job.id not in ours])
 
     def _limit_outages(self) -> None:
-        """End a single run that cannot reach its database for too long."""
+        """End `run_once` if it cannot reach its database for too long."""
         waiting: dict[str, threading.Timer] = {}
 
         def lost(event: PoolConnectionLost) -> None:
-            timer = waiting[event.operation] = threading.Timer(LONGEST_OUTAGE.total_seconds(), self._give_up, (event,))
+            timer = waiting[event.operation] = threading.Timer(MAX_OUTAGE.total_seconds(), self._give_up, (event,))
             timer.daemon = True
             timer.start()
 
@@ -470,19 +470,19 @@ class Runner:
         self.events.on(RunnerStopped, ended)
 
     def _give_up(self, event: PoolConnectionLost) -> None:
-        reason = f"cannot {event.operation} for {LONGEST_OUTAGE.total_seconds():g} s: {event.error}"
+        reason = f"cannot {event.operation} for {MAX_OUTAGE.total_seconds():g} s: {event.error}"
         self.logger.scope(label="core").error(f"Giving up: {reason}")
-        self._ask_to_end(_End(reason, exit_code=UNAVAILABLE_EXIT_CODE))
+        self._request_end(_End(reason, exit_code=UNAVAILABLE_EXIT_CODE))
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
-    def _ask_to_end(self, end: _End) -> None:
+    def _request_end(self, end: _End) -> None:
         with self._end_lock:
             if self._end is None:
                 self._end = end
         self._ending.set()
-        if self._can_break_off and not self._is_up.is_set():
-            threading.Thread(target=self._break_off_start, name="gw-break-off", daemon=True).start()
+        if self._can_abort_start and not self._is_up.is_set():
+            threading.Thread(target=self._abort_start, name="gw-abort-start", daemon=True).start()
 
     def _first_end(self) -> _End:
         end = self._end
@@ -495,17 +495,17 @@ class Runner:
         for service in self._services:
             service.request_stop()
         pool.stop(end.reason)
-        # Nothing runs any more: what a silent server keeps from ending need not use up the grace period.
-        until = time.monotonic() + LONGEST_FAREWELL.total_seconds()
+        # No job is running now, so an unresponsive server must not use up the grace period.
+        until = time.monotonic() + MAX_EXIT_DELAY.total_seconds()
 
         def time_left(beyond: timedelta) -> timedelta:
             return min(pool.time_left(beyond), timedelta(seconds=max(0.0, until - time.monotonic())))
 
         for service in self._services:
-            service.join_until(lambda: time_left(END_OF_SERVICES))
+            service.join_until(lambda: time_left(SERVICES_EXIT_DELAY))
         if self._heartbeat is not None:
-            # What could not be written keeps the row, for a sweep to find.
-            self._heartbeat.end(is_graceful=pool.unsettled == 0, time_left=lambda: time_left(END_OF_HEARTBEAT))
+            # Unrecorded outcomes leave jobs locked: keep the heartbeat row, for a sweep to find.
+            self._heartbeat.end(is_graceful=pool.unsettled == 0, time_left=lambda: time_left(HEARTBEAT_EXIT_DELAY))
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))
         return self._result(end)
@@ -518,42 +518,42 @@ class Runner:
     def _close(self) -> None:
         if self._probe is not None:
             self._probe.stop()
-        self._connections.close(timeout=A_MOMENT)
-        # A service that is stuck in a statement holds its connection; that is left to the end of the process.
+        self._connections.close(timeout=CLOSE_TIMEOUT)
+        # A service that waits for a statement keeps its connection until the process exits.
         for connection in (self._maintenance, self._migration, self._heartbeat_connection):
-            connection.close(timeout=A_MOMENT)
+            connection.close(timeout=CLOSE_TIMEOUT)
         self._database.close()
         if self._listen_database is not None:
             self._listen_database.close()
 
     def _on_signal(self, name: str) -> None:
-        # Only a second signal: a first one may follow a stop that was asked for otherwise, such as by a supervisor.
-        forced, self._has_heard_signal = self._has_heard_signal, True
+        # Only a second signal forces: the first can follow a stop requested otherwise, for example by a supervisor.
+        forced, self._has_received_signal = self._has_received_signal, True
         self.events.emit(SignalReceived(signal=name, forced=forced))
         if forced:
             self.force()
-        self._ask_to_end(_End(f"received {name}", signal=name))
+        self._request_end(_End(f"received {name}", signal=name))
 
-    def _break_off_start(self) -> None:
-        """Let no start that waits for the database keep the process from ending.
+    def _abort_start(self) -> None:
+        """Abort a start that waits for the database, so that the process can exit.
 
-        The server would finish a migration's step that it is at before it sees that we are gone, so it is asked to end.
+        The server would finish the current migration step before it notices the disconnect, so the step is cancelled.
         """
-        patient_until = time.monotonic() + END_OF_SERVICES.total_seconds()
-        while not self._is_up.wait(A_MOMENT.total_seconds()):
+        deadline = time.monotonic() + SERVICES_EXIT_DELAY.total_seconds()
+        while not self._is_up.wait(CLOSE_TIMEOUT.total_seconds()):
             self._maintenance.abort()
             self._heartbeat_connection.abort()
-            if not self._migration.cancel() or time.monotonic() > patient_until:
+            if not self._migration.cancel() or time.monotonic() > deadline:
                 self._migration.abort()
 
     def _on_breaking_migration(self, revision: int) -> None:
-        self._ask_to_end(_End(f"schema revision {revision} is breaking", exit_code=BREAKING_MIGRATION_EXIT_CODE))
+        self._request_end(_End(f"schema revision {revision} is breaking", exit_code=BREAKING_MIGRATION_EXIT_CODE))
 
     def _on_crash(self, thread: str, error: BaseException) -> None:
         self.logger.scope(label="core").error(
             f"Thread {thread} ended by {type(error).__name__}: {error}", {"error": error}
         )
-        self._ask_to_end(_End(f"thread {thread} ended by {type(error).__name__}", exit_code=1))
+        self._request_end(_End(f"thread {thread} ended by {type(error).__name__}", exit_code=1))
 
 
 def run(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunResult:
@@ -562,5 +562,5 @@ def run(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunR
 
 
 def run_once(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunResult:
-    """Run jobs until none is left that can run now; the options are those of `Runner`."""
+    """Run jobs until none is ready; the options are those of `Runner`."""
     return Runner(conninfo, tasks=tasks, **options).run_once()  # type: ignore[arg-type] # Runner checks them

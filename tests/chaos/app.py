@@ -24,7 +24,7 @@ import psycopg
 from gw_core import Client, JobSpec
 from gw_core.errors import GraphileWorkerError
 from gw_core.postgres.database import ANSWER_WITHIN
-from gw_core.runner import LONGEST_SILENCE
+from gw_core.runner import MAINTENANCE_RESPONSE_TIMEOUT
 
 from .cleanup_guard import Guard
 from .faults import Cuttable, Operator
@@ -309,7 +309,7 @@ class _Scene:
             self._call_everybody(client)
             self._wait(DRAIN, "every job to run", self._is_drained)
             # Whoever waits for a swallowed answer sends no heartbeat meanwhile.
-            more = LONGEST_SILENCE.total_seconds() if self._operator.done["mute"] else 0.0
+            more = MAINTENANCE_RESPONSE_TIMEOUT.total_seconds() if self._operator.done["mute"] else 0.0
             self._wait(self._options.threshold * 3 + 10 + more, "the dead to be forgotten", self._knows_only_the_living)
 
     def _call_everybody(self, client: Client) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from gw_core.runner import LONGEST_SILENCE
+from gw_core.runner import MAINTENANCE_RESPONSE_TIMEOUT
 
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker, is_alive, send
 from .network_faults import EVERYBODY, NetworkPath
@@ -317,7 +317,7 @@ class Operator:
                     road.heal(line)
             if silences:
                 assert fault.ended is not None
-                fault.ended += int(LONGEST_SILENCE.total_seconds() * 1e9)
+                fault.ended += int(MAINTENANCE_RESPONSE_TIMEOUT.total_seconds() * 1e9)
 
     def _delay(self, rng: random.Random) -> None:
         with (

@@ -107,7 +107,7 @@ def test_a_single_run_on_a_server_that_takes_no_writes_ends(own_site: QueueFixtu
 
 
 def test_a_single_run_whose_database_stays_away_gives_up(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_core.runner.LONGEST_OUTAGE", ms(200))
+    monkeypatch.setattr("gw_core.runner.MAX_OUTAGE", ms(200))
     proxy = DatabaseProxy(site.url)
     site.fill(1)
     runner, heard, log = site.runner({"work": lambda payload: proxy.cut()}, url=proxy.url, grace_period=ms(100))
@@ -123,7 +123,7 @@ def test_a_single_run_whose_database_stays_away_gives_up(site: QueueFixture, mon
 def test_a_single_run_whose_database_comes_back_does_not_give_up(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gw_core.runner.LONGEST_OUTAGE", ms(1_000))
+    monkeypatch.setattr("gw_core.runner.MAX_OUTAGE", ms(1_000))
     began: list[float] = []
 
     def work(payload: object) -> None:
