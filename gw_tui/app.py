@@ -145,7 +145,7 @@ class ConsoleApp(App[None]):
                 if not BY_ID[name].keys:  # there is no key to be exchanged
                     self.bind(",".join(keys.split()), BY_ID[name].action, show=False)
         self.note(EntryKind.CONSOLE, f"console started on {self.source.info.where}")
-        self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id, self.options.filter)
+        self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id)
         self._poller.start()
         self.set_interval(TICK, self._tick)
 

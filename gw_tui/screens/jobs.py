@@ -175,17 +175,17 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def on_mount(self) -> None:
         """Begin with the filter given on the command line."""
         if self._search.wanted is EVERYTHING and self.console.options.filter:
-            try:
-                self.look_for(parse(self.console.options.filter))
-            except FilterError as error:
-                self.notify(sanitize.line(error), title="Invalid filter", severity="error", markup=False)
+            self.take_filter(self.console.options.filter)
         self.query_one(FilterBar).show(self._search.wanted)
 
     # -- for others ------------------------------------------------------------------------------------------------
 
     def take_filter(self, text: str) -> None:
         """Show the jobs that match a filter."""
-        self.look_for(parse(text))
+        try:
+            self.look_for(parse(text))
+        except FilterError as error:
+            self.notify(sanitize.line(error), title="Invalid filter", severity="error", markup=False)
 
     def look_for(self, wanted: Filter) -> None:
         """Show the jobs that match a filter, from the first page on."""
