@@ -391,7 +391,7 @@ def test_a_job_that_changes_before_its_turn_is_judged_again(queue: Queue) -> Non
 INTERRUPTED = """
 import os, signal
 from gw_cli.main import main
-from gw_core import JobBatches
+from gw_core.operations import JobBatches
 
 complete = JobBatches.complete
 def first_batch_then_ctrl_c(self, jobs):
