@@ -9,6 +9,7 @@ from gw_cli.output import Column, JsonText
 
 if TYPE_CHECKING:
     from gw_core import Job
+    from gw_core.operations import Count
 
 KEYS: Final = (
     "id",
@@ -79,3 +80,16 @@ def for_table(record: Mapping[str, Any]) -> dict[str, object]:
         # Zero is what nearly every job has; a column of zeros says nothing.
         "prio": record["priority"] or None,
     }
+
+
+def count_text(count: Count) -> str:
+    """Return a count for people: `1,234` is exact, `~1,234` an estimate, `~1,234?` a rough one, `1,000+` at least."""
+    before, after = {"exact": ("", ""), "at least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}[
+        count.quality.value
+    ]
+    return f"{before}{count.value:,}{after}"
+
+
+def count_record(count: Count) -> dict[str, object]:
+    """Return a count under the keys we promise."""
+    return {"count": count.value, "quality": count.quality.value}

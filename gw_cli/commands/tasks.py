@@ -9,7 +9,7 @@ import typer
 from gw_cli import output, stderr
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_client
-from gw_cli.looking import count_text
+from gw_cli.records import count_text
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
 
