@@ -8,9 +8,9 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 PUBLIC = {"gw_core", *(f"gw_core.{name}" for name in ("events", "errors", "cron", "operations"))}
-MAX_CORE_IMPORTS = 198
-MAX_FRONT_END_IMPORTS = 211
-MAX_PRIVATE_ACCESSES = 125
+MAX_CORE_IMPORTS = 197
+MAX_FRONT_END_IMPORTS = 219
+MAX_PRIVATE_ACCESSES = 122
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 
 
