@@ -1,4 +1,4 @@
-"""Bring a schema up to date: revision 20 of the line shared with Node.js, and the line of our own beside it."""
+"""Bring a schema up to date: Graphile Worker's revision 20, and gw's additions."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _TABLES_TURN_PRIVATE: Final = 16
 _CLASHES: Final = (pg.UniqueViolation, pg.DuplicateSchema, pg.DuplicateTable, pg.DuplicateObject)
 _CLASHES_OF_A_STEP: Final = 3
 
-_MOST_WAITS: Final = 30
+_MAX_LOCK_RETRIES: Final = 30
 PAUSE_SECONDS: Final = 1.0
-"""A step that wants a table for itself waits for it only so long (its file says how long) and comes again."""
+"""How often, and after which pause, a step retries to lock a table; its file sets the lock timeout."""
 
 Target = str | Database | psycopg.Connection[Any]
 """Where to migrate: a connection string, a `Database`, or a connection of the caller's."""
@@ -123,7 +123,7 @@ def migrate(target: Target, schema: str = DEFAULT_SCHEMA) -> MigrationReport:
 
 
 class _Migration:
-    """One call of `migrate`: look, take the first step that is missing, and look again until none is."""
+    """One call of `migrate`: apply the first missing step until none is missing."""
 
     def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
         self._connection = connection
@@ -139,7 +139,9 @@ class _Migration:
             self._take(steps[0])
             state = self._settled()
         notes = [
-            f"{step.name} ran again: somebody had replaced what it installed" for step in self._applied if step.again
+            f"{step.name} ran again: another program had replaced what it installed"
+            for step in self._applied
+            if step.again
         ]
         return MigrationReport(
             before=before,
@@ -181,9 +183,9 @@ class _Migration:
             self._applied.append(step)
 
     def _come_again(self, step: MigrationStep, error: psycopg.Error) -> None:
-        """Let those pass who wait behind us for a table that somebody else keeps, then try the step again."""
+        """Let the sessions behind this one use the table, then retry the step."""
         self._waits += 1
-        if self._waits >= _MOST_WAITS:
+        if self._waits >= _MAX_LOCK_RETRIES:
             raise _failure(step, self._schema, error) from error
         time.sleep(PAUSE_SECONDS)
 
@@ -263,7 +265,7 @@ def _install_step(state: SchemaState) -> MigrationStep:
 
 def _shared_step(state: SchemaState, file: _File, guard: tuple[str, ...]) -> MigrationStep:
     values = {"NUMBER": str(file.number), "BREAKING": str(file.breaking).lower()}
-    texts = (_part("record_step", **values), *guard, file.text, _part("announce", **values))
+    texts = (_part("record_step", **values), *guard, file.text, _part("notify_workers", **values))
     return _step(file.name, state, "shared", file.number, texts, breaking=file.breaking)
 
 
@@ -271,7 +273,7 @@ def _own_steps(state: SchemaState) -> Iterator[MigrationStep]:
     for file in _files():
         if file.line == "own" and file.number in state.own_missing:
             again = file.number in state.own_recorded
-            part = "record_own_step_again" if again else "record_own_step"
+            part = "record_gw_step_again" if again else "record_gw_step"
             record = _part(part, NUMBER=str(file.number), NAME=file.name)
             texts = (file.text, record) if file.number == LEDGER_STEP else (record, file.text)
             yield _step(file.name, state, "own", file.number, texts, again=again)
@@ -300,7 +302,7 @@ def _guard(files: Sequence[_File], number: int) -> tuple[str, ...]:
         return ()
     prefix = "_private_" if number > _TABLES_TURN_PRIVATE else ""
     tables = {"JOBS": f"{MARKER}.{prefix}jobs", "QUEUES": f"{MARKER}.{prefix}job_queues"}
-    return (_part("refuse_locked_jobs", **tables),)
+    return (_part("reject_locked_jobs", **tables),)
 
 
 # -- the files -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 --! breaking
 -- The tables become private by name; constraints, indexes and sequences keep theirs.
--- The functions arrive in their final form. Those of revision 16 said nothing on `jobs:insert`, a trigger did until
--- revision 18: in between each add wakes the workers twice, which harms nobody.
+-- The functions arrive in their final form. Those of revision 16 sent no `jobs:insert` notification, because a trigger
+-- did until revision 18. Between the two, each add wakes the workers twice, which is harmless.
 
 alter table :GRAPHILE_WORKER_SCHEMA.jobs rename to _private_jobs;
 alter table :GRAPHILE_WORKER_SCHEMA.job_queues rename to _private_job_queues;

@@ -1,4 +1,4 @@
--- The ledger of what we add to the shared schema; our steps never take a number in `migrations`.
+-- The ledger of gw's additions to the shared schema; they never take a number in `migrations`.
 
 create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_migrations (
   id integer constraint gw_migrations_pkey primary key,

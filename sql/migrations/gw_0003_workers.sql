@@ -1,4 +1,4 @@
--- Running workers and when they last said so; the jobs of one that went silent can be given back.
+-- Running workers and their last heartbeats; a sweep recovers the jobs of a dead one.
 
 create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_workers (
   id text constraint gw_workers_pkey primary key,

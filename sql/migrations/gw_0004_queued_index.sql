@@ -1,7 +1,6 @@
--- Claiming the next jobs of a few queues without walking every job that has no queue, and stepping from queue to queue
--- without walking every job of the queues that are held.
---
--- Everybody who comes later waits behind us for a transaction that keeps the table: see the next step.
+-- Indexes to claim the next jobs of a few queues without reading all jobs that have no queue, and to step from queue to
+-- queue without reading the jobs of locked queues.
+-- Sessions that come later wait behind this one for the table, so the lock timeout is short: see the next step.
 
 set local lock_timeout = '2s';
 

@@ -1,11 +1,10 @@
--- Finding the jobs that workers hold, and those that failed for good, without reading the whole table.
--- The conditions are those of the states `running` and `failed`. Each claim writes to the index of locked jobs; by any
--- other column that was dearer, for the locks of one claim are equal and share an entry. Nothing but a job's last failure
--- writes to the index of failed ones.
---
--- While an index is built nobody writes to the table: less than half a second for each million jobs. Whoever cannot have
--- that builds both beforehand, as written here and `concurrently`; then there is nothing left to do. Everybody who comes
--- later waits behind us for a transaction that keeps the table, so we do not wait for it long but come again.
+-- Indexes to find locked and permanently failed jobs without reading the whole table.
+-- The conditions are those of the states `running` and `failed`. Each claim writes to the index of locked jobs;
+-- `locked_at` is the cheapest column, because the locks of one claim are equal and share an entry. Only a job's last
+-- failure writes to the index of failed jobs. Building an index blocks writes to the table, less than half a second for
+-- each million jobs. To avoid that, build both beforehand, as written here but `concurrently`; this step then finds
+-- them. Sessions that come later wait behind this one for the table, so the lock timeout is short and the step is
+-- retried.
 
 set local lock_timeout = '2s';
 

@@ -1,4 +1,4 @@
--- What operators wish to be stopped: a row waits here for the pool that runs the job, which takes it out when it hears.
+-- Cancel requests: a row waits here for the worker that runs the job, which deletes it on receipt.
 
 create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations (
   pool text not null,

@@ -1,6 +1,7 @@
--- Give every function of the queue a search_path of its own. Without one, names in a function's body are looked up in
--- the caller's: whoever may create objects in a schema on that path can have them run with the caller's rights.
--- The three functions that also left a choice of operators to that path come first, as they are now.
+-- Give every function of the queue its own search_path. Without one, names in a function's body are looked up in the
+-- caller's search_path: a role that may create objects in a schema on that path can have them run with the caller's
+-- rights.
+-- The three functions that also left the choice of operators to that path come first, in their current form.
 
 \ir parts/add_jobs.sql
 \ir parts/add_job.sql

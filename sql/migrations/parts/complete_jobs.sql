@@ -1,4 +1,4 @@
--- Delete jobs by hand as if they had succeeded; one that a worker holds is left alone until its lock is four hours old.
+-- Delete jobs manually as if they had succeeded; one that a worker locks is skipped until its lock is four hours old.
 create or replace function :GRAPHILE_WORKER_SCHEMA.complete_jobs(job_ids bigint[])
 returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
 language sql set search_path = pg_catalog, pg_temp as $gw$

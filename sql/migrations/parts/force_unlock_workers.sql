@@ -1,4 +1,4 @@
--- Take every lock from these workers, which must be dead: what they still run would run twice.
+-- Release all locks of these workers, which must be dead: what they still run would run twice.
 create or replace function :GRAPHILE_WORKER_SCHEMA.force_unlock_workers(worker_ids text[])
 returns void
 language sql set search_path = pg_catalog, pg_temp as $gw$

@@ -1,4 +1,4 @@
--- Make jobs use up their attempts by hand; one that a worker holds is left alone until its lock is four hours old.
+-- Use up the attempts of jobs; one that a worker locks is skipped until its lock is four hours old.
 create or replace function :GRAPHILE_WORKER_SCHEMA.permanently_fail_jobs(
   job_ids bigint[],
   error_message text default null

@@ -1,2 +1,2 @@
--- First of all the row, which is the lock too: whoever takes the same step meanwhile waits here and then gives way.
+-- The row comes first and is the lock too: another program that takes the same step waits here, then finds it done.
 insert into :GRAPHILE_WORKER_SCHEMA.migrations (id, breaking) values (:NUMBER, :BREAKING);

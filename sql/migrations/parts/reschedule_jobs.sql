@@ -1,4 +1,4 @@
--- Change when and how jobs run; null keeps a value, and a job that a worker holds is left alone as in complete_jobs.
+-- Change when and how jobs run; null keeps a value, and locked jobs are skipped as in complete_jobs.
 create or replace function :GRAPHILE_WORKER_SCHEMA.reschedule_jobs(
   job_ids bigint[],
   run_at timestamptz default null,

@@ -1,5 +1,5 @@
--- Refuse to go on while workers hold jobs or queues: the coming steps would change the tables under them.
--- The lock comes first, so that nothing can be claimed between this look and the end of the transaction.
+-- Stop if workers lock jobs or queues: the next steps would change the tables under them.
+-- The table lock comes first, so that no job can be claimed between this check and the end of the transaction.
 lock table :JOBS, :QUEUES in access exclusive mode;
 
 do $gw$

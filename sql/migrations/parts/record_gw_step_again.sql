@@ -1,2 +1,2 @@
--- The step was taken before, and its work has been undone since.
+-- The step was applied before, and its work has been undone since.
 update :GRAPHILE_WORKER_SCHEMA._private_gw_migrations set applied_at = now() where id = :NUMBER;
