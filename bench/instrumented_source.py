@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from bench.server_time import ServerTiming, processor_time
-from gw_core import JobFilter
+from gw_core import JobState, Selection
 from gw_core.operations import (
     Finding,
     JobPage,
@@ -79,7 +79,7 @@ class InstrumentedSource(ClientSource):
 
     def page(
         self,
-        wanted: JobFilter,
+        wanted: Selection,
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
@@ -87,7 +87,7 @@ class InstrumentedSource(ClientSource):
         with_payload: bool = False,
     ) -> JobPage:
         # One worker's jobs are listed every few seconds; no screen of the tour asks for them at each tick.
-        with self._noted(HOT if wanted.worker is None else "held"):
+        with self._noted(HOT if wanted.states != {JobState.RUNNING} else "held"):
             return super().page(wanted, after=after, limit=limit, timeout=timeout, with_payload=with_payload)
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from gw_cli import command, output, stderr
-from gw_cli.arguments import one_of, whole_number
+from gw_cli.arguments import one_of
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
@@ -25,7 +25,7 @@ from gw_cli.settings.options import with_settings
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import ActionResult, JobFilter, Jobs
+    from gw_core import ActionResult, Jobs, Selection
     from gw_core.operations import JobBatches, SelectionCount, SkippedJob
 
 STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
@@ -37,7 +37,14 @@ MOST_LINES: Final = 20
 
 PROGRESS_SECONDS: Final = 2.0
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The jobs, by their ids.", show_default=False)]
+Selected = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SELECTION]...",
+        help="Job ids, or conditions such as state:failed attempts:>3 -queue:slow.",
+        show_default=False,
+    ),
+]
 Key = Annotated[str | None, typer.Option("--job-key", "-k", metavar="KEY", help="The job with this key.")]
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help=f"Jobs that are {', '.join(STATES)}.")]
 Task = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Jobs of this task.")]
@@ -61,50 +68,31 @@ class Verb:
     past: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What a command was told about the jobs it is to act on."""
+def selection(
+    terms: Sequence[str] | None, *, every: bool | None = None, state: str | None = None, **options: str | None
+) -> Selection:
+    """Return the jobs that the arguments and the options describe together: all conditions must hold.
 
-    ids: Sequence[str] | None
-    key: str | None
-    state: str | None
-    task: str | None
-    queue: str | None
-    worker: str | None
-    flag: str | None
-    error: str | None
-    every: bool
+    Without any, `every` must be true; None means that no condition is needed. Raises `SelectionError`.
+    """
+    from gw_core import Selection
+    from gw_core.selection import parse
 
-    def filter(self) -> JobFilter:
-        """Return the jobs that are meant; raises `InvalidInputError` when that is not clear."""
-        from gw_core import JobFilter
-
-        one_of("--state", self.state, STATES)
-        ways = [bool(self.ids), self.key is not None, self.is_filter]
-        if ways.count(True) != 1:
-            raise InvalidInputError(
-                "name jobs in one way: by their ids, with --job-key, or by conditions such as --state failed "
-                "(--all means every job)"
-            )
-        conditions: dict[str, Any] = {name: getattr(self, name) for name in (*_CONDITIONS, "key")}
-        return JobFilter(ids=self._numbers(), **conditions)
-
-    @property
-    def is_filter(self) -> bool:
-        """True when the jobs were described and not named, so that a person should see how many they are."""
-        return self.every or any(getattr(self, name) is not None for name in _CONDITIONS)
-
-    def _numbers(self) -> list[int] | None:
-        numbers = [whole_number("ID", text) for text in self.ids or ()]
-        return [number for number in numbers if number is not None] or None
-
-
-_CONDITIONS: Final = ("state", "task", "queue", "worker", "flag", "error")
+    one_of("--state", state, STATES)
+    shorthand: dict[str, Any] = {"state": state, **options}
+    wanted = parse(" ".join(terms or ())) & Selection.of(**shorthand)
+    if every and not wanted.is_everything:
+        raise InvalidInputError("--all means every job; leave it out, or give no other condition")
+    if every is False and wanted.is_everything:
+        raise InvalidInputError(
+            "select jobs by id, by --job-key or by conditions such as state:failed (--all means every job)"
+        )
+    return wanted
 
 
 # -- the frame -------------------------------------------------------------------------------------------------------
 
-Act = Callable[["JobBatches", "JobFilter"], "Iterator[ActionResult]"]
+Act = Callable[["JobBatches", "Selection"], "Iterator[ActionResult]"]
 """What a command does to jobs, in batches."""
 
 _SELECTION: Final[Mapping[str, Any]] = {
@@ -140,16 +128,15 @@ def bulk_command(
         own = {name: each.replace(kind=each.KEYWORD_ONLY) for name, each in signature.parameters.items()}
 
         def run(configuration: Configuration, **values: Any) -> ExitCode:
-            choice = Choice(ids=values["ids"], **{name: values[name] for name in _SELECTION})
-            choice.filter()
+            wanted = selection(values["selection"], **{name: values[name] for name in _SELECTION})
             do = function(**{name: values[name] for name in own})
             with open_to_change(configuration) as client:
                 manner = {name: values[name] for name in _MANNER}
-                return act(client.jobs, choice, verb, partial(do, client.jobs.in_batches()), idle=idle, **manner)
+                return act(client.jobs, wanted, verb, partial(do, client.jobs.in_batches()), idle=idle, **manner)
 
         shared = {name: _parameter(name, kind) for name, kind in {**_SELECTION, **_MANNER}.items()}
         first = inspect.Parameter("configuration", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        parameters = {"configuration": first, "ids": _parameter("ids", Ids), **own, **shared}
+        parameters = {"configuration": first, "selection": _parameter("selection", Selected), **own, **shared}
         run.__doc__ = function.__doc__
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
         command.command(app, verb.infinitive)(with_settings(verb.infinitive)(run))
@@ -168,9 +155,9 @@ def _parameter(name: str, kind: Any) -> inspect.Parameter:
 
 def act(
     jobs: Jobs,
-    choice: Choice,
+    wanted: Selection,
     verb: Verb,
-    batches: Callable[[JobFilter], Iterator[ActionResult]],
+    batches: Callable[[Selection], Iterator[ActionResult]],
     *,
     dry_run: bool,
     yes: bool,
@@ -182,9 +169,9 @@ def act(
 
     When no job matches, it raises `NothingMatchedError`, unless `allow_none`: then the answer is empty.
     """
-    wanted = choice.filter()
+    wanted = jobs.at_server_time(wanted)
     total = len(wanted.ids or ()) or 1
-    if choice.is_filter or dry_run:
+    if dry_run or not wanted.is_by_name:
         survey = jobs.count(wanted)
         total = survey.jobs
         if total == 0 and not allow_none:
@@ -195,7 +182,7 @@ def act(
             confirm(
                 f"{verb.infinitive.capitalize()} {counted(total)}?", f"{counted(total)} would be {verb.past.lower()}"
             )
-    verdict = _carry_out(batches(wanted), Answer(verb, total, as_json=as_json), choice.key, allow_none=allow_none)
+    verdict = _carry_out(batches(wanted), Answer(verb, total, as_json=as_json), wanted, allow_none=allow_none)
     return ExitCode.OK if allow_none and verdict is ExitCode.NOT_FOUND else verdict
 
 
@@ -207,7 +194,7 @@ def _told(survey: SelectionCount, verb: Verb, skipped: int, *, as_json: bool) ->
     return ExitCode.OK
 
 
-def _carry_out(batches: Iterator[ActionResult], answer: Answer, key: str | None, *, allow_none: bool) -> ExitCode:
+def _carry_out(batches: Iterator[ActionResult], answer: Answer, wanted: Selection, *, allow_none: bool) -> ExitCode:
     with interruptions() as interrupted:
         try:
             for batch in batches:
@@ -218,8 +205,7 @@ def _carry_out(batches: Iterator[ActionResult], answer: Answer, key: str | None,
             answer.break_off()
             raise
     if answer.is_empty and not allow_none:
-        what = "no job matches any more" if key is None else f"no job has the key {quoted(key)}"
-        raise NothingMatchedError(f"{what}; nothing was {answer.verb.past.lower()}")
+        raise NothingMatchedError(f"no job matches {quoted(str(wanted))}; nothing was {answer.verb.past.lower()}")
     return answer.end()
 
 

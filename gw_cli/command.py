@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,6 +16,8 @@ from gw_cli.sanitize import quoted
 from gw_core.errors import InvalidInputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")
 
 HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 
@@ -93,6 +96,13 @@ class Command(_TextsOnly, TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; `-queue:slow` in a selection is a condition, and not the option `-q`."""
+        if any(parameter.name == "selection" for parameter in self.params):
+            args = [f" {each}" if _NEGATED.match(each) else each for each in args]
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
 
 
 def _section_of(parameter: Any) -> str:

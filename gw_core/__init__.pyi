@@ -9,7 +9,7 @@ from gw_core.domain.events import Event as Event, Events as Events
 from gw_core.domain.health import ProbeSettings as ProbeSettings
 from gw_core.domain.job import Job as Job, JobSpec as JobSpec
 from gw_core.domain.job_key import JobKeyMode as JobKeyMode
-from gw_core.domain.job_state import JobFilter as JobFilter, JobState as JobState
+from gw_core.domain.job_state import JobState as JobState
 from gw_core.domain.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
 from gw_core.domain.plugins import Plugin as Plugin, Reject as Reject, Skip as Skip
 from gw_core.domain.recovery import (

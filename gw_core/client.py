@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.events import Events
-from gw_core.domain.job import Job, JobSpec, check_ids
+from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.job_key import JobKeyMode
-from gw_core.domain.job_state import JobFilter
 from gw_core.domain.plugins import Interceptors, Plugin
-from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
 from gw_core.domain.session_limits import NO_MANNERS, SessionLimits
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
 # The rest is imported where it is used: a command that looks at a job waits for nothing that mends a schema.
 if TYPE_CHECKING:
-    from gw_core.domain.cancellation import CancelledJob
     from gw_core.domain.cron_item import KnownCronItem
-    from gw_core.domain.query_results import JobPage, PageCursor
-    from gw_core.postgres.bulk_actions import Jobs, WorkerActions
+    from gw_core.domain.job_version import JobVersion
+    from gw_core.postgres.bulk_actions import Jobs, SkippedJob
     from gw_core.postgres.callers_connection import BorrowedConnection
     from gw_core.postgres.cleanup import Cleaner
     from gw_core.postgres.doctor import Doctor
@@ -36,6 +32,8 @@ if TYPE_CHECKING:
     from gw_core.postgres.job_store import JobStore, RemovedJob
     from gw_core.postgres.listener import JobListener
     from gw_core.postgres.migrations import MigrationPlan, MigrationReport
+    from gw_core.postgres.name_lookup import NameKind
+    from gw_core.workers import Workers
 
 
 class Client:
@@ -88,17 +86,17 @@ class Client:
 
     @cached_property
     def jobs(self) -> Jobs:
-        """Acts on any number of jobs: complete, fail, reschedule, retry, restore; at once, or `in_batches`."""
+        """List, count and change jobs: those of a selection, as text or as a `Selection`, or those with given ids."""
         from gw_core.postgres.bulk_actions import Jobs
 
         return Jobs(self._connections, self.schema)
 
     @cached_property
-    def care(self) -> WorkerActions:
-        """Frees the locks of dead workers, and finds names."""
-        from gw_core.postgres.bulk_actions import WorkerActions
+    def workers(self) -> Workers:
+        """The workers of the queue: `list`, `sweep`, `locks`, `unlock`."""
+        from gw_core.workers import Workers
 
-        return WorkerActions(self._connections, self.schema)
+        return Workers(self._connections, self.schema, self.events, self._interceptors)
 
     @cached_property
     def cleaner(self) -> Cleaner:
@@ -222,92 +220,33 @@ class Client:
             raise InvalidJobError("a batch job needs a list with at least one item")
         return self.add(task, list(items), conn=conn, **options)
 
-    # -- remove and tend -------------------------------------------------------------------------------------------
+    # -- remove and complete names ------------------------------------------------------------------------------------
 
-    def remove(self, job_key: str, *, conn: BorrowedConnection | None = None) -> RemovedJob | None:
-        """Remove the job with this key; one that is running is only kept from running again. None: no such job."""
+    @overload
+    def remove(self, job_key: str, *, conn: BorrowedConnection | None = None) -> RemovedJob | None: ...
+
+    @overload
+    def remove(self, job_key: str, *, expected: JobVersion) -> RemovedJob | SkippedJob: ...
+
+    def remove(
+        self, job_key: str, *, expected: JobVersion | None = None, conn: BorrowedConnection | None = None
+    ) -> RemovedJob | SkippedJob | None:
+        """Remove the job with this key; one that is running ends, but is not retried. None: there is no such job.
+
+        A job that is not the `expected` version any more, or has another key, is skipped, and the answer says why.
+        `conn` is your own psycopg connection: the job is removed in its transaction.
+        """
+        if expected is not None:
+            return self.jobs.remove_expected(job_key, expected)
         with self._store(conn) as store:
             return store.remove(job_key)
 
-    def cancel_jobs(
-        self,
-        ids: Sequence[int],
-        *,
-        reason: str | None = None,
-        by: str | None = None,
-        retry: bool = False,
-        timeout: timedelta = timedelta(seconds=10),
-    ) -> list[CancelledJob]:
-        """Stop running jobs: tell their tasks, end their attempts as failed, and say of each what became of it.
-
-        They are not tried again, unless `retry` leaves them their further attempts. `by` is who wishes it, else the
-        database's user. Waits until the jobs have ended, at most `timeout`; a wish nobody heard stays an hour.
-        """
-        check_ids(ids)
-        from gw_core.postgres.cancel_requests import CancelRequests
-
-        canceller = CancelRequests(self._connections, self.schema)
-        return canceller.cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
-
-    def unlock(self, worker_ids: Sequence[str]) -> None:
-        """Take every lock from the named pools; what they still run may then run twice. For pools known to be dead."""
-        self.care.unlock(worker_ids)
-
-    # -- look ------------------------------------------------------------------------------------------------------
-
-    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
-        """Return one job with everything, by its id or its key; None when there is none."""
-        if job_id is None and job_key is None:
-            return None
-        return self.reports.get(job_id, job_key=job_key)
-
-    def list_jobs(
-        self,
-        wanted: JobFilter | None = None,
-        *,
-        after: PageCursor | str | int | None = None,
-        limit: int = 50,
-        with_payload: bool = False,
-        timeout: timedelta = timedelta(milliseconds=120),
-    ) -> JobPage:
-        """Return the jobs that match, up to `limit`, and where the next page begins; payloads only when asked for.
-
-        They come in order of their ids or, when a waiting state is asked for, in the order in which they will run.
-        A search that no index serves ends after `timeout`; the page says how far it came.
-        """
-        return self.reports.list_jobs(
-            wanted or JobFilter(), after=after, limit=limit, with_payload=with_payload, timeout=timeout
-        )
-
-    # -- workers ---------------------------------------------------------------------------------------------------
-
-    def workers(self, recovery: RecoverySettings | None = None) -> list[WorkerInfo]:
-        """Return every worker known by its heartbeat or by locks it holds; `recovery` says which count as dead."""
-        settings = recovery or RecoverySettings()
-        from gw_core.postgres.worker_store import QUERY_TIMEOUT, WorkerStore
+    def names(self, kind: NameKind, prefix: str = "", *, limit: int = 200) -> list[str]:
+        """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""
+        from gw_core.postgres.name_lookup import find_names
 
         with self._connections.connection() as connection:
-            store = WorkerStore(connection, self.schema)
-            with store.bounded(self._database.manners.within_statement(QUERY_TIMEOUT)):
-                around = store.sweep_preconditions()
-                found = store.list_workers(
-                    has_hearts=around.has_hearts,
-                    has_rust_workers=around.has_rust_workers,
-                    resilient_flags=settings.resilient_flags,
-                )
-        return [replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
-
-    def sweep(self, recovery: RecoverySettings | None = None, *, dry_run: bool = False) -> SweepReport:
-        """Give back the jobs of workers that went silent, free their queues and forget them; the plugins are asked.
-
-        With `dry_run` only say what would be done. A worker without a heartbeat is judged by its latest lock.
-        """
-        from gw_core.maintenance.sweeper import Sweep
-
-        sweep = Sweep(
-            self._connections, recovery or RecoverySettings(), events=self.events, interceptors=self._interceptors
-        )
-        return sweep.run(dry_run=dry_run)
+            return find_names(connection, self.schema, kind, prefix=prefix, limit=limit)
 
     # -- recurring tasks -------------------------------------------------------------------------------------------
 

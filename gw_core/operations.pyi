@@ -19,7 +19,6 @@ from gw_core.domain.lock_waits import (
     LockWait as LockWait,
     LockWaits as LockWaits,
 )
-from gw_core.domain.narrowing import Narrowing as Narrowing
 from gw_core.domain.query_results import (
     Count as Count,
     FoundJob as FoundJob,

@@ -11,7 +11,7 @@ from gw_core import Client, JobSpec
 def main(url: str, count: int) -> None:
     """Connect first; what is timed is from plain values to committed jobs."""
     with Client(url, max_pool_size=1) as client:
-        client.get(0)
+        client.jobs.get(0)
         began = time.perf_counter()
         client.add_many([JobSpec(task="noop", payload={"n": number}) for number in range(count)])
         print(time.perf_counter() - began)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import bulk_command, output
-from gw_cli.arguments import whole_number
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -19,9 +18,10 @@ from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
+from gw_core.selection import parse
 
 if TYPE_CHECKING:
-    from gw_core import CancelledJob, Client
+    from gw_core import CancelledJob, Client, Selection
 
 KEYS: Final = ("id", "task", "result", "worker")
 COLUMNS: Final = (
@@ -40,8 +40,14 @@ app = new_app()
 @with_settings("cancel")
 def cancel(
     configuration: Configuration,
-    ids: bulk_command.Ids = None,
+    selection: bulk_command.Selected = None,
     key: bulk_command.Key = None,
+    task: bulk_command.Task = None,
+    queue: bulk_command.Queue = None,
+    worker: bulk_command.Worker = None,
+    flag: bulk_command.Flag = None,
+    every: bulk_command.All = False,
+    yes: bulk_command.Yes = False,
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Why; stands in their last error.")
     ] = None,
@@ -62,26 +68,32 @@ def cancel(
     It says of each job what became of it. With --retry they are tried again, as after any failure. A task that takes no
     notice loses its job after 5 s, though its thread goes on; a job of a named queue ends with its task.
     """
+    wanted = bulk_command.selection(selection, every=every, key=key, task=task, queue=queue, worker=worker, flag=flag)
     timeout = _timeout(wait)
     if reason is not None and len(reason) > LONGEST_REASON:
         raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {LONGEST_REASON}")
     with open_to_change(configuration) as client:
-        numbers = _numbers(client, ids, key)
-        jobs = client.cancel_jobs(numbers, reason=_stored(reason), by=_who(), retry=retry, timeout=timeout)
+        jobs = client.jobs.cancel(
+            _confirmed(client, wanted, yes=yes), reason=_stored(reason), by=_who(), retry=retry, timeout=timeout
+        )
     rows = [{"id": each.id, "task": each.task, "result": str(each.result), "worker": each.worker} for each in jobs]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
     return _verdict(jobs)
 
 
-def _numbers(client: Client, ids: Sequence[str] | None, key: str | None) -> list[int]:
-    if bool(ids) is (key is not None):
-        raise InvalidInputError("name jobs in one way: by their ids, or with --job-key")
-    if key is None:
-        return [number for number in (whole_number("ID", text) for text in ids or ()) if number is not None]
-    job = client.get(job_key=key)
-    if job is None:
-        raise NothingMatchedError(f"no job has the key {quoted(key)}; nothing was cancelled")
-    return [job.id]
+def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
+    """Return the jobs to cancel, after the question how many they are; raises `NothingMatchedError` for none."""
+    wanted = client.jobs.at_server_time(selection)
+    if wanted.ids is not None:
+        return wanted
+    running = wanted if wanted.is_by_name else wanted & parse("state:running")
+    jobs = client.jobs.count(running).jobs
+    if not jobs:
+        raise NothingMatchedError(f"no job matches {quoted(str(running))}; nothing was cancelled")
+    if not (yes or wanted.is_by_name):
+        what = bulk_command.counted(jobs)
+        bulk_command.confirm(f"Cancel {what}?", f"{what} would be cancelled")
+    return running
 
 
 def _timeout(text: str) -> timedelta:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gw_cli import bulk_command, output, stderr
-from gw_cli.arguments import one_of, positive_number, whole_number
+from gw_cli.arguments import positive_number
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_client
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
@@ -27,7 +27,7 @@ app = new_app()
 @with_settings("list")
 def list_jobs(
     configuration: Configuration,
-    ids: bulk_command.Ids = None,
+    selection: bulk_command.Selected = None,
     key: bulk_command.Key = None,
     state: bulk_command.State = None,
     task: bulk_command.Task = None,
@@ -51,27 +51,23 @@ def list_jobs(
 ) -> None:
     """List jobs.
 
-    Those that meet every condition, the oldest first; with --state ready, scheduled or backoff, in the order in which
-    they will run. On a large table a search may end early and says so, with the --after to go on from.
+    Jobs that meet every condition, the oldest first; waiting ones in the order in which they will run. On a large table
+    a search may end early; it then reports the --after to continue from.
+
+    Examples: gw list state:failed -- gw list 'task:send* attempts:>3 -queue:slow' -- gw list 'error:"timed out"
+    run_at:<-1h' -- gw list payload.user.id:42
     """
-    from gw_core import JobFilter, JobState
     from gw_core.operations import parse_duration
 
-    wanted = JobFilter(
-        ids=[number for number in (whole_number("ID", text) for text in ids) if number is not None] if ids else None,
-        key=key,
-        state=JobState.of(one_of("--state", state, bulk_command.STATES)),
-        task=task,
-        queue=queue,
-        worker=worker,
-        flag=flag,
-        error=error,
+    wanted = bulk_command.selection(
+        selection, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error
     )
     most, timeout = positive_number("--limit", limit, MOST), parse_duration(timeout_text)
     with open_client(configuration) as client:
-        page = client.list_jobs(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
+        wanted = client.jobs.at_server_time(wanted)
+        page = client.jobs.list(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
         # Whether a full page is the last one is asked separately: only the page itself knows the place where it ends.
-        rest = client.list_jobs(wanted, after=page.after, limit=1, timeout=timeout) if page.is_full else None
+        rest = client.jobs.list(wanted, after=page.after, limit=1, timeout=timeout) if page.is_full else None
     rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in page.jobs]
     keys = (*KEYS, "payload") if payload else KEYS
     output.records(rows, keys=keys, columns=COLUMNS, as_json=as_json)

@@ -32,7 +32,7 @@ def sweep(
     A worker without a heartbeat, such as one of Node.js, is judged by its latest lock.
     """
     with open_to_change(configuration) as client:
-        report = client.sweep(recovery_settings(configuration), dry_run=dry_run)
+        report = client.workers.sweep(recovery_settings(configuration), dry_run=dry_run)
     _show(report, as_json=as_json)
 
 

@@ -51,7 +51,7 @@ def unlock(
     if any(not name or "\x00" in name for name in names):
         raise InvalidInputError("a worker's id is empty or holds a NUL; give it as 'gw list' shows it")
     with open_to_change(configuration) as client:
-        held = client.care.locks(names)
+        held = client.workers.locks(names)
         jobs, queues = sum(each.jobs for each in held), sum(each.queues for each in held)
         if not jobs + queues:
             raise NothingMatchedError(
@@ -61,7 +61,7 @@ def unlock(
         what = f"{bulk_command.counted(jobs)} and {bulk_command.counted(queues, 'queue')}"
         if not (dry_run or yes):
             bulk_command.confirm(f"Unlock {what}?", f"{what} would be unlocked")
-        freed = held if dry_run else client.care.unlock(names)
+        freed = held if dry_run else client.workers.unlock(names)
     rows = [_record(each, dry_run=dry_run) for each in freed]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
     return ExitCode.OK if all(each.jobs + each.queues for each in freed) else ExitCode.FAILED

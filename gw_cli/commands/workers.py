@@ -57,7 +57,7 @@ def workers(
     A sweep with the same options would take the jobs of those that are stale.
     """
     with open_to_read(configuration) as client:
-        found = client.workers(recovery_settings(configuration))
+        found = client.workers.list(recovery_settings(configuration))
     output.records([worker_record(worker) for worker in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:
         stderr.note("No workers are known.")

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job, JobSpec, check_count
-from gw_core.domain.job_state import JobFilter
 from gw_core.domain.job_version import JobVersion
 from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.job_store import RemovedJob
-from gw_core.postgres.name_lookup import MAX_NAMES, NameKind, find_names
 from gw_core.postgres.row_mapping import rows
+from gw_core.postgres.selected import resolve
 from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
+from gw_core.selection import Fragment, Selection, Which, selection_of, selection_to_change
+
+if TYPE_CHECKING:
+    from gw_core.domain.cancellation import CancelledJob
+    from gw_core.domain.query_results import JobPage, PageCursor
+    from gw_core.postgres.job_queries import JobQueries
 
 BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
@@ -30,7 +35,8 @@ BATCH: Final = 1_000
 LOCK_TIMEOUT: Final = timedelta(seconds=10)
 """How long a batch waits for a row that somebody else holds in an open transaction."""
 
-NOW: Final = timedelta()
+SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
+CANCEL_TIMEOUT: Final = timedelta(seconds=10)
 
 
 class SkipReason(StrEnum):
@@ -139,9 +145,6 @@ class _LockedRow:
 
 _Act = Callable[[Connection, list[_LockedRow]], tuple[set[int], dict[int, SkipReason]]]
 
-Which = JobFilter | Sequence[int]
-"""How a caller says which jobs are meant: by a filter, or by their ids."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Actions:
@@ -150,12 +153,17 @@ class _Actions:
     connections: ConnectionSource
     schema: str
 
-    def _survey(self, jobs: JobFilter) -> SelectionCount:
-        """Count the jobs a filter means."""
+    def _count(self, selection: Selection) -> tuple[Fragment, SelectionCount]:
+        """Count the jobs of a selection, and return it as SQL; its times count from now, and not from later batches."""
         with self._connection() as connection:
-            found = rows(connection, query("count_selected_jobs", self.schema), _conditions(jobs))[0]
-        count, highest, running, locked, unfailed = found
-        return SelectionCount(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
+            database = resolve(connection, self.schema, selection)
+            fragment = selection.sql(database)
+            if selection.cannot_match(database):
+                return fragment, SelectionCount(jobs=0, highest_id=0, running=0, locked=0, unfailed=0)
+            statement = query("count_selected_jobs", self.schema, SELECTION=fragment.text)
+            count, highest, running, locked, unfailed = rows(connection, statement, fragment.values)[0]
+        found = SelectionCount(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
+        return fragment, found
 
     def _passed(self, connection: Connection, ids: Sequence[int]) -> list[SkippedJob]:
         """Say why rows could not be held: they are gone, or somebody else holds them."""
@@ -192,22 +200,22 @@ class JobBatches(_Actions):
     size: int = BATCH
 
     def complete(
-        self, which: Which | None = None, *, seen: Sequence[JobVersion] | None = None
+        self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None
     ) -> Iterator[ActionResult]:
         """As `Jobs.complete`."""
-        return self._walk(which, seen, self._unlocked("action_complete"), deletes=True)
+        return self._walk(which, expected, self._unlocked("action_complete"), deletes=True)
 
     def fail(
-        self, which: Which | None = None, reason: str | None = None, *, seen: Sequence[JobVersion] | None = None
+        self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[JobVersion] | None = None
     ) -> Iterator[ActionResult]:
         """As `Jobs.fail`."""
-        return self._walk(which, seen, self._unlocked("action_fail", reason=reason))
+        return self._walk(which, expected, self._unlocked("action_fail", reason=reason))
 
     def reschedule(
         self,
         which: Which | None = None,
         *,
-        seen: Sequence[JobVersion] | None = None,
+        expected: Sequence[JobVersion] | None = None,
         run_at: datetime | timedelta | None = None,
         priority: int | None = None,
         attempts: int | None = None,
@@ -226,40 +234,42 @@ class JobBatches(_Actions):
             "max_attempts": max_attempts,
         }
         act = self._unlocked("action_reschedule", **values)
-        return self._walk(which, seen, lambda connection, held: self._announced(connection, act(connection, held)))
+        return self._walk(which, expected, lambda connection, held: self._announced(connection, act(connection, held)))
 
-    def retry(self, which: Which | None = None, *, seen: Sequence[JobVersion] | None = None) -> Iterator[ActionResult]:
+    def retry(
+        self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None
+    ) -> Iterator[ActionResult]:
         """As `Jobs.retry`."""
-        return self._walk(which, seen, self._retry)
+        return self._walk(which, expected, self._retry)
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _walk(
-        self, which: Which | None, seen: Sequence[JobVersion] | None, act: _Act, *, deletes: bool = False
+        self, which: Which | None, expected: Sequence[JobVersion] | None, act: _Act, *, deletes: bool = False
     ) -> Iterator[ActionResult]:
-        if (which is None) == (seen is None):
-            raise InvalidInputError("say which jobs are meant: by a filter or their ids, or as they were seen")
+        if (which is None) == (expected is None):
+            raise InvalidInputError("name the jobs in one way: by a selection, by ids, or by their expected versions")
         if which is None:
-            return self._walk_seen(seen, act, deletes=deletes)
-        return self._walk_matching(which if isinstance(which, JobFilter) else JobFilter(ids=which), act)
+            return self._walk_expected(expected or (), act, deletes=deletes)
+        return self._walk_selected(selection_to_change(which), act)
 
-    def _walk_seen(self, seen: Sequence[JobVersion] | None, act: _Act, *, deletes: bool) -> Iterator[ActionResult]:
-        by_id = {each.id: each for each in seen or ()}
+    def _walk_expected(self, expected: Sequence[JobVersion], act: _Act, *, deletes: bool) -> Iterator[ActionResult]:
+        by_id = {each.id: each for each in expected}
         ids = sorted(by_id)
         for start in range(0, len(ids), self.size):
             some = {each: by_id[each] for each in ids[start : start + self.size]}
-            yield self._one_seen_batch(some, act, deletes=deletes)
+            yield self._one_expected_batch(some, act, deletes=deletes)
 
-    def _one_seen_batch(self, seen: dict[int, JobVersion], act: _Act, *, deletes: bool) -> ActionResult:
+    def _one_expected_batch(self, expected: dict[int, JobVersion], act: _Act, *, deletes: bool) -> ActionResult:
         with self._transaction() as connection:
-            values = {"ids": list(seen), "with_payload": deletes}
+            values = {"ids": list(expected), "with_payload": deletes}
             found = rows(connection, query("lock_expected_jobs", self.schema), values)
             jobs = {row[0]: Job(*row[:-1]) for row in found}
             held = [_held(jobs[row[0]], is_fresh=row[-1]) for row in found]
-            skipped = {each.id: gone for each in held if (gone := _gone(seen[each.id], each, jobs[each.id]))}
+            skipped = {each.id: gone for each in held if (gone := _gone(expected[each.id], each, jobs[each.id]))}
             left = [each for each in held if each.id not in skipped]
             done, reasons = act(connection, left)
-            passed = self._passed(connection, [each for each in seen if each not in jobs])
+            passed = self._passed(connection, [each for each in expected if each not in jobs])
         for each in left:
             if each.id not in done:
                 reason = reasons.get(each.id, SkipReason.LOCKED)
@@ -267,37 +277,42 @@ class JobBatches(_Actions):
         tended = tuple(ChangedJob(each.id, each.task, jobs[each.id]) for each in held if each.id in done)
         return ActionResult(tended, tuple(sorted([*skipped.values(), *passed], key=lambda each: each.id)))
 
-    def _walk_matching(self, jobs: JobFilter, act: _Act) -> Iterator[ActionResult]:
-        if jobs.ids is not None:
-            for start in range(0, len(jobs.ids), self.size):
-                ids = jobs.ids[start : start + self.size]
-                yield self._one_batch(jobs, act, after=0, through=ids[-1], ids=ids)[0]
+    def _walk_selected(self, selection: Selection, act: _Act) -> Iterator[ActionResult]:
+        if selection.ids is not None and len(selection.conditions) == 1:
+            yield from self._walk_ids(selection.ids, act)
             return
-        after, through = 0, self._survey(jobs).highest_id
-        while after < through:
-            batch, last = self._one_batch(jobs, act, after=after, through=through)
+        fragment, found = self._count(selection)
+        after = 0
+        while after < found.highest_id:
+            batch, last = self._one_batch(fragment, act, after=after, through=found.highest_id)
             if last is None:
                 return
             yield batch
             after = last
 
-    def _one_batch(
-        self, jobs: JobFilter, act: _Act, *, after: int, through: int, ids: Sequence[int] | None = None
-    ) -> tuple[ActionResult, int | None]:
-        bounds = {"after": after, "through": through, "limit": self.size}
-        values = {**_conditions(jobs), **bounds, **({} if ids is None else {"ids": list(ids)})}
+    def _walk_ids(self, ids: Sequence[int], act: _Act) -> Iterator[ActionResult]:
+        """Go through jobs given by id, and report those that do not exist."""
+        for start in range(0, len(ids), self.size):
+            some = ids[start : start + self.size]
+            fragment = Fragment("jobs.id = any(%(ids)s::bigint[])", {"ids": list(some)})
+            batch, _ = self._one_batch(fragment, act, after=0, through=some[-1])
+            missing = set(some) - set(batch.ids) - {each.id for each in batch.skipped}
+            skipped = [*batch.skipped, *(SkippedJob(each, None, SkipReason.MISSING) for each in missing)]
+            yield ActionResult(batch.changed, tuple(sorted(skipped, key=lambda each: each.id)))
+
+    def _one_batch(self, fragment: Fragment, act: _Act, *, after: int, through: int) -> tuple[ActionResult, int | None]:
+        values = {**fragment.values, "after": after, "through": through, "limit": self.size}
+        statement = query("lock_selected_jobs", self.schema, SELECTION=fragment.text)
         with self._transaction() as connection:
-            held = [_LockedRow(*row) for row in rows(connection, query("lock_selected_jobs", self.schema), values)]
+            held = [_LockedRow(*row) for row in rows(connection, statement, values)]
             done, reasons = act(connection, held)
-        skipped = [
+        skipped = tuple(
             SkippedJob(each.id, each.task, reasons.get(each.id, SkipReason.LOCKED), each.locked_by)
             for each in held
             if each.id not in done
-        ]
-        missing = set(ids or ()) - {each.id for each in held}
-        skipped += [SkippedJob(each, None, SkipReason.MISSING) for each in missing]
-        tended = tuple(ChangedJob(each.id, each.task) for each in held if each.id in done)
-        return ActionResult(tended, tuple(sorted(skipped, key=lambda each: each.id))), held[-1].id if held else None
+        )
+        changed = tuple(ChangedJob(each.id, each.task) for each in held if each.id in done)
+        return ActionResult(changed, skipped), held[-1].id if held else None
 
     def _unlocked(self, name: str, **values: Any) -> _Act:
         """Return what runs a statement on those jobs that nobody runs."""
@@ -335,9 +350,9 @@ class JobBatches(_Actions):
 class Jobs(_Actions):
     """Acts on any number of jobs; `client.jobs` is one. Safe to use from any thread.
 
-    Say which jobs by a filter, by their ids, or as they were `seen`: then only those that have not changed since are
-    acted on. A call returns when all is done, in batches of a thousand jobs, each a transaction of its own: if it
-    raises, the batches before stay done. `in_batches` shows each as it is done, and keeps memory bounded.
+    Name the jobs by a selection, as text or as a `Selection`, by their ids, or by their `expected` versions: then only
+    those that have not changed since are acted on. Actions run in batches of a thousand jobs, each in a transaction of
+    its own: if a call raises, the batches before it stay done. `in_batches` yields each result, in bounded memory.
     """
 
     def in_batches(self, size: int = BATCH) -> JobBatches:
@@ -346,25 +361,76 @@ class Jobs(_Actions):
             raise InvalidInputError(f"a batch cannot have {size} jobs; give at least 1")
         return JobBatches(self.connections, self.schema, size)
 
-    def count(self, which: JobFilter) -> SelectionCount:
-        """Count the jobs a filter means, and change nothing."""
-        return self._survey(which)
+    def count(self, which: Which = "") -> SelectionCount:
+        """Count the jobs of a selection, and change nothing."""
+        return self._count(selection_of(which))[1]
 
-    def complete(self, which: Which | None = None, *, seen: Sequence[JobVersion] | None = None) -> ActionResult:
+    def at_server_time(self, which: Which) -> Selection:
+        """Return a selection whose times no longer count from now, so that a count and an action mean the same jobs."""
+        selection = selection_of(which)
+        if not selection.is_relative:
+            return selection
+        with self._connection() as connection:
+            return selection.at(resolve(connection, self.schema, selection).now)
+
+    def list(
+        self,
+        which: Which = "",
+        *,
+        after: PageCursor | str | int | None = None,
+        limit: int = 50,
+        with_payload: bool = False,
+        timeout: timedelta = SEARCH_TIMEOUT,
+    ) -> JobPage:
+        """Return the jobs of a selection, up to `limit`, and where the next page begins; payloads only if requested.
+
+        They come in order of their ids, waiting ones in the order in which they will run. A search that no index
+        serves ends after `timeout`; the page says how far it came.
+        """
+        return self._queries.list_jobs(
+            selection_of(which), after=after, limit=limit, with_payload=with_payload, timeout=timeout
+        )
+
+    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
+        """Return one job with its payload, by its id or its key; None when it does not exist."""
+        return None if job_id is None and job_key is None else self._queries.get(job_id, job_key=job_key)
+
+    def cancel(
+        self,
+        which: Which,
+        *,
+        reason: str | None = None,
+        by: str | None = None,
+        retry: bool = False,
+        timeout: timedelta = CANCEL_TIMEOUT,
+    ) -> Sequence[CancelledJob]:
+        """Cancel running jobs: their tasks are asked to stop, and their attempts fail.
+
+        They are not retried, unless `retry` leaves them their other attempts. `by` names who cancels, by default the
+        database user. Waits until the jobs have ended, at most `timeout`; an unanswered request stays for an hour.
+        Jobs given by id or key are reported in any state; of other selections, only running jobs count.
+        """
+        from gw_core.postgres.cancel_requests import CancelRequests
+
+        ids = self._ids_of(selection_to_change(which))
+        requests = CancelRequests(self.connections, self.schema)
+        return requests.cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
+
+    def complete(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> ActionResult:
         """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
-        return ActionResult.of(self.in_batches().complete(which, seen=seen))
+        return ActionResult.of(self.in_batches().complete(which, expected=expected))
 
     def fail(
-        self, which: Which | None = None, reason: str | None = None, *, seen: Sequence[JobVersion] | None = None
+        self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[JobVersion] | None = None
     ) -> ActionResult:
         """Fail jobs permanently; `reason` becomes their last error."""
-        return ActionResult.of(self.in_batches().fail(which, reason, seen=seen))
+        return ActionResult.of(self.in_batches().fail(which, reason, expected=expected))
 
     def reschedule(
         self,
         which: Which | None = None,
         *,
-        seen: Sequence[JobVersion] | None = None,
+        expected: Sequence[JobVersion] | None = None,
         run_at: datetime | timedelta | None = None,
         priority: int | None = None,
         attempts: int | None = None,
@@ -376,16 +442,16 @@ class Jobs(_Actions):
         """
         return ActionResult.of(
             self.in_batches().reschedule(
-                which, seen=seen, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
+                which, expected=expected, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
             )
         )
 
-    def retry(self, which: Which | None = None, *, seen: Sequence[JobVersion] | None = None) -> ActionResult:
+    def retry(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> ActionResult:
         """Run failed jobs again now: those that wait for their next attempt, and those that failed permanently.
 
         The latter get all their attempts again. Idle workers are woken.
         """
-        return ActionResult.of(self.in_batches().retry(which, seen=seen))
+        return ActionResult.of(self.in_batches().retry(which, expected=expected))
 
     def restore(self, job: Job) -> int | None:
         """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
@@ -412,27 +478,43 @@ class Jobs(_Actions):
             self._announce(connection, len(restored))
         return restored[0][0] if restored else None
 
-    def remove(self, key: str, *, seen: JobVersion) -> RemovedJob | SkippedJob:
-        """Remove the job with a key as it was seen; one that is running is only kept from running again.
-
-        A job that has changed since, or has the key no longer, is left alone, and the answer says why.
-        """
+    def remove_expected(self, key: str, expected: JobVersion) -> RemovedJob | SkippedJob:
+        """As `Client.remove` with a version."""
         with self._transaction() as connection:
-            values = {"ids": [seen.id], "with_payload": False}
+            values = {"ids": [expected.id], "with_payload": False}
             found = rows(connection, query("lock_expected_jobs", self.schema), values)
             if not found:
-                return self._passed(connection, [seen.id])[0]
+                return self._passed(connection, [expected.id])[0]
             job = Job(*found[0][:-1])
-            changes = seen.changes(job) or ("has another key" if job.key != key else None)
+            changes = expected.changes(job) or ("has another key" if job.key != key else None)
             if changes is not None:
                 return SkippedJob(job.id, job.task_identifier, SkipReason.CHANGED, job.locked_by, changes)
             ((*row,),) = rows(connection, query("remove_job", self.schema), {"job_key": key})
             return RemovedJob(Job(*row))
 
+    @property
+    def _queries(self) -> JobQueries:
+        from gw_core.postgres.job_queries import JobQueries
+
+        return JobQueries(self.connections, self.schema)
+
+    def _ids_of(self, selection: Selection) -> Sequence[int]:
+        """Return the ids of the jobs of a selection; those that it names by id need not exist."""
+        if selection.ids is not None and len(selection.conditions) == 1:
+            return selection.ids
+        wanted = self.at_server_time(selection if selection.is_by_name else selection & Selection.of(state="running"))
+        found: list[int] = []
+        page = self.list(wanted, limit=BATCH)
+        found += [each.job.id for each in page.jobs]
+        while page.after is not None:
+            page = self.list(wanted, after=page.after, limit=BATCH)
+            found += [each.job.id for each in page.jobs]
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerActions(_Actions):
-    """Frees the locks of dead workers, and finds names; `client.care` is one. Safe to use from any thread."""
+    """The locks of workers, and their release."""
 
     def locks(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
         """Return what each of these workers holds."""
@@ -448,11 +530,6 @@ class WorkerActions(_Actions):
             rows(connection, query("force_unlock_workers", self.schema), names)
             self._announce(connection, sum(each.jobs + each.queues for each in freed))
         return freed
-
-    def names(self, kind: NameKind, prefix: str = "", *, limit: int = MAX_NAMES) -> list[str]:
-        """Return the first names of a kind that begin with `prefix`, for completion; nothing when that takes long."""
-        with self.connections.connection() as connection:
-            return find_names(connection, self.schema, kind, prefix=prefix, limit=limit)
 
     def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerLocks]:
         ages = {each.id: each.heartbeat_age for each in list_heartbeats(connection, self.schema)}
@@ -485,10 +562,3 @@ def _gone(seen: JobVersion, held: _LockedRow, job: Job) -> SkippedJob | None:
     if held.is_running:
         return SkippedJob(held.id, held.task, SkipReason.LOCKED, held.locked_by, changes)
     return SkippedJob(held.id, held.task, SkipReason.CHANGED, held.locked_by, changes) if changes else None
-
-
-def _conditions(jobs: JobFilter) -> dict[str, Any]:
-    """Return the conditions under the names the statements know; None for those not given."""
-    if jobs.narrowing is not None:
-        raise InvalidInputError("a filter with a narrowing is for looking only; list the jobs, and act on those seen")
-    return {**asdict(jobs), "ids": None if jobs.ids is None else list(jobs.ids)}

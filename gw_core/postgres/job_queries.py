@@ -14,9 +14,8 @@ import msgspec
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
-from gw_core.domain.job_state import WAITING, JobFilter, JobState
+from gw_core.domain.job_state import WAITING, JobState
 from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
-from gw_core.domain.narrowing import Moments, Narrowing, Numbers
 from gw_core.domain.query_results import (
     Count,
     Counts,
@@ -34,7 +33,9 @@ from gw_core.domain.recovery import RecoverySettings
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import PlanMode, ReadLimits, read
 from gw_core.postgres.row_mapping import heartbeat, timestamp
+from gw_core.postgres.selected import resolved, values_of
 from gw_core.postgres.statements import quoted
+from gw_core.selection import Fragment, Resolved, Selection
 
 if TYPE_CHECKING:
     from gw_core.domain.snapshot import QueueSnapshot
@@ -44,7 +45,7 @@ GENERIC_PLANS: Final = frozenset(
     {
         "heartbeat_list",
         "find_jobs",
-        "resolve_names",
+        "schema_objects",
         "queue_of_job",
         "queue_list",
         "heartbeat_list_rust",
@@ -54,6 +55,8 @@ GENERIC_PLANS: Final = frozenset(
     }
 )
 """Statements with a generic plan: the same index serves all values."""
+
+EVERY_JOB: Final = Fragment("true")
 
 SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
 """How long a search for jobs takes by default."""
@@ -94,11 +97,8 @@ ROWS_PER_READ: Final = 1_000
 SAMPLED_PAGES: Final = 3_000
 """A larger table is sampled by this many pages, which takes about 60 ms; a smaller one is counted."""
 
-OUTSIDE: Final = 100_000
-"""More than a smallint holds."""
-
 MAX_WAITING: Final = 1_000
-"""The limit for counting the jobs of one queue."""
+"""How far the jobs of one queue are counted."""
 
 BACKLOG_LIMIT: Final = 30_000
 MAX_PRIORITIES: Final = 100
@@ -107,19 +107,48 @@ MAX_WORKERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    """The ids of the names in a filter, and what the schema has."""
+class _SchemaObjects:
+    """Which of gw's own objects the schema has."""
 
-    task_id: int | None
-    queue_id: int | None
     has_queue_index: bool
     has_locked_index: bool
     has_failed_index: bool
     has_heartbeats: bool
     has_rust_heartbeats: bool
     has_renewed_locks: bool
-    renewed: Sequence[tuple[Any, ...]] = ()
-    """Attempts whose locks were renewed, where the filter asks when they started: id, lock and start."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A selection in this database: as SQL, and what leads to its jobs."""
+
+    selection: Selection
+    schema: _SchemaObjects
+    fragment: Fragment
+    queue_id: int | None
+    """The one queue its jobs are in."""
+
+    @property
+    def states(self) -> frozenset[JobState]:
+        """The states its jobs can be in."""
+        return self.selection.states
+
+    @property
+    def is_waiting(self) -> bool:
+        """True when all its jobs wait, so that they have a turn."""
+        return self.states <= WAITING
+
+    @property
+    def is_failed(self) -> bool:
+        """True when all its jobs have failed permanently, and an index has them."""
+        return self.states == {JobState.FAILED} and self.schema.has_failed_index
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of its statements."""
+        due = JobState.READY in self.states
+        later = bool(self.states - {JobState.READY})
+        return {**self.fragment.values, "queue_id": self.queue_id, "with_due": due, "with_later": later}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +199,7 @@ class JobQueries:
 
     def list_jobs(
         self,
-        wanted: JobFilter,
+        wanted: Selection,
         *,
         after: PageCursor | str | int | None = None,
         limit: int = 50,
@@ -179,52 +208,42 @@ class JobQueries:
     ) -> JobPage:
         """Return the jobs that match, up to `limit`, and where to go on; payloads only when asked for.
 
-        Jobs come in order of their ids, or, when the filter names a waiting state, in the order in which they will run.
-        Failed ones come with the latest failure first, where our own index of them is installed. Any jobs come with the
-        newest first when the list begins `after` `PageCursor.newest()`. No index leads to most other conditions:
-        the search ends after `timeout` and says how far it came.
+        Jobs come in order of their ids; waiting ones in the order in which they will run, and failed ones with the
+        latest failure first, if gw's index of them is installed. A list that begins `after` `PageCursor.newest()` has
+        the newest jobs first. No index serves most other conditions: the search ends after `timeout`, and the page
+        says how far it came.
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
         mark = PageCursor.of(str(after)) if isinstance(after, int | str) else after
-        if wanted.names_jobs:
-            return self._named(wanted, mark, limit, with_payload)
-        names = self._names(wanted)
-        if _cannot_match(wanted, names):
+        schema, database = self._database(wanted)
+        if wanted.cannot_match(database):
             return JobPage()
-        if wanted.narrowing is not None and wanted.narrowing.started_at is not None:
-            names = replace(names, renewed=self._renewed(None))
-        beginning = mark or _beginning(wanted, names)
-        page = self._held(wanted, names, beginning, limit) or self._search(wanted, names, beginning, limit, timeout)
+        asked = _Wanted(wanted, schema, wanted.sql(database), wanted.only_queue(database))
+        beginning = mark or _beginning(asked)
+        page = (
+            self._named(asked, beginning, limit)
+            or self._held(asked, beginning, limit)
+            or self._search(asked, beginning, limit, timeout)
+        )
         return replace(self._filled(page, wanted, with_payload), order=beginning.order)
 
-    def _named(self, wanted: JobFilter, mark: PageCursor | None, limit: int, with_payload: bool) -> JobPage:
-        """Find jobs by their ids or key, without a scan."""
-        least = int(_of_order(mark, "id").place[0]) if mark else 0
-        with_payload = with_payload or (wanted.narrowing is not None and wanted.narrowing.needs_payload)
-        ids = [each for each in wanted.ids or () if each > least]
-        found: list[FoundJob] = []
-        scanned = 0
-        for some in _chunks(ids) if wanted.ids is not None else [[]]:
-            rows = self._jobs(some, None if wanted.ids is not None else wanted.key, with_payload)
-            scanned += len(rows)
-            found += [each for each in rows if wanted.matches(each.job, each.state) and each.job.id > least]
-            if len(found) > limit:
-                return JobPage(
-                    jobs=tuple(found[:limit]),
-                    after=PageCursor.after_id(found[limit - 1].job.id),
-                    scanned=scanned,
-                    is_full=True,
-                )
-        return JobPage(jobs=tuple(found), scanned=scanned, is_full=len(found) == limit)
-
-    def _held(self, wanted: JobFilter, names: _Names, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
-        """Find jobs among the locked ones; None if the filter does not ask for those, or if too many are locked."""
-        is_meant = wanted.state is JobState.RUNNING or (wanted.state is None and wanted.worker is not None)
-        if not (is_meant and names.has_locked_index) or mark.order == "newest":
+    def _named(self, wanted: _Wanted, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
+        """Find jobs by their ids or keys, where nothing has to be searched."""
+        if not wanted.selection.is_by_name:
             return None
-        values = {**_searched(wanted, names), "after_id": int(_of_order(mark, "id").place[0])}
-        rows = self._rows("job_page_of_locked", {**values, "most": MAX_LOCKED + 1, "limit": limit})
+        values = {**wanted.values, "after_id": int(_of_order(mark, "id").place[0]), "limit": limit + 1}
+        ids = [row[0] for row in self._rows("job_page_named", values, wanted.fragment)]
+        after = PageCursor.after_id(ids[limit - 1]) if len(ids) > limit else None
+        return ids[:limit], JobPage(after=after, scanned=len(ids), is_full=len(ids) >= limit)
+
+    def _held(self, wanted: _Wanted, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
+        """Find jobs among those that workers hold; None where others are meant, or too many are held to look at all."""
+        is_meant = wanted.states == {JobState.RUNNING} and wanted.schema.has_locked_index
+        if not is_meant or mark.order == "newest":
+            return None
+        values = {**wanted.values, "after_id": int(_of_order(mark, "id").place[0])}
+        rows = self._rows("job_page_of_locked", {**values, "most": MAX_LOCKED + 1, "limit": limit}, wanted.fragment)
         ((scanned, ids),) = rows
         if scanned > MAX_LOCKED:
             return None
@@ -232,10 +251,8 @@ class JobQueries:
         after = PageCursor.after_id(ids[-1]) if is_full else None
         return ids, JobPage(after=after, scanned=scanned, is_full=is_full)
 
-    def _search(
-        self, wanted: JobFilter, names: _Names, mark: PageCursor, limit: int, timeout: timedelta
-    ) -> tuple[list[int], JobPage]:
-        """Scan the table in chunks, each as long as the remaining time allows.
+    def _search(self, wanted: _Wanted, mark: PageCursor, limit: int, timeout: timedelta) -> tuple[list[int], JobPage]:
+        """Look at stretches of the table, each as long as the time left allows.
 
         Chunks with many matches do not count towards the timeout: a caller that asks for many jobs waits for them.
         """
@@ -243,7 +260,7 @@ class JobQueries:
         scanned, chunk_size, left = 0, _first_chunk_size(wanted, mark, limit), timeout.total_seconds()
         while True:
             began = monotonic()
-            chunk = self._chunk(wanted, names, mark, chunk_size=chunk_size, limit=limit - len(ids))
+            chunk = self._chunk(wanted, mark, chunk_size=chunk_size, limit=limit - len(ids))
             took = monotonic() - began
             scanned += chunk.scanned
             ids += chunk.ids
@@ -257,51 +274,44 @@ class JobQueries:
                     return ids, JobPage(after=chunk.end, scanned=scanned)
             mark, chunk_size = chunk.end, _next_chunk_size(chunk_size, took=took, left=max(left, MIN_SECONDS_LEFT))
 
-    def _chunk(self, wanted: JobFilter, names: _Names, mark: PageCursor, *, chunk_size: int, limit: int) -> _Chunk:
-        values = {**_searched(wanted, names), "chunk_size": chunk_size, "limit": limit}
-        if mark.order == "id":
-            return self._chunk_by_id(values, mark)
-        if mark.order == "newest":
-            return self._newest_chunk(values, mark)
-        if mark.order == "failed":
-            return self._failed_chunk(values, mark, names)
-        if wanted.state not in WAITING or (mark.order == "queue") > (names.queue_id is not None):
-            raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
-        priority, run_at, place = mark.place
-        values |= {"after_priority": int(priority), "after_run_at": run_at, "after_place": place}
-        if mark.order == "turn" and place != FIRST_CTID:
+    def _chunk(self, wanted: _Wanted, mark: PageCursor, *, chunk_size: int, limit: int) -> _Chunk:
+        values = {**wanted.values, "chunk_size": chunk_size, "limit": limit}
+        match mark.order:
+            case "id" | "newest":
+                return self._chunk_by_id(wanted, values, mark)
+            case "failed" if wanted.is_failed:
+                run_at, job_id = mark.place
+                values |= {"after_run_at": run_at, "after_id": job_id}
+                return self._chunk_by_turn(wanted, "job_page_of_failed", values, mark)
+            case "queue" if wanted.is_waiting and wanted.queue_id is not None:
+                return self._chunk_by_turn(wanted, "job_page_by_queue", values | _after_turn(mark), mark)
+            case "turn" if wanted.is_waiting:
+                return self._chunk_among_all(wanted, values | _after_turn(mark), mark)
+        raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same selection")
+
+    def _chunk_among_all(self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor) -> _Chunk:
+        if mark.place[2] != FIRST_CTID:
             among = self._rows("job_page_equals", {**values, **self._tables, "most": MAX_TIES})
             if among[0][0]:
-                return self._chunk_of_ties(values, mark, *among[0][1:])
-        return self._chunk_by_turn(f"job_page_by_{mark.order}", values, mark)
+                return self._chunk_of_ties(wanted, values, mark, *among[0][1:])
+        return self._chunk_by_turn(wanted, "job_page_by_turn", values, mark)
 
-    def _failed_chunk(self, values: dict[str, Any], mark: PageCursor, names: _Names) -> _Chunk:
-        if values["state"] is not JobState.FAILED or not names.has_failed_index:
-            raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same filter")
-        run_at, job_id = mark.place
-        return self._chunk_by_turn("job_page_of_failed", {**values, "after_run_at": run_at, "after_id": job_id}, mark)
-
-    def _chunk_by_id(self, values: dict[str, Any], mark: PageCursor) -> _Chunk:
-        values |= {"after_id": int(mark.place[0])}
-        ((scanned, end, ids),) = self._rows("job_page_by_id", values)
+    def _chunk_by_id(self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor) -> _Chunk:
+        name, side, cursor = (
+            ("job_page_by_id", "after_id", PageCursor.after_id)
+            if mark.order == "id"
+            else ("job_page_newest", "before_id", PageCursor.newest)
+        )
+        ((scanned, end, ids),) = self._rows(name, {**values, side: int(mark.place[0])}, wanted.fragment)
         return _Chunk(
             scanned=scanned,
             ids=ids,
-            end=PageCursor.after_id(end) if scanned == values["chunk_size"] else None,
-            last=PageCursor.after_id(ids[-1]) if ids else None,
+            end=cursor(end) if scanned == values["chunk_size"] else None,
+            last=cursor(ids[-1]) if ids else None,
         )
 
-    def _newest_chunk(self, values: dict[str, Any], mark: PageCursor) -> _Chunk:
-        ((scanned, end, ids),) = self._rows("job_page_newest", {**values, "before_id": int(mark.place[0])})
-        return _Chunk(
-            scanned=scanned,
-            ids=ids,
-            end=PageCursor.newest(end) if scanned == values["chunk_size"] else None,
-            last=PageCursor.newest(ids[-1]) if ids else None,
-        )
-
-    def _chunk_by_turn(self, name: str, values: dict[str, Any], mark: PageCursor) -> _Chunk:
-        ((scanned, ids, last, end),) = self._rows(name, values)
+    def _chunk_by_turn(self, wanted: _Wanted, name: str, values: dict[str, Any], mark: PageCursor) -> _Chunk:
+        ((scanned, ids, last, end),) = self._rows(name, values, wanted.fragment)
         return _Chunk(
             scanned=scanned,
             ids=ids,
@@ -309,23 +319,26 @@ class JobQueries:
             last=PageCursor(mark.order, tuple(last)) if last else None,
         )
 
-    def _chunk_of_ties(self, values: dict[str, Any], mark: PageCursor, pages: int, next_moment: str) -> _Chunk:
-        """Read jobs that share priority and `run_at` with very many others, by pages of the table."""
+    def _chunk_of_ties(
+        self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor, pages: int, next_moment: str
+    ) -> _Chunk:
+        """Look at jobs that have their priority and moment in common with very many others, page by page."""
         priority, run_at, place = mark.place
         bound = int(place.strip("()").split(",")[0]) + max(MIN_TABLE_PAGES, values["chunk_size"] // JOBS_PER_TABLE_PAGE)
-        chunk = self._chunk_by_turn("job_page_of_equals", {**values, "before_place": f"({bound},0)"}, mark)
+        values |= {"before_place": f"({bound},0)"}
+        chunk = self._chunk_by_turn(wanted, "job_page_of_equals", values, mark)
         if chunk.end is not None:
             return chunk
         if bound < pages:
             return replace(chunk, end=PageCursor("turn", (priority, run_at, f"({bound},0)")))
         return replace(chunk, end=_after_equals(int(priority), run_at, next_moment))
 
-    def _filled(self, found: tuple[list[int], JobPage], wanted: JobFilter, with_payload: bool) -> JobPage:
-        """Read the jobs of a page in the order found; omit those whose state has changed since."""
+    def _filled(self, found: tuple[list[int], JobPage], wanted: Selection, with_payload: bool) -> JobPage:
+        """Put the jobs into a page in the order found; one whose state has changed since is left out."""
         ids, page = found
         by_id = {each.job.id: each for some in _chunks(ids) for each in self._jobs(some, None, with_payload)}
         jobs = (by_id[each] for each in ids if each in by_id)
-        return replace(page, jobs=tuple(each for each in jobs if wanted.state in (None, each.state)))
+        return replace(page, jobs=tuple(each for each in jobs if each.state in wanted.states))
 
     # -- one job ---------------------------------------------------------------------------------------------------
 
@@ -359,7 +372,7 @@ class JobQueries:
         )
 
     def _facts(self, job: Job, state: JobState) -> JobFacts:
-        names = self._names(JobFilter())
+        names = self._schema_objects
         can_count = job.queue_id is not None and names.has_queue_index and state is JobState.READY
         values = {"id": job.id, "queue_id": job.queue_id, "most": MAX_WAITING if can_count else 0}
         ((now, holder, held_at, ahead, is_bound),) = self._rows("queue_of_job", values)
@@ -408,7 +421,7 @@ class JobQueries:
         The jobs of each are counted up to `most`, a thousand unless told otherwise.
         """
         values = {"after": after, "limit": limit, "only_held": only_held}
-        if self._names(JobFilter()).has_queue_index:
+        if self._schema_objects.has_queue_index:
             rows = self._rows("queue_list", {**values, "most": MAX_WAITING if most is None else most})
         else:
             rows = self._rows("queue_list_in_backlog", {**values, "chunk_size": BACKLOG_LIMIT})
@@ -441,7 +454,7 @@ class JobQueries:
 
     def _live_workers(self) -> list[WorkerHeartbeat]:
         ((now, *_),) = self._rows("queue_of_job", {"id": None, "queue_id": None, "most": 0})
-        return [each for each in self._heartbeats(self._names(JobFilter())) if each.is_live(timestamp(now))]
+        return [each for each in self._heartbeats(self._schema_objects) if each.is_live(timestamp(now))]
 
     # -- the way to the database -----------------------------------------------------------------------------------
 
@@ -453,16 +466,25 @@ class JobQueries:
         return [_with_start(each, starts) for each in found] if starts else found
 
     def _renewed(self, ids: Sequence[int] | None) -> list[tuple[Any, ...]]:
-        """Return id, lock and start of the attempts whose locks were renewed; none without gw's table."""
-        if not self._names(JobFilter()).has_renewed_locks:
+        """Return id, lock and start of the attempts whose locks were renewed; a schema of others does not note them."""
+        if not self._schema_objects.has_renewed_locks:
             return []
         return self._rows("renewed_lock_list", {"ids": ids})
 
-    def _names(self, wanted: JobFilter) -> _Names:
-        values = {"task": wanted.task, "queue": wanted.queue, **self._tables}
-        return _Names(*self._rows("resolve_names", values)[0])
+    @property
+    def _schema_objects(self) -> _SchemaObjects:
+        return _SchemaObjects(*self._rows("schema_objects", self._tables)[0])
 
-    def _heartbeats(self, names: _Names) -> list[WorkerHeartbeat]:
+    def _database(self, wanted: Selection) -> tuple[_SchemaObjects, Resolved]:
+        """Read what leads to the jobs of a selection, in one round trip."""
+        names = ("selection_names", values_of(wanted, self._schema))
+        bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.GENERIC)
+        ((objects,), (found,)) = read(
+            self._connections, self._schema, [("schema_objects", self._tables), names], bounds
+        )
+        return _SchemaObjects(*objects), resolved(*found)
+
+    def _heartbeats(self, names: _SchemaObjects) -> list[WorkerHeartbeat]:
         limit = {"limit": MAX_WORKERS}
         found = self._rows("heartbeat_list_rust", limit) if names.has_rust_heartbeats else []
         found += self._rows("heartbeat_list", limit) if names.has_heartbeats else []
@@ -483,11 +505,16 @@ class JobQueries:
         return {**indexes, **{f"{key}_table": f"{schema}.{name}" for key, name in names.items()}}
 
     def _rows(
-        self, name: str, values: Mapping[str, Any] | None = None, *, timeout: timedelta = STATEMENT_TIMEOUT
+        self,
+        name: str,
+        values: Mapping[str, Any] | None = None,
+        fragment: Fragment = EVERY_JOB,
+        *,
+        timeout: timedelta = STATEMENT_TIMEOUT,
     ) -> list[tuple[Any, ...]]:
         plans = PlanMode.GENERIC if name in GENERIC_PLANS else PlanMode.CUSTOM
-        limits = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=plans)
-        return read(self._connections, self._schema, [(name, values or {})], limits)[0]
+        bounds = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=plans)
+        return read(self._connections, self._schema, [(name, values or {})], bounds, selection=fragment.text)[0]
 
 
 # -- searching -------------------------------------------------------------------------------------------------------
@@ -498,73 +525,22 @@ def _with_start(found: FoundJob, starts: Mapping[tuple[int, float | None], float
     return found if start is None else replace(found, job=msgspec.structs.replace(found.job, started_at_epoch=start))
 
 
-def _cannot_match(wanted: JobFilter, names: _Names) -> bool:
-    """Return whether a name is unknown or two conditions exclude each other, so that nothing can match."""
-    return (
-        (wanted.task is not None and names.task_id is None)
-        or (wanted.queue is not None and names.queue_id is None)
-        or (wanted.worker is not None and wanted.state not in (None, JobState.RUNNING))
-    )
-
-
-def _searched(wanted: JobFilter, names: _Names) -> dict[str, Any]:
-    """Return the conditions as values of the statements."""
-    return {
-        "state": wanted.state,
-        "task_id": names.task_id,
-        "queue_id": names.queue_id,
-        "worker": wanted.worker,
-        "flag": wanted.flag,
-        "error": wanted.error,
-        "renewed_ids": [job_id for job_id, _, _ in names.renewed],
-        "renewed_locks": [lock for _, lock, _ in names.renewed],
-        "renewed_starts": [start for _, _, start in names.renewed],
-        **_narrowed(wanted.narrowing or Narrowing()),
-    }
-
-
-def _narrowed(narrowing: Narrowing) -> dict[str, Any]:
-    return {
-        "priorities": _numbers(narrowing.priority),
-        "attempts": _numbers(narrowing.attempts),
-        "run_between": _moments(narrowing.run_at),
-        "started_between": _moments(narrowing.started_at),
-        "payload_path": None if narrowing.payload_path is None else list(narrowing.payload_path),
-        "payload_value": narrowing.payload_value,
-        "payload_text": narrowing.payload_text,
-    }
-
-
-def _numbers(bounds: Numbers | None) -> str | None:
-    """Return bounds as PostgreSQL writes a range of them."""
-    if bounds is None:
-        return None
-    least, greatest = bounds
-    if least is not None and greatest is not None and least > greatest:
-        return "empty"
-    low, high = ("" if bound is None else str(min(max(bound, -OUTSIDE), OUTSIDE)) for bound in bounds)
-    return f"[{low},{high}]"
-
-
-def _moments(bounds: Moments | None) -> str | None:
-    if bounds is None:
-        return None
-    earliest, latest = bounds
-    if earliest is not None and latest is not None and earliest > latest:
-        return "empty"
-    low, high = ("" if bound is None else bound.isoformat() for bound in bounds)
-    return f"[{low},{high}]"
-
-
-def _beginning(wanted: JobFilter, names: _Names) -> PageCursor:
-    """Return the start of the order that an index serves."""
-    if wanted.state is JobState.FAILED and names.has_failed_index:
-        return PageCursor("failed", ("infinity", LAST_ID))
-    if wanted.state not in WAITING:
+def _beginning(wanted: _Wanted) -> PageCursor:
+    """Choose the order that an index serves."""
+    if wanted.selection.is_by_name:
         return PageCursor.after_id(0)
-    if names.queue_id is not None and names.has_queue_index:
+    if wanted.is_failed:
+        return PageCursor("failed", ("infinity", LAST_ID))
+    if not wanted.is_waiting:
+        return PageCursor.after_id(0)
+    if wanted.queue_id is not None and wanted.schema.has_queue_index:
         return PageCursor("queue", ("-32768", "-infinity", "0"))
     return PageCursor("turn", ("-32768", "-infinity", FIRST_CTID))
+
+
+def _after_turn(mark: PageCursor) -> dict[str, Any]:
+    priority, run_at, place = mark.place
+    return {"after_priority": int(priority), "after_run_at": run_at, "after_place": place}
 
 
 def _after_equals(priority: int, run_at: str, next_moment: str) -> PageCursor | None:
@@ -582,9 +558,10 @@ def _of_order(mark: PageCursor, order: str) -> PageCursor:
     return mark
 
 
-def _first_chunk_size(wanted: JobFilter, mark: PageCursor, limit: int) -> int:
-    """Read only as many jobs as requested if nearly every one matches."""
-    is_led = wanted == JobFilter(state=wanted.state) and (wanted.state is None or mark.order != "id")
+def _first_chunk_size(wanted: _Wanted, mark: PageCursor, limit: int) -> int:
+    """Look at no more jobs than are wanted where about each one matches."""
+    conditions = wanted.selection.conditions
+    is_led = all(each.term.name == "state" for each in conditions) and (not conditions or mark.order != "id")
     return min(limit, MAX_CHUNK) if is_led else max(FIRST_CHUNK, min(limit, MAX_CHUNK))
 
 

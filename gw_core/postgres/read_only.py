@@ -44,8 +44,18 @@ class ReadLimits:
     plans: PlanMode
 
 
-def read(connections: ConnectionSource, schema: str, queries: Sequence[ReadQuery], limits: ReadLimits) -> list[Rows]:
-    """Run statements that only read, and return the rows of each. If one fails, all fail."""
+def read(
+    connections: ConnectionSource,
+    schema: str,
+    queries: Sequence[ReadQuery],
+    limits: ReadLimits,
+    *,
+    selection: str = "true",
+) -> list[Rows]:
+    """Run statements that only read, and return the rows of each. If one fails, all fail.
+
+    `selection` is the text that stands for `:SELECTION` in them.
+    """
     with connections.connection() as connection:
         own = connections.database.manners
         values = {
@@ -59,7 +69,9 @@ def read(connections: ConnectionSource, schema: str, queries: Sequence[ReadQuery
             with answered_within(connection, limits.statement * (len(queries) + 1)), in_one_trip(connection):
                 session = connection.execute(query("session_limits", schema), {**values, "schema": schema})
                 cursors = [
-                    connection.cursor(binary=True, row_factory=tuple_row).execute(query(name, schema), parameters)
+                    connection.cursor(binary=True, row_factory=tuple_row).execute(
+                        query(name, schema, SELECTION=selection), parameters
+                    )
                     for name, parameters in queries
                 ]
             row = session.fetchone()

@@ -64,8 +64,8 @@ def _expanded(kind: str, path: str, names: ChainMap[str, str]) -> Iterator[str]:
 def query(name: str, schema: str, **names: str) -> LiteralString:
     """Return statement `sql/queries/NAME.sql` for `schema`, to be executed with a mapping of values (`{}` for none).
 
-    `names` replace the values that the file gives its variables. Comments are removed: a `%` in one would be taken for
-    a placeholder.
+    `names` replace the values that the file gives its variables, and `SELECTION` has the text of a `Fragment`.
+    Comments are removed: a `%` in one would be taken for a placeholder.
     """
     # The driver reads `%` as the start of a placeholder, so one in the schema's name is doubled.
     return _trusted(_query_text(name, names).replace(MARKER, quoted(schema).replace("%", "%%")))
@@ -109,6 +109,6 @@ def _string(text: str) -> str:
 
 
 def _trusted(text: Any) -> LiteralString:
-    """Vouch to the type checker for text that came from our files; the only variable part is a quoted name."""
+    """Vouch to the type checker for text from our files and tables; the only variable part is a quoted name."""
     trusted: LiteralString = text
     return trusted

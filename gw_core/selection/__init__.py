@@ -2,7 +2,7 @@
 
 from gw_core.selection.completion import NAMES_OF, Suggestion, suggest
 from gw_core.selection.kinds import Resolved
-from gw_core.selection.parser import SelectionError, parse
+from gw_core.selection.parser import SelectionError, Which, parse, selection_of, selection_to_change
 from gw_core.selection.selection import EVERYTHING, Condition, Fragment, Selection, StateName
 from gw_core.selection.terms import TERMS, Cost, Term
 from gw_core.selection.values import written
@@ -20,7 +20,10 @@ __all__ = [
     "StateName",
     "Suggestion",
     "Term",
+    "Which",
     "parse",
+    "selection_of",
+    "selection_to_change",
     "suggest",
     "written",
 ]

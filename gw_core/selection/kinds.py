@@ -125,11 +125,14 @@ class Names(Kind):
         exact, prefixes = _split(values)
         if self.is_set:
             found = [f"{column} ?| {bind(exact)}::text[]"] if exact else []
-            named = f"exists (select from jsonb_object_keys({column}) as flag where starts_with(flag, {{}}::text))"
+            found += [
+                f"exists (select from jsonb_object_keys({column}) as flag where starts_with(flag, {bind(prefix)}))"
+                for prefix in prefixes
+            ]
         else:
             found = [f"{column} = any({bind(exact)}::text[])"] if exact else []
-            named = f"starts_with({column}, {{}}::text)"
-        return _any_of([*found, *(named.format(bind(prefix)) for prefix in prefixes)])
+            found += [f"starts_with({column}, {bind(prefix)}::text)" for prefix in prefixes]
+        return _any_of(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +209,12 @@ class Number(_Ranged):
 
     smallest: int
     largest: int
-    what: str = "a whole number"
+    what: str = "a whole number; write 5, >5, <=5 or 1..5"
 
     def bound(self, text: str) -> Bound:
         """Read a number."""
         if not re.fullmatch("-?[0-9]{1,19}", text) or not self.smallest <= int(text) <= self.largest:
-            raise InvalidInputError(f"{shown(text)} is not {self.what}; write {max(self.smallest, 5)}, >5, <=5 or 1..5")
+            raise InvalidInputError(f"{shown(text)} is not {self.what}")
         return int(text)
 
 

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import check_ids
 from gw_core.selection.kinds import UNSTORABLE, Element
 from gw_core.selection.selection import MAX_VALUES, Condition, Selection
 from gw_core.selection.terms import PAYLOAD, SHORT_FORMS, TERMS, Term
 from gw_core.selection.values import Value
+
+Which: TypeAlias = str | Selection | int | Sequence[int]
+"""How a caller says which jobs are meant: as text, as a selection, or by id."""
 
 MAX_CONDITIONS: Final = 30
 MAX_PATH: Final = 50
@@ -37,6 +41,25 @@ class SelectionError(InvalidInputError):
 def parse(text: str) -> Selection:
     """Return the selection that a text means; raises `SelectionError` with the position of what is wrong."""
     return Selection(tuple(_Reader(text).conditions()))
+
+
+def selection_of(which: Which) -> Selection:
+    """Return the selection that a caller gave in one of the ways there are."""
+    if isinstance(which, Selection):
+        return which
+    if isinstance(which, str):
+        return parse(which)
+    ids = [which] if isinstance(which, int) else which
+    check_ids(ids)
+    return Selection.of(id=ids)
+
+
+def selection_to_change(which: Which) -> Selection:
+    """Return the selection of an action; a text must have a condition, so that no empty variable means every job."""
+    selection = selection_of(which)
+    if isinstance(which, str) and selection.is_everything:
+        raise InvalidInputError("the selection is empty; give a condition, or Selection() for every job")
+    return selection
 
 
 class _Reader:

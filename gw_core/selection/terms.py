@@ -47,8 +47,8 @@ TERMS: Final[Mapping[str, Term]] = {
     term.name: term
     for term in (
         Term("state", State(), "", lambda found: found.state, Cost.INDEX, "state of the job", "state:failed"),
-        Term("id", Number(1, 2**63 - 1, "the id of a job"), "jobs.id", lambda found: found.job.id, Cost.INDEX,
-             "job id", "id:9001,9002"),
+        Term("id", Number(1, 2**63 - 1, "the id of a job; ids are whole numbers from 1"), "jobs.id",
+             lambda found: found.job.id, Cost.INDEX, "job id", "id:9001,9002"),
         Term("key", Names(), "jobs.key", lambda found: found.job.key, Cost.INDEX, "job key", "key:welcome-42"),
         Term("task", References("tasks"), "jobs.task_id", lambda found: found.job.task_identifier, Cost.WINDOW,
              "task", "task:send*,mail"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gw_core import JobFilter
+from gw_core import Selection
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import SkippedJob
 
@@ -122,7 +122,7 @@ class Retry(JobAction):
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Retry them."""
-        return _changed(client.jobs.retry(seen=self.jobs))
+        return _changed(client.jobs.retry(expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw retry`."""
@@ -144,7 +144,7 @@ class Reschedule(JobAction):
         """Reschedule them."""
         return _changed(
             client.jobs.reschedule(
-                seen=self.jobs,
+                expected=self.jobs,
                 run_at=self.run_at,
                 priority=self.priority,
                 attempts=self.attempts,
@@ -176,7 +176,7 @@ class Fail(JobAction):
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Fail them."""
-        return _changed(client.jobs.fail(reason=self.reason, seen=self.jobs))
+        return _changed(client.jobs.fail(reason=self.reason, expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw fail`."""
@@ -195,7 +195,7 @@ class Complete(JobAction):
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Complete them."""
-        return _changed(client.jobs.complete(seen=self.jobs))
+        return _changed(client.jobs.complete(expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw complete`."""
@@ -215,7 +215,7 @@ class FindByKey(Action):
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Find it."""
-        return Result(found=next(iter(client.list_jobs(JobFilter(key=self.key)).jobs), None))
+        return Result(found=next(iter(client.jobs.list(Selection.of(key=self.key)).jobs), None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ class RemoveByKey(Action):
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Remove it."""
-        return _removed(client.jobs.remove(self.key, seen=self.job))
+        return _removed(client.remove(self.key, expected=self.job))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw remove`."""
@@ -299,7 +299,7 @@ class Unlock(Action):
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Unlock them."""
-        return Result(done=tuple(each.worker_id for each in client.care.unlock(self.workers)))
+        return Result(done=tuple(each.worker_id for each in client.workers.unlock(self.workers)))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw unlock`."""
@@ -330,7 +330,7 @@ class Sweep(Action):
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Sweep."""
-        report = client.sweep(recovery, dry_run=self.dry_run)
+        report = client.workers.sweep(recovery, dry_run=self.dry_run)
         message = "another sweep is running; nothing was changed" if report.was_busy else ""
         return Result(done=tuple(worker.id for worker in report.workers), sweep=report, message=message)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gw_core import CronItem, Job, JobFilter, JobSpec, JobState, cron_item
+from gw_core import CronItem, Job, JobSpec, JobState, cron_item
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import InvalidInputError, StatementTimeoutError
 from gw_core.operations import (
@@ -45,6 +45,7 @@ from gw_core.operations import (
     WorkerInfo,
     retry_delay,
 )
+from gw_core.selection import Selection
 from gw_tui.actions import actions
 from gw_tui.actions.actions import Action, Result, SkippedItem
 from gw_tui.data.source import PAGE, Crontabs
@@ -430,7 +431,7 @@ class DemoSource:
 
     def page(
         self,
-        wanted: JobFilter,
+        wanted: Selection,
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
@@ -439,10 +440,10 @@ class DemoSource:
     ) -> JobPage:
         """Return a page of jobs."""
         with self._queue() as queue:
-            found = [each for each in queue.states() if wanted.matches(each.job, each.state)]
+            found = [each for each in queue.states() if wanted.matches(each, queue.now)]
             if after is not None and after.order == "newest":
                 return _newest(found, int(after.place[0]), limit)
-            by_turn = wanted.state in WAITING
+            by_turn = wanted.states <= set(WAITING)
             key: Callable[[FoundJob], tuple[float, ...]] = (
                 (lambda each: _turn(each.job)) if by_turn else (lambda each: (each.job.id,))
             )

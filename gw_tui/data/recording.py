@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 import msgspec
 
 import gw_core.errors
-from gw_core import CronItem, Job, JobFilter
+from gw_core import CronItem, Job
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 from gw_core.operations import (
@@ -36,6 +36,7 @@ from gw_core.operations import (
     QueueStatistics,
     WorkerInfo,
 )
+from gw_core.selection import Selection
 from gw_tui.data.source import PAGE, Crontabs
 from gw_tui.rules.queue_info import QueueInfo
 from gw_tui.text.json_view import json_view
@@ -131,7 +132,7 @@ class RecordingSource:
 
     def page(
         self,
-        wanted: JobFilter,
+        wanted: Selection,
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
@@ -241,12 +242,9 @@ def _new_file(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", zipped)
 
 
-def _asked_page(wanted: JobFilter, after: PageCursor | None, limit: int) -> str:
-    """Return a page as it is looked up again; ranges of time move on from tick to tick, and do not count."""
-    narrowing = wanted.narrowing
-    if narrowing is not None:
-        wanted = replace(wanted, narrowing=replace(narrowing, run_at=None, started_at=None))
-    return f"page {msgspec.json.encode(wanted).decode()} {after or ''} {limit}"
+def _asked_page(wanted: Selection, after: PageCursor | None, limit: int) -> str:
+    """Return the key of a page, by which it is found again."""
+    return f"page {wanted} {after or ''} {limit}"
 
 
 def _asked_queues(after: str, *, only_held: bool) -> str:
@@ -345,7 +343,7 @@ class ReplaySource:
 
     def page(
         self,
-        wanted: JobFilter,
+        wanted: Selection,
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from gw_core import Client, JobFilter, RecoverySettings, SessionLimits, __version__
+from gw_core import Client, RecoverySettings, SessionLimits, __version__
 from gw_core.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -31,6 +31,7 @@ from gw_core.errors import (
     TransientDatabaseError,
 )
 from gw_core.operations import described
+from gw_core.selection import Selection
 from gw_tui.actions.actions import Action, Result
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.count_limit import COUNT_LIMITS, next_limit
@@ -122,7 +123,7 @@ class DataSource(Protocol):
 
     def page(
         self,
-        wanted: JobFilter,
+        wanted: Selection,
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
@@ -239,7 +240,7 @@ class ClientSource:
 
     def page(
         self,
-        wanted: JobFilter,
+        wanted: Selection,
         *,
         after: PageCursor | None = None,
         limit: int = PAGE,
@@ -248,7 +249,7 @@ class ClientSource:
     ) -> JobPage:
         """Return a page of jobs."""
         more = {} if timeout is None else {"timeout": timeout}
-        return self._looking.list_jobs(wanted, after=after, limit=limit, with_payload=with_payload, **more)
+        return self._looking.jobs.list(wanted, after=after, limit=limit, with_payload=with_payload, **more)
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
         """Return everything about one job, its payload only when wanted; None when it is gone."""
@@ -266,7 +267,7 @@ class ClientSource:
 
     def workers(self) -> Sequence[WorkerInfo]:
         """Return every worker known, by heartbeat or locks."""
-        return self._looking.workers(self._place.recovery)
+        return self._looking.workers.list(self._place.recovery)
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks; the file is read anew, so that a change of it shows."""
@@ -286,7 +287,7 @@ class ClientSource:
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest: tasks, queues or workers."""
-        return self._looking.care.names(kind, prefix)
+        return self._looking.names(kind, prefix)
 
     def run(self, action: Action) -> Result:
         """Run an action, and return what became of each job."""

@@ -7,27 +7,17 @@ answers; its finds stream in, and once it is over only what was found is looked 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from gw_core import JobFilter
+from gw_core import JobState
 from gw_core.operations import FoundJob, JobPage, PageCursor
-from gw_tui.rules.filter_language import EVERYTHING, Filter
+from gw_core.selection import EVERYTHING, Selection
 
 PAGE: Final = 100
 MAX_ROWS: Final = 200
-MAX_LISTED: Final = 5_000
-"""So many jobs are classify_error here after one answer, when few of them match."""
-
-MAX_LISTED_WITH_PAYLOAD: Final = 100
-FIRST_LISTED: Final = 1_000
-"""So many at first: the whole of a small queue, in one answer."""
-
 CHEAP: Final = 20_000
 """A search that looked at no more jobs than this is made anew at each tick."""
-
-FEWER: Final = 8
 
 
 class Stage(StrEnum):
@@ -46,24 +36,25 @@ class Stage(StrEnum):
 class Ask:
     """What to ask the core for: the jobs that match and follow a mark, or of all those only the ones with these ids."""
 
-    wanted: Filter
+    wanted: Selection
     after: PageCursor | None
     limit: int
-    with_payload: bool = False
     ids: tuple[int, ...] | None = None
 
-    def filter(self, now: datetime) -> JobFilter:
-        """Return the filter at a moment of the database's clock."""
+    @property
+    def selection(self) -> Selection:
+        """The jobs to ask for; jobs that were found before are only dropped when they change their state."""
         if self.ids is None:
-            return self.wanted.asked(now)
-        return JobFilter(state=self.wanted.job_filter.state, ids=self.ids)
+            return self.wanted
+        states = self.wanted.states
+        return Selection.of(id=self.ids, state=[each for each in JobState if each in states])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """A page that begins after a mark, as far as it was found; `jobs` is what to show."""
 
-    wanted: Filter = EVERYTHING
+    wanted: Selection = EVERYTHING
     begin: PageCursor | None = None
     jobs: tuple[FoundJob, ...] = ()
     scanned: int = 0
@@ -81,9 +72,9 @@ class Search:
     """In which order the jobs are."""
 
     @classmethod
-    def of(cls, wanted: Filter, begin: PageCursor | None = None) -> Search:
+    def of(cls, wanted: Selection, begin: PageCursor | None = None) -> Search:
         """Begin to make the page of a filter that begins after a mark."""
-        return cls(wanted=wanted, begin=begin, limit=FIRST_LISTED if wanted.rest else PAGE)
+        return cls(wanted=wanted, begin=begin)
 
     @property
     def is_searching(self) -> bool:
@@ -114,20 +105,18 @@ class Search:
     def ask(self) -> Ask:
         """What to ask for next."""
         if self.is_searching:
-            most = MAX_LISTED_WITH_PAYLOAD if self.wanted.needs_payload else MAX_LISTED
-            after = self.begin if self.go_on is None else self.go_on
-            return Ask(self.wanted, after, min(self.limit, most), self.wanted.needs_payload)
+            return Ask(self.wanted, self.begin if self.go_on is None else self.go_on, self.limit)
         if self.is_dear:
             return Ask(self.wanted, None, MAX_ROWS, ids=tuple(each.job.id for each in self.jobs))
         return self._anew.ask
 
-    def answered(self, page: JobPage, now: datetime) -> Search:
-        """Return the search after an answer to `ask`; `now` is the database's moment."""
+    def answered(self, page: JobPage) -> Search:
+        """Return the search after an answer to `ask`."""
         if self.is_searching:
-            return self._found(page, now)
+            return self._found(page)
         if self.is_dear:
             return replace(self, jobs=self._looked_up(page))
-        coming = self._anew.answered(page, now)
+        coming = self._anew.answered(page)
         if coming.is_searching and not coming.is_dear:
             return replace(self, coming=coming)
         return coming
@@ -145,34 +134,22 @@ class Search:
         now = {each.job.id: each for each in page.jobs}
         return tuple(now[each.job.id] for each in self.jobs if each.job.id in now)
 
-    def _found(self, page: JobPage, now: datetime) -> Search:
-        matching = [each for each in page.jobs if self.wanted.matches(each, now)]
-        if len(self.jobs) + len(matching) > self.most and self.limit > self.page:
+    def _found(self, page: JobPage) -> Search:
+        jobs = (*self.jobs, *page.jobs)
+        if len(jobs) > self.most and self.limit > self.page:
             # Where among them a page could end is not known: the same again, in smaller portions.
-            return replace(self, limit=max(self.page, self.limit // FEWER), asks=self.asks + 1)
-        jobs = (*self.jobs, *matching)
-        full = len(jobs) >= self.page or self._is_filled_by(page)
+            return replace(self, limit=self.page, asks=self.asks + 1)
+        # An answer also fills the page if jobs that changed in the meantime are missing from it.
+        full = page.is_full or len(jobs) >= self.page
         return replace(
             self,
             jobs=jobs,
             scanned=self.scanned + page.scanned,
             stage=Stage.OVER if page.after is None else Stage.FULL if full else Stage.SEARCHING,
             go_on=page.after,
-            limit=self._next_limit(len(page.jobs), len(matching)),
             asks=self.asks + 1,
             order=page.order,
         )
-
-    def _is_filled_by(self, page: JobPage) -> bool:
-        """Tell whether an answer fills the page although it lost jobs that changed meanwhile."""
-        return page.is_full and not self.wanted.rest
-
-    def _next_limit(self, listed: int, matching: int) -> int:
-        """Ask for as many as will probably fill the page."""
-        if not self.wanted.rest or listed == 0:
-            return self.limit
-        likely = self.page * listed // matching if matching else self.limit * FEWER
-        return max(self.page, min(likely, self.limit * FEWER, MAX_LISTED))
 
 
 _BLANK: Final = Search()

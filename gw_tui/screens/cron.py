@@ -15,12 +15,12 @@ from textual.content import Content
 from gw_core import CronItem, JobSpec
 from gw_core.crontab import describe_schedule
 from gw_core.operations import QueueSnapshot
+from gw_core.selection import written
 from gw_tui.actions.actions import Action, Add, Forget
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.data.source import Crontabs, DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import confirmed
-from gw_tui.rules.filter_language import quoted
 from gw_tui.rules.recurring import CronStatus, Recurring, recurring
 from gw_tui.screens.job_actions import AddJobMixin
 from gw_tui.screens.list_screen import ListScreen
@@ -175,7 +175,7 @@ class CronScreen(AddJobMixin, ListScreen):
     def action_open(self) -> None:
         """Go to the jobs of the task."""
         if (row := self.highlighted) is not None:
-            self.console.visit("jobs", f"task:{quoted(row.task)}")
+            self.console.visit("jobs", f"task:{written(row.task)}")
 
     @work
     async def action_forget(self) -> None:

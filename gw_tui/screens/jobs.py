@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -16,12 +16,12 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
-from gw_core import JobFilter, JobState
+from gw_core import JobState
 from gw_core.operations import FoundJob, JobPage, NameKind, PageCursor
+from gw_core.selection import EVERYTHING, Selection, SelectionError, parse
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
-from gw_tui.rules.filter_language import EVERYTHING, Filter, FilterError, parse
 from gw_tui.rules.search import Ask, Pages, Search, Stage
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
@@ -56,15 +56,10 @@ class PageQuery(Query):
     """A page of jobs, at each tick."""
 
     what: Ask
-    skew: timedelta = field(default=timedelta(), compare=False)
-    """How far the database's clock is ahead of this machine's."""
 
     def ask(self, source: DataSource) -> JobPage:
         """Return the page."""
-        what, now = self.what, datetime.now(UTC) + self.skew
-        return source.page(
-            what.filter(now), after=what.after, limit=what.limit, timeout=PATIENCE, with_payload=what.with_payload
-        )
+        return source.page(self.what.selection, after=self.what.after, limit=self.what.limit, timeout=PATIENCE)
 
 
 @dataclass(frozen=True)
@@ -184,12 +179,12 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         """Show the jobs that match a filter."""
         try:
             self.look_for(parse(text))
-        except FilterError as error:
+        except SelectionError as error:
             self.notify(sanitize.line(error), title="Invalid filter", severity="error", markup=False)
 
-    def look_for(self, wanted: Filter) -> None:
+    def look_for(self, wanted: Selection) -> None:
         """Show the jobs that match a filter, from the first page on."""
-        if not self.console.options.show_payload and any(term.kind.name == "payload" for term in wanted.terms):
+        if not self.console.options.show_payload and wanted.needs_payload:
             words = "Payload filters are unavailable with --no-payload"
             self.notify(words, severity="warning", markup=False)
             return
@@ -234,10 +229,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         """Return what to ask now: names while a filter is typed, a step of a search, or the page."""
         if self.stands and self.query_one(FilterBar).is_editing:
             return NamesQuery()
-        skew = self.console.now - datetime.now(UTC)
         if self._gathering is not None:
-            return StepQuery(self._gathering.search.ask, skew)
-        return (StepQuery if self._search.is_midway else PageQuery)(self._search.ask, skew)
+            return StepQuery(self._gathering.search.ask)
+        return (StepQuery if self._search.is_midway else PageQuery)(self._search.ask)
 
     def show_answer(self, query: Query, answer: object) -> None:
         """Draw what came back, and go on with a search that is not over."""
@@ -251,7 +245,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
                 self._answered(query, answer)
 
     def _answered(self, query: PageQuery, page: JobPage) -> None:
-        self._search = self._search.answered(page, self.console.now)
+        self._search = self._search.answered(page)
         self.draw()
         if self._search.is_midway:
             self.ask()
@@ -294,7 +288,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def _emptiness(self) -> str:
         if self._search.is_searching:
             return "Searching…"
-        if not self._search.wanted.terms:
+        if not self._search.wanted.conditions:
             return "No jobs"
         return f"No matches in {self._search.scanned:,} jobs read" if self._search.is_dear else "No matches"
 
@@ -338,15 +332,15 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def _of_how_many(self) -> str:
         """Return how many there are in all, where the snapshot knows."""
         snapshot, wanted = self.console.snapshot, self._search.wanted
-        if snapshot is None or wanted.rest or wanted.asked(snapshot.at).narrowing is not None:
+        if snapshot is None:
             return ""
         counts = {
-            JobFilter(): snapshot.total,
-            JobFilter(state=JobState.FAILED): snapshot.failed,
-            JobFilter(state=JobState.RUNNING): snapshot.running,
-            JobFilter(state=JobState.READY): snapshot.ready,
+            Selection(): snapshot.total,
+            Selection.of(state=JobState.FAILED): snapshot.failed,
+            Selection.of(state=JobState.RUNNING): snapshot.running,
+            Selection.of(state=JobState.READY): snapshot.ready,
         }
-        count = counts.get(wanted.job_filter)
+        count = counts.get(wanted)
         return "" if count is None else f" of {formatting.count(count)}"
 
     def _order_words(self) -> str:
@@ -393,7 +387,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         elif self.table.marks:
             self.table.marks.clear()
             self.table.release()
-        elif self._search.wanted.terms:
+        elif self._search.wanted.conditions:
             self.look_for(EVERYTHING)
         self.draw()
 
@@ -413,7 +407,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         else:
             self.notify("First page")
 
-    def _turn_to(self, pages: Pages, wanted: Filter | None = None) -> None:
+    def _turn_to(self, pages: Pages, wanted: Selection | None = None) -> None:
         self._pages = pages
         self._search = Search.of(self._search.wanted if wanted is None else wanted, pages.begin)
         self._gathering = None
@@ -442,8 +436,8 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     @property
     def _can_be_newest(self) -> bool:
-        asked = self._search.wanted.job_filter
-        return asked.state is None and asked.worker is None and not asked.names_jobs
+        wanted = self._search.wanted
+        return wanted.states == set(JobState) and not wanted.is_by_name
 
     def action_follow(self) -> None:
         """Stay at the top of the list, the newest jobs first where the filter allows it; once more ends that."""
@@ -514,7 +508,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def _gathered(self, gathering: BulkMark, query: PageQuery, page: JobPage) -> None:
         if query.what != gathering.search.ask:
             return
-        self._gathering = gathering = gathering.answered(gathering.search.answered(page, self.console.now))
+        self._gathering = gathering = gathering.answered(gathering.search.answered(page))
         if gathering.is_over:
             self._gathering = None
             self._mark_gathered(gathering)

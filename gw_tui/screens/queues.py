@@ -13,10 +13,10 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from gw_core.operations import Count, QueueReport
+from gw_core.selection import written
 from gw_tui.actions.actions import Action, CountExactly, Unlock
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
-from gw_tui.rules.filter_language import quoted
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
@@ -240,7 +240,7 @@ class QueuesScreen(WorkerActionsMixin, ListScreen):
     def action_open(self) -> None:
         """Go to the jobs of the queue under the cursor."""
         if (name := self.table.highlighted) is not None:
-            self.console.visit("jobs", f"queue:{quoted(name)}")
+            self.console.visit("jobs", f"queue:{written(name)}")
 
     def action_next_page(self) -> None:
         """Show the next page."""

@@ -12,12 +12,12 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from gw_core import JobFilter, JobState, RecoverySettings
+from gw_core import JobState, RecoverySettings
 from gw_core.operations import JobPage, QueueSnapshot, WorkerInfo
+from gw_core.selection import Selection, written
 from gw_tui.actions.actions import Action, Sweep, Unlock
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
-from gw_tui.rules.filter_language import quoted
 from gw_tui.rules.worker_health import WorkerHealth, health, silence
 from gw_tui.screens.jobs import PATIENCE
 from gw_tui.screens.list_screen import ListScreen
@@ -73,7 +73,7 @@ class HeldJobsQuery(Query):
 
     def ask(self, source: DataSource) -> JobPage:
         """Return some of them."""
-        wanted = JobFilter(state=JobState.RUNNING, worker=self.worker)
+        wanted = Selection.of(state=JobState.RUNNING, worker=self.worker)
         return source.page(wanted, limit=MAX_JOBS, timeout=PATIENCE)
 
 
@@ -212,7 +212,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
 
                 self.app.push_screen(JobScreen(int(held.highlighted)))
         elif (key := self.table.highlighted) is not None:
-            self.console.visit("jobs", f"state:running worker:{quoted(key)}")
+            self.console.visit("jobs", f"state:running worker:{written(key)}")
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         """Return what can be done to the worker under the cursor, and to the dead ones."""

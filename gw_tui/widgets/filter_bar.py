@@ -13,14 +13,15 @@ from textual.events import Blur
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from gw_tui.rules.filter_language import EVERYTHING, LONGEST, Cost, Filter, FilterError, Suggestion, parse, suggest
+from gw_core.selection import EVERYTHING, Cost, Selection, SelectionError, Suggestion, parse, suggest
 from gw_tui.text.sanitize import UNSAFE, line
 
+LONGEST: Final = 1_000
 MAX_SHOWN: Final = 6
 MARGINS: Final = 2
 COSTS: Final = {
-    Cost.INDEX: "an index leads there",
-    Cost.WINDOW: "looks at jobs a stretch at a time",
+    Cost.INDEX: "uses an index",
+    Cost.WINDOW: "reads jobs in chunks",
     Cost.SCAN: "reads long texts of many jobs; esc stops it",
 }
 
@@ -70,7 +71,7 @@ class FilterBar(Vertical):
     class Submitted(Message):
         """A filter was typed and understood."""
 
-        def __init__(self, wanted: Filter) -> None:
+        def __init__(self, wanted: Selection) -> None:
             super().__init__()
             self.wanted = wanted
 
@@ -80,7 +81,7 @@ class FilterBar(Vertical):
     class Began(Message):
         """Editing began: now names to suggest are worth having."""
 
-    def __init__(self, wanted: Filter = EVERYTHING, *, empty: str = "all jobs", id: str | None = None) -> None:
+    def __init__(self, wanted: Selection = EVERYTHING, *, empty: str = "all jobs", id: str | None = None) -> None:
         super().__init__(id=id)
         self._wanted = wanted
         self._empty = empty
@@ -107,11 +108,11 @@ class FilterBar(Vertical):
         return self.has_class("-editing")
 
     @property
-    def wanted(self) -> Filter:
+    def wanted(self) -> Selection:
         """The filter in force."""
         return self._wanted
 
-    def show(self, wanted: Filter) -> None:
+    def show(self, wanted: Selection) -> None:
         """Take over a filter."""
         self._wanted = wanted
         text = line(wanted, LONGEST)
@@ -130,7 +131,7 @@ class FilterBar(Vertical):
         self.add_class("-editing")
         entry = self.query_one(_Line)
         entry.display = True
-        text = f"{self._wanted} " if self._wanted.terms else ""
+        text = f"{self._wanted} " if self._wanted.conditions else ""
         entry.value = text
         entry.cursor_position = len(text)
         # At once, for `focus()` comes later: whoever types on must not type into the list, where letters are commands.
@@ -155,7 +156,7 @@ class FilterBar(Vertical):
         event.stop()
         try:
             wanted = parse(event.value)
-        except FilterError as error:
+        except SelectionError as error:
             event.input.cursor_position = min(error.position, len(event.value))
             self._suggestions = []
             self._tell(error)
@@ -209,7 +210,7 @@ class FilterBar(Vertical):
             return
         try:
             self._tell(parse(entry.value))
-        except FilterError as error:
+        except SelectionError as error:
             self._tell(error)
 
     def _offer(self) -> None:
@@ -225,11 +226,11 @@ class FilterBar(Vertical):
         return Content.assemble(
             ("> " if is_chosen else "  ", "bold"),
             (f"{line(each.shown):<16}", "reverse" if is_chosen else ""),
-            (f" {line(each.words)}", "$quiet"),
+            (f" {line(each.help)}", "$quiet"),
         )
 
-    def _tell(self, found: Filter | FilterError) -> None:
-        if isinstance(found, FilterError):
+    def _tell(self, found: Selection | SelectionError) -> None:
+        if isinstance(found, SelectionError):
             self._write(Content.styled(_pointed(found, self.size.width - MARGINS), "bold $error"))
         else:
             self._write(Content.styled(f"enter shows · {COSTS[found.cost]}", "$quiet"))
@@ -238,7 +239,7 @@ class FilterBar(Vertical):
         self.query_one("#hint", Static).update(words)
 
 
-def _pointed(error: FilterError, width: int) -> str:
+def _pointed(error: SelectionError, width: int) -> str:
     """Return what is wrong below a mark at its place, beside the mark where there is room."""
     mark, reason = " " * min(error.position, width - 1) + "^", line(error.reason)
     beside = f"{mark} {reason}"

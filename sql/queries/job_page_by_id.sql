@@ -3,13 +3,7 @@
 with scanned as materialized (
   select
     jobs.id,
-    (
-      \ir parts/is_in_state.sql
-      and (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
-      and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
-      and (%(worker)s::text is null or jobs.locked_by = %(worker)s::text)
-      \ir parts/meets_conditions.sql
-    ) is true as matches
+    (:SELECTION) is true as matches
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id > %(after_id)s::bigint
    order by jobs.id

@@ -33,12 +33,7 @@ scanned as materialized (
              jobs.priority,
              jobs.run_at,
              jobs.ctid as place,
-             (
-               \ir parts/is_waiting_in_state.sql
-               and (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
-               and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
-               \ir parts/meets_conditions.sql
-             ) is true as matches
+             (:SELECTION) is true as matches
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               \ir parts/is_of_priority.sql

@@ -6,11 +6,7 @@ with scanned as materialized (
   select
     jobs.id,
     jobs.run_at,
-    (
-      (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
-      and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
-      \ir parts/meets_conditions.sql
-    ) is true as matches
+    (:SELECTION) is true as matches
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.locked_at is null
      and jobs.attempts >= jobs.max_attempts

@@ -4,12 +4,7 @@
 with held as materialized (
   select
     jobs.id,
-    (
-      (%(task_id)s::int is null or jobs.task_id = %(task_id)s::int)
-      and (%(queue_id)s::int is null or jobs.job_queue_id = %(queue_id)s::int)
-      and (%(worker)s::text is null or jobs.locked_by = %(worker)s::text)
-      \ir parts/meets_conditions.sql
-    ) is true as matches
+    (:SELECTION) is true as matches
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.locked_at is not null
    order by jobs.locked_at

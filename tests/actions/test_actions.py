@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from support.cli_program import CliProgram, Queue
 
-from gw_core import Client, JobFilter, TaskRegistry, run_once
+from gw_core import Client, Selection, TaskRegistry, run_once
 
 VERBS = ("complete", "fail", "retry", ("reschedule", "--run-at", "now"))
 
@@ -129,7 +129,7 @@ def test_an_id_nobody_has_is_said_to_be_missing(gw: CliProgram, queue: Queue, ve
 def test_a_key_nobody_has_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
     ended = gw(*words(verb), "--job-key", "gone\x1b")
 
-    assert (ended.code, r"no job has the key 'gone\x1b'" in ended.err) == (6, True)
+    assert (ended.code, r"no job matches 'key:gone\x1b'" in ended.err) == (6, True)
 
 
 def test_a_job_is_found_by_its_key(gw: CliProgram, queue: Queue) -> None:
@@ -279,12 +279,15 @@ def test_a_dry_run_that_allows_no_match_counts_none(gw: CliProgram, queue: Queue
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        pytest.param(("complete",), "name jobs in one way", id="no job"),
-        pytest.param(("complete", "1", "--all"), "name jobs in one way", id="two ways"),
-        pytest.param(("complete", "1", "-k", "x"), "name jobs in one way", id="an id and a key"),
-        pytest.param(("complete", "one"), "ID 'one': give a whole number", id="no number"),
+        pytest.param(("complete",), "select jobs by id", id="no job"),
+        pytest.param(("complete", "1", "--all"), "--all means every job", id="two ways"),
+        pytest.param(("complete", "tsak:a"), "there is no term 'tsak'", id="no term"),
+        pytest.param(
+            ("complete", "task:a state:"), "a value is missing, as in state:failed (at character 14)", id="half a term"
+        ),
+        pytest.param(("complete", "one"), "'one' has no term before it", id="no number"),
         pytest.param(("complete", "0"), "ids are whole numbers from 1", id="no id"),
-        pytest.param(("complete", "99999999999999999999"), "give a whole number", id="too large a number"),
+        pytest.param(("complete", "99999999999999999999"), "ids are whole numbers from 1", id="too large a number"),
         pytest.param(("complete", "--state", "gone"), "--state 'gone'", id="no state"),
         pytest.param(("reschedule", "1"), "nothing was to be changed", id="no change"),
         pytest.param(("reschedule", "1", "--run-at", "soon"), "is not a moment", id="no date"),
@@ -304,6 +307,32 @@ def test_wrong_words_are_refused_before_anything_is_done(
 
     assert (ended.code, ended.out, ended.err.count("\n"), queue.jobs()) == (2, "", 1, before)
     assert sentence in ended.err
+
+
+@pytest.mark.parametrize(
+    ("terms", "left"),
+    [
+        (["state:ready -queue:slow"], [2]),
+        (["state:ready", "-queue:slow"], [2]),
+        (["-queue:slow"], [2]),
+        (["-payload.user:7"], [1]),
+        (["-task:mail"], [1, 2]),
+        (["task:ma*", "--queue", "slow"], [1]),
+        (["payload.user:8 attempts:<1"], [1]),
+        (["priority:0..5 created_at:>-1h queue:slow"], [1]),
+    ],
+    ids=str,
+)
+def test_an_action_takes_the_selections_that_a_list_takes(
+    gw: CliProgram, queue: Queue, terms: list[str], left: list[int]
+) -> None:
+    queue.ready(payload='{"user": 7}'), queue.ready(payload='{"user": 8}', queue_name="slow")
+    listed = {job["id"] for job in gw("list", "--json", *terms).json}
+
+    done = gw("complete", *terms, "--yes", "--allow-none")
+
+    assert (done.code, queue.ids()) == (0, left)
+    assert {1, 2} - listed == set(left)
 
 
 def test_a_moment_in_the_past_is_taken_and_remarked(gw: CliProgram, queue: Queue) -> None:
@@ -351,7 +380,7 @@ def test_everything_works_on_a_schema_without_our_line(gw: CliProgram, queue: Qu
 def test_many_jobs_go_in_bounded_batches(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 2500)")
     with Client(queue.url) as client:
-        sizes = [len(batch.changed) for batch in client.jobs.in_batches().complete(JobFilter(task="mail"))]
+        sizes = [len(batch.changed) for batch in client.jobs.in_batches().complete(Selection.of(task="mail"))]
 
     assert (sizes, queue.ids()) == ([1000, 1000, 500], [])
 
@@ -359,7 +388,7 @@ def test_many_jobs_go_in_bounded_batches(queue: Queue) -> None:
 def test_to_stop_asking_is_to_stop_between_batches(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
     with Client(queue.url) as client:
-        batches = client.jobs.in_batches().complete(JobFilter())
+        batches = client.jobs.in_batches().complete(Selection())
         next(batches)
 
     assert len(queue.ids()) == 500
@@ -368,7 +397,7 @@ def test_to_stop_asking_is_to_stop_between_batches(queue: Queue) -> None:
 def test_jobs_added_meanwhile_are_not_meant(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
     with Client(queue.url) as client:
-        batches = client.jobs.in_batches().complete(JobFilter())
+        batches = client.jobs.in_batches().complete(Selection())
         next(batches)
         late = queue.ready()
         list(batches)
@@ -380,7 +409,7 @@ def test_a_job_that_changes_before_its_turn_is_judged_again(queue: Queue) -> Non
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1001)")
     last = queue.ids()[-1]
     with Client(queue.url) as client:
-        batches = client.jobs.in_batches().complete(JobFilter(state="ready"))
+        batches = client.jobs.in_batches().complete(Selection.of(state="ready"))
         next(batches)
         queue.change(last, "run_at = now() + interval '1 day'")
         list(batches)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.cli_program import Queue
 
-from gw_core import ActionResult, Client, JobFilter, Jobs
+from gw_core import ActionResult, Client, Jobs, Selection
 from gw_core.errors import InvalidInputError
 from gw_core.operations import JobBatches, SkipReason
 
@@ -42,7 +42,7 @@ def action(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize(
-    "which", [lambda job: JobFilter(state="failed"), lambda job: [job]], ids=["by a filter", "by ids"]
+    "which", [lambda job: Selection.of(state="failed"), lambda job: [job]], ids=["by a filter", "by ids"]
 )
 def test_a_call_acts_and_says_which_jobs_it_changed(
     client: Client, queue: Queue, action: Any, which: Callable[[int], Any]
@@ -86,13 +86,13 @@ def test_a_call_on_more_jobs_than_one_batch_acts_on_all(client: Client, queue: Q
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 2500)")
     ids = queue.ids()
 
-    assert client.jobs.count(JobFilter()).jobs == 2500
-    assert client.jobs.complete(JobFilter(task="mail")).ids == tuple(ids)
+    assert client.jobs.count(Selection()).jobs == 2500
+    assert client.jobs.complete(Selection.of(task="mail")).ids == tuple(ids)
     assert queue.ids() == []
 
 
 def test_no_job_is_an_empty_result(client: Client, queue: Queue) -> None:
-    assert client.jobs.retry(JobFilter(state="failed")) == ActionResult()
+    assert client.jobs.retry(Selection.of(state="failed")) == ActionResult()
     assert client.jobs.complete([]) == ActionResult()
 
 

@@ -11,17 +11,17 @@ import psycopg
 import pytest
 from support.cli_program import Queue
 
-from gw_core import ActionResult, Client, JobFilter, Jobs
+from gw_core import ActionResult, Client, Jobs, Selection
 from gw_core.errors import InvalidInputError
 from gw_core.operations import JobVersion, SkipReason
 
 Act = Callable[[Jobs, Sequence[JobVersion]], ActionResult]
 
 ACTS: dict[str, Act] = {
-    "complete": lambda jobs, seen: jobs.complete(seen=seen),
-    "fail": lambda jobs, seen: jobs.fail(reason="by hand", seen=seen),
-    "reschedule": lambda jobs, seen: jobs.reschedule(seen=seen, priority=7),
-    "retry": lambda jobs, seen: jobs.retry(seen=seen),
+    "complete": lambda jobs, seen: jobs.complete(expected=seen),
+    "fail": lambda jobs, seen: jobs.fail(reason="by hand", expected=seen),
+    "reschedule": lambda jobs, seen: jobs.reschedule(expected=seen, priority=7),
+    "retry": lambda jobs, seen: jobs.retry(expected=seen),
 }
 
 
@@ -39,7 +39,7 @@ def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[Jo
 
 def look(client: Client, *ids: int) -> list[JobVersion]:
     """See jobs as a list shows them."""
-    return [JobVersion.of(each.job) for each in client.list_jobs(JobFilter(ids=ids)).jobs]
+    return [JobVersion.of(each.job) for each in client.jobs.list(Selection.of(id=ids)).jobs]
 
 
 def reasons(batch: ActionResult) -> list[tuple[int, SkipReason, str | None]]:
@@ -61,7 +61,7 @@ def test_jobs_that_have_not_changed_are_acted_on(client: Client, queue: Queue, a
 def test_a_failed_job_that_is_retried_really_runs_again(client: Client, queue: Queue) -> None:
     job = queue.failed()
     with client.listen() as listener:
-        client.jobs.retry(seen=look(client, job))
+        client.jobs.retry(expected=look(client, job))
         assert listener.wait(timedelta(seconds=60)) == 1
 
     assert queue.value("select is_available and run_at <= now() from graphile_worker._private_jobs")
@@ -70,7 +70,7 @@ def test_a_failed_job_that_is_retried_really_runs_again(client: Client, queue: Q
 def test_many_jobs_are_acted_on_in_batches(client: Client, queue: Queue) -> None:
     jobs = [queue.ready() for _ in range(5)]
 
-    batches = list(client.jobs.in_batches(2).complete(seen=look(client, *jobs)))
+    batches = list(client.jobs.in_batches(2).complete(expected=look(client, *jobs)))
 
     assert [[each.id for each in batch.changed] for batch in batches] == [jobs[:2], jobs[2:4], jobs[4:]]
 
@@ -78,15 +78,15 @@ def test_many_jobs_are_acted_on_in_batches(client: Client, queue: Queue) -> None
 def test_to_act_on_nothing_is_to_do_nothing(client: Client, queue: Queue) -> None:
     queue.ready()
 
-    assert client.jobs.complete(seen=[]) == ActionResult()
+    assert client.jobs.complete(expected=[]) == ActionResult()
     assert len(queue.ids()) == 1
 
 
 def test_it_must_be_said_which_jobs_are_meant(client: Client) -> None:
-    with pytest.raises(InvalidInputError, match="which jobs"):
+    with pytest.raises(InvalidInputError, match="in one way"):
         client.jobs.complete()
-    with pytest.raises(InvalidInputError, match="which jobs"):
-        client.jobs.retry(JobFilter(), seen=[])
+    with pytest.raises(InvalidInputError, match="in one way"):
+        client.jobs.retry(Selection(), expected=[])
 
 
 # -- what has changed is left alone ------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) 
         "locked_at is null"
     )
     before = queue.rows(f"select {columns} from graphile_worker._private_jobs")
-    batch = client.jobs.complete(seen=look(client, job))
+    batch = client.jobs.complete(expected=look(client, job))
     assert queue.ids() == []
     (removed,) = batch.changed
     assert removed.job is not None
@@ -175,19 +175,19 @@ def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) 
 
 def test_a_restored_job_brings_back_its_task_and_its_queue(client: Client, queue: Queue) -> None:
     job = queue.ready(queue_name="letters")
-    batch = client.jobs.complete(seen=look(client, job))
+    batch = client.jobs.complete(expected=look(client, job))
     queue.rows("delete from graphile_worker._private_tasks")
     queue.rows("delete from graphile_worker._private_job_queues")
     assert batch.changed[0].job is not None
 
-    restored = client.get(client.jobs.restore(batch.changed[0].job))
+    restored = client.jobs.get(client.jobs.restore(batch.changed[0].job))
 
     assert restored is not None
     assert (restored.task_identifier, restored.queue_name) == ("mail", "letters")
 
 
 def test_workers_hear_of_a_restored_job(client: Client, queue: Queue) -> None:
-    batch = client.jobs.complete(seen=look(client, queue.ready()))
+    batch = client.jobs.complete(expected=look(client, queue.ready()))
     assert batch.changed[0].job is not None
 
     with client.listen() as listener:
@@ -197,7 +197,7 @@ def test_workers_hear_of_a_restored_job(client: Client, queue: Queue) -> None:
 
 
 def test_a_job_whose_key_was_taken_meanwhile_is_not_restored(client: Client, queue: Queue) -> None:
-    batch = client.jobs.complete(seen=look(client, queue.ready(job_key="welcome", payload='{"old": 1}')))
+    batch = client.jobs.complete(expected=look(client, queue.ready(job_key="welcome", payload='{"old": 1}')))
     new = queue.ready(job_key="welcome", payload='{"new": 1}')
     assert batch.changed[0].job is not None
 
@@ -209,7 +209,7 @@ def test_a_job_whose_key_was_taken_meanwhile_is_not_restored(client: Client, que
 
 def test_a_job_listed_without_its_payload_cannot_be_restored(client: Client, queue: Queue) -> None:
     queue.ready()
-    (found,) = client.list_jobs().jobs
+    (found,) = client.jobs.list().jobs
 
     with pytest.raises(InvalidInputError, match="without its payload"):
         client.jobs.restore(found.job)

@@ -19,7 +19,7 @@ def client(queue: Queue) -> Iterator[Client]:
 
 
 def seen(client: Client, key: str) -> JobVersion:
-    job = client.get(job_key=key)
+    job = client.jobs.get(job_key=key)
     assert job is not None
     return JobVersion.of(job)
 
@@ -27,19 +27,19 @@ def seen(client: Client, key: str) -> JobVersion:
 def test_a_job_that_waits_is_removed_and_comes_back_whole(client: Client, queue: Queue) -> None:
     job = queue.scheduled(job_key="welcome", payload='{"n": 90071992547409931}')
 
-    removed = client.jobs.remove("welcome", seen=seen(client, "welcome"))
+    removed = client.remove("welcome", expected=seen(client, "welcome"))
 
     assert isinstance(removed, RemovedJob)
     assert (removed.job.id, removed.was_running, removed.job.payload) == (job, False, '{"n": 90071992547409931}')
     assert queue.ids() == []
     assert client.jobs.restore(removed.job) == queue.ids()[0]
-    assert client.get(job_key="welcome") is not None
+    assert client.jobs.get(job_key="welcome") is not None
 
 
 def test_a_job_that_runs_is_only_kept_from_running_again(client: Client, queue: Queue) -> None:
     job = queue.running(job_key="welcome")
 
-    removed = client.jobs.remove("welcome", seen=seen(client, "welcome"))
+    removed = client.remove("welcome", expected=seen(client, "welcome"))
 
     assert isinstance(removed, RemovedJob)
     assert removed.was_running
@@ -53,11 +53,11 @@ def test_a_job_that_was_taken_meanwhile_is_left_alone(client: Client, queue: Que
     before = seen(client, "welcome")
     queue.change(job, "locked_by = 'quick', locked_at = now(), attempts = 1")
 
-    skipped = client.jobs.remove("welcome", seen=before)
+    skipped = client.remove("welcome", expected=before)
 
     assert isinstance(skipped, SkippedJob)
     assert (skipped.reason, skipped.changes) == (SkipReason.CHANGED, "attempts 0→1, taken by a worker")
-    assert client.get(job_key="welcome") is not None
+    assert client.jobs.get(job_key="welcome") is not None
 
 
 def test_another_job_that_has_the_key_by_now_is_left_alone(client: Client, queue: Queue) -> None:
@@ -66,7 +66,7 @@ def test_another_job_that_has_the_key_by_now_is_left_alone(client: Client, queue
     queue.rows("update graphile_worker._private_jobs set key = null")
     second = queue.ready(job_key="welcome")
 
-    skipped = client.jobs.remove("welcome", seen=before)
+    skipped = client.remove("welcome", expected=before)
 
     assert isinstance(skipped, SkippedJob)
     assert (skipped.reason, skipped.changes) == (SkipReason.CHANGED, "has another key")
@@ -78,7 +78,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue) -> None:
     before = seen(client, "welcome")
     queue.rows("delete from graphile_worker._private_jobs")
 
-    skipped = client.jobs.remove("welcome", seen=before)
+    skipped = client.remove("welcome", expected=before)
 
     assert isinstance(skipped, SkippedJob)
     assert skipped.reason is SkipReason.MISSING
@@ -89,7 +89,7 @@ def test_a_job_that_somebody_is_changing_is_not_waited_for(client: Client, queue
     before = seen(client, "welcome")
     with psycopg.connect(queue.url) as other:
         other.execute("select from graphile_worker._private_jobs where id = %s for update", (job,))
-        skipped = client.jobs.remove("welcome", seen=before)
+        skipped = client.remove("welcome", expected=before)
 
     assert isinstance(skipped, SkippedJob)
     assert skipped.reason is SkipReason.BUSY

@@ -11,7 +11,7 @@ import pytest
 from support.cli_program import Queue
 from support.waiting import wait_until
 
-from gw_core import Client, JobFilter, SessionLimits
+from gw_core import Client, Selection, SessionLimits
 from gw_core.errors import (
     DatabaseUnavailableError,
     InvalidSettingError,
@@ -39,11 +39,11 @@ def slow(queue: Queue, *, seconds: float = 600) -> None:
 def test_a_read_only_session_can_look_and_not_act(queue: Queue) -> None:
     job = queue.ready()
     with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
-        assert client.get(job) is not None
+        assert client.jobs.get(job) is not None
         with pytest.raises(ReadOnlyError):
             client.add("mail")
         with pytest.raises(ReadOnlyError):
-            client.jobs.complete(JobFilter(ids=[job]))
+            client.jobs.complete(Selection.of(id=[job]))
 
     assert queue.ids() == [job]
 
@@ -85,7 +85,7 @@ def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
     with psycopg.connect(queue.url) as theirs, Client(queue.url, max_pool_size=1, manners=manners) as client:
         theirs.execute("select from graphile_worker._private_jobs for update")
         with pytest.raises(LockTimeoutError):
-            client.jobs.complete(JobFilter(ids=[job]))
+            client.jobs.complete(Selection.of(id=[job]))
 
 
 def test_a_span_that_is_not_positive_is_refused() -> None:
@@ -119,7 +119,7 @@ def test_a_statement_under_way_is_cancelled_from_another_thread(queue: Queue, co
 
 def test_there_is_nothing_to_cancel_while_nothing_runs(queue: Queue) -> None:
     with Client(queue.url, max_pool_size=1) as client:
-        client.list_jobs()
+        client.jobs.list()
 
         assert not client.cancel()
 

@@ -87,14 +87,14 @@ def test_a_payload_that_cannot_be_written_takes_back_the_parts_before(database_u
             client.add_many([*(JobSpec(task="work") for _ in range(2 * BULK)), JobSpec(task="work", payload=object())])
 
         assert client.add_many([JobSpec(task="work")])
-        assert len(client.list_jobs().jobs) == 1
+        assert len(client.jobs.list().jobs) == 1
 
 
 def test_texts_arrive_in_the_order_and_the_words_they_were_given(database_url: str) -> None:
     words = ["plain", "späť", "日本", "🙂", 'quoted "\\"', "", "null", "a,b{c}"]
     with Client(database_url) as client:
         ids = client.add_many([JobSpec(task=f"tásk-{place}", payload=word) for place, word in enumerate(words)])
-        jobs = [client.get(job_id) for job_id in sorted(ids)]
+        jobs = [client.jobs.get(job_id) for job_id in sorted(ids)]
 
     assert [job and (job.task_identifier, job.decoded_payload()) for job in jobs] == [
         (f"tásk-{place}", word) for place, word in enumerate(words)
@@ -106,7 +106,7 @@ def test_texts_arrive_whatever_the_connection_encodes_them_in(database_url: str,
     with Client(database_url) as client, psycopg.connect(database_url, client_encoding=encoding) as conn:
         (job_id,) = client.add_many([JobSpec(task="café", payload="naïve")], conn=conn)
         conn.commit()
-        job = client.get(job_id)
+        job = client.jobs.get(job_id)
 
     assert job is not None
     assert (job.task_identifier, job.decoded_payload()) == ("café", "naïve")

@@ -128,7 +128,7 @@ def test_what_lies_just_within_the_bounds_is_added(site: QueueFixture, fields: d
     job = site.client.add(**{"task": "work", **fields})
 
     assert job is not None
-    assert job == site.client.get(job.id)
+    assert job == site.client.jobs.get(job.id)
     assert job.decoded_payload() == ({} if fields.get("payload") is None else fields["payload"])
 
 
@@ -275,7 +275,7 @@ def test_jobs_are_found_tended_and_removed(site: QueueFixture) -> None:
     one, two, three, four = (site.add(payload={"n": n}, job_key=f"k{n}", queue_name="q") for n in range(4))
     client = site.client
 
-    assert client.get(one) == client.get(job_key="k0")
+    assert client.jobs.get(one) == client.jobs.get(job_key="k0")
     assert client.jobs.fail([two], "by hand").ids == (two,)
     assert site.job(two)["last_error"] == "by hand"
     assert client.jobs.reschedule([three], priority=-3, attempts=2, max_attempts=9).ids == (three,)
@@ -292,7 +292,7 @@ def test_unlocking_takes_the_locks_of_the_named_pools(site: QueueFixture) -> Non
     site.run("update _private_jobs set locked_at = now(), locked_by = 'pool-' || id")
     site.run("update _private_job_queues set locked_at = now(), locked_by = 'dead'")
     ids = [job["id"] for job in site.jobs()]
-    site.client.unlock([f"pool-{ids[0]}", "dead"])
+    site.client.workers.unlock([f"pool-{ids[0]}", "dead"])
 
     assert site.held() == [ids[1]]
 
@@ -348,7 +348,7 @@ def test_any_schema_name_works(own_site: QueueFixture) -> None:
         job = client.add("work", {"n": 1}, job_key="k")
         assert client.add_many([JobSpec(task="work")])
         assert job is not None
-        assert client.get(job.id) == job
+        assert client.jobs.get(job.id) == job
         assert own_site.jobs() == []
 
 

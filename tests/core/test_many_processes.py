@@ -93,14 +93,14 @@ def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: QueueFixture
         wait_until(partial(pools_of, site, victim.pid), what="the victim to hold jobs")
         victim.send_signal(signal.SIGKILL)
         victim.wait(DEADLINE)
-        site.client.unlock(pools_of(site, victim.pid))
+        site.client.workers.unlock(pools_of(site, victim.pid))
         fleet.start()
 
     def is_drained() -> bool:
         for victim in fleet.processes[
             :KILLS
         ]:  # again, for the server may have ended its last claim after the first time
-            site.client.unlock(pools_of(site, victim.pid))
+            site.client.workers.unlock(pools_of(site, victim.pid))
         return not site.run("select 1 as one from _private_jobs limit 1")
 
     wait_until(is_drained, deadline_seconds=150, every=0.1)

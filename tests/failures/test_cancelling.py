@@ -46,7 +46,7 @@ def started(running: RunningWorker, count: int = 1) -> list[int]:
 
 
 def cancel(site: QueueFixture, *ids: int, **options: Any) -> list[CancelResult]:
-    jobs: list[CancelledJob] = site.client.cancel_jobs(ids, **{"by": "ann@desk", "timeout": SOON, **options})
+    jobs: list[CancelledJob] = site.client.jobs.cancel(ids, **{"by": "ann@desk", "timeout": SOON, **options})
     return [job.result for job in jobs]
 
 
@@ -248,7 +248,9 @@ def test_the_command_says_what_became_of_each_job(site: QueueFixture, capfd: pyt
         pytest.param(["1000000000"], ExitCode.NOT_FOUND, id="no such job"),
         pytest.param(["--job-key", "nobody"], ExitCode.NOT_FOUND, id="no such key"),
         pytest.param([], ExitCode.USAGE, id="no job at all"),
-        pytest.param(["1", "--job-key", "k"], ExitCode.USAGE, id="named twice"),
+        pytest.param(["1", "--job-key", "k"], ExitCode.NOT_FOUND, id="another key"),
+        pytest.param(["task:mail"], ExitCode.NOT_FOUND, id="none that runs"),
+        pytest.param(["task:mail", "--all"], ExitCode.USAGE, id="all and not all"),
         pytest.param(["1", "--timeout", "soon"], ExitCode.USAGE, id="no span of time"),
         pytest.param(["one"], ExitCode.USAGE, id="no number"),
     ],

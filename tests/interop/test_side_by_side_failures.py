@@ -68,7 +68,7 @@ def test_a_job_of_node_that_was_killed_comes_back_by_our_unlock(site: Site, vers
         theirs.stop(signal.SIGKILL)
         dead = holder(site)
 
-    site.client.unlock([dead])
+    site.client.workers.unlock([dead])
     site.gw_run_once({"job": WAITS["python"]})
 
     assert [(e["side"], e["attempt"], e["ended"] is None) for e in site.ledger()] == [

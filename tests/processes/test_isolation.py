@@ -378,7 +378,7 @@ def test_a_hogging_task_is_killed_when_its_job_is_cancelled(
     job_id = site.add("never_ends", queue_name="q")
     with site.running(isolated(theirs.never_ends)) as running:
         pids = waiting(running.log, "hogging")
-        (answer,) = site.client.cancel_jobs([job_id], by="the test", timeout=timedelta(seconds=DEADLINE))
+        (answer,) = site.client.jobs.cancel([job_id], by="the test", timeout=timedelta(seconds=DEADLINE))
 
         assert (answer.result, site.job(job_id)["last_error"]) == ("cancelled", "cancelled by the test")
         wait_until(lambda: not any(map(is_alive, pids)))

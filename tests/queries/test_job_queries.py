@@ -13,7 +13,7 @@ import pytest
 from query_fixture import Queue
 from support.databases import Databases
 
-from gw_core import JobFilter, JobState
+from gw_core import JobState, Selection
 from gw_core.errors import (
     DatabaseError,
     InvalidInputError,
@@ -30,10 +30,10 @@ QUERIES = Path(__file__).parents[2] / "sql" / "queries"
 
 
 def ids_of(holder: Queue, /, *, limit: int = 50, **conditions: Any) -> list[int]:
-    return [each.job.id for each in holder.reports.list_jobs(JobFilter(**conditions), limit=limit).jobs]
+    return [each.job.id for each in holder.reports.list_jobs(Selection.of(**conditions), limit=limit).jobs]
 
 
-def all_pages(reports: JobQueries, wanted: JobFilter, *, limit: int, **options: Any) -> list[int]:
+def all_pages(reports: JobQueries, wanted: Selection, *, limit: int, **options: Any) -> list[int]:
     """The ids of every page, one after the other."""
     found: list[int] = []
     after = None
@@ -60,7 +60,7 @@ def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
 def test_jobs_are_found_by_their_state(either: Queue, state: JobState) -> None:
     made = either.one_of_each()
 
-    page = either.reports.list_jobs(JobFilter(state=state))
+    page = either.reports.list_jobs(Selection.of(state=state))
 
     assert [(each.job.id, each.state) for each in page.jobs] == [(made[state], state)]
     assert page.after is None
@@ -80,20 +80,20 @@ def test_jobs_are_found_by_every_condition(either: Queue) -> None:
     assert ids_of(either, worker="pool-2") == [held]
     assert ids_of(either, flag="slow") == [queued]
     assert ids_of(either, error="refused by 10%_") == [broken]
-    assert ids_of(either, ids=[held, plain, 999_999]) == [plain, held]
-    assert ids_of(either, ids=[held, plain], state="running") == [held]
+    assert ids_of(either, id=[held, plain, 999_999]) == [plain, held]
+    assert ids_of(either, id=[held, plain], state="running") == [held]
     assert ids_of(either, key="k", task="pay") == []
 
 
 @pytest.mark.parametrize(
     "conditions",
-    [{"task": "nobody"}, {"queue": "none"}, {"worker": "pool-1", "state": "ready"}, {"key": "none"}, {"ids": []}],
+    [{"task": "nobody"}, {"queue": "none"}, {"worker": "pool-1", "state": "ready"}, {"key": "none"}, {"id": []}],
     ids=str,
 )
 def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions: dict[str, Any]) -> None:
     queue.ready()
 
-    page = queue.reports.list_jobs(JobFilter(**conditions))
+    page = queue.reports.list_jobs(Selection.of(**conditions))
 
     assert (page.jobs, page.scanned, page.after) == ((), 0, None)
 
@@ -101,8 +101,8 @@ def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions
 def test_payloads_are_loaded_only_when_asked_for(queue: Queue) -> None:
     queue.ready(payload={"secret": 1})
 
-    (without,) = queue.reports.list_jobs(JobFilter()).jobs
-    (with_payload,) = queue.reports.list_jobs(JobFilter(), with_payload=True).jobs
+    (without,) = queue.reports.list_jobs(Selection()).jobs
+    (with_payload,) = queue.reports.list_jobs(Selection(), with_payload=True).jobs
 
     assert (without.job.payload, with_payload.job.payload) == ("", '{"secret":1}')
 
@@ -115,7 +115,7 @@ def test_pages_hold_every_match_once(either: Queue, conditions: dict[str, Any]) 
     columns = "priority, run_at, job_queue_id"
     # Three priorities, few moments: most jobs are equal to others in all that an index orders by.
     either.many(150, columns, "i % 3, now() + (i % 5 - 2) * interval '1 hour', case when i % 2 = 0 then 1 end")
-    wanted = JobFilter(**conditions)
+    wanted = Selection.of(**conditions)
     expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
 
     assert all_pages(either.reports, wanted, limit=7) == expected
@@ -128,13 +128,15 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
 ) -> None:
     moments = "(array['-infinity', 'yesterday', 'tomorrow', 'infinity'])[1 + i % 4]::timestamptz"
     either.many(400, "priority, run_at, payload", f"i % 2, {moments}, json_build_object('long', repeat('x', 700))")
-    wanted = JobFilter(state=JobState(state), task="mail")
+    wanted = Selection.of(state=JobState(state), task="mail")
     expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
     monkeypatch.setattr(bounds, "FIRST_CHUNK", 9)
     monkeypatch.setattr(bounds, "MAX_TIES", 5)
     monkeypatch.setattr(bounds, "MIN_TABLE_PAGES", 2)
     statements: list[str] = []
-    monkeypatch.setattr(read_only, "query", lambda name, schema: statements.append(name) or query(name, schema))
+    monkeypatch.setattr(
+        read_only, "query", lambda name, schema, **names: statements.append(name) or query(name, schema, **names)
+    )
 
     assert all_pages(either.reports, wanted, limit=7, timeout=NO_TIME) == expected
     assert len(expected) == 200
@@ -153,14 +155,14 @@ def test_waiting_jobs_come_in_the_order_in_which_they_will_run(either: Queue) ->
 def test_a_number_of_an_id_asks_for_the_order_of_ids(queue: Queue) -> None:
     jobs = [queue.ready(priority=-i) for i in range(3)]
 
-    page = queue.reports.list_jobs(JobFilter(state=JobState.READY), after=jobs[0])
+    page = queue.reports.list_jobs(Selection.of(state=JobState.READY), after=jobs[0])
 
     assert [each.job.id for each in page.jobs] == jobs[1:]
 
 
 def test_a_job_gone_between_two_pages_loses_no_other(queue: Queue) -> None:
     queue.many(30)
-    wanted = JobFilter(state=JobState.READY)
+    wanted = Selection.of(state=JobState.READY)
     first = queue.reports.list_jobs(wanted, limit=10)
     shown = [each.job.id for each in first.jobs]
     queue.run("delete from _private_jobs where id = any(%s)", shown)
@@ -175,11 +177,11 @@ def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: 
     queue.many(bounds.FIRST_CHUNK + 500)
     queue.failed()
 
-    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), timeout=NO_TIME)
+    page = queue.reports.list_jobs(Selection.of(state=JobState.FAILED), timeout=NO_TIME)
 
     assert (page.jobs, page.scanned, page.is_full) == ((), bounds.FIRST_CHUNK, False)
     assert page.after is not None
-    assert len(all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=5, timeout=NO_TIME)) == 1
+    assert len(all_pages(queue.reports, Selection.of(state=JobState.FAILED), limit=5, timeout=NO_TIME)) == 1
 
 
 def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
@@ -188,7 +190,7 @@ def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
     endless = queue.add(change="attempts = 25, run_at = 'infinity'")
     late = queue.add(change="attempts = 25, run_at = now() + interval '2 hours'")
 
-    assert all_pages(queue.reports, JobFilter(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
+    assert all_pages(queue.reports, Selection.of(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
 def test_a_page_says_in_which_order_it_is(queue: Queue, conditions: dict[str, Any], order: str) -> None:
     queue.ready(queue_name="letters")
 
-    assert queue.reports.list_jobs(JobFilter(**conditions)).order == order
+    assert queue.reports.list_jobs(Selection.of(**conditions)).order == order
 
 
 @pytest.mark.parametrize("conditions", [{"state": "failed"}, {"state": "running"}, {"worker": "pool-1"}], ids=str)
@@ -215,7 +217,7 @@ def test_what_an_index_leads_to_is_found_without_looking_at_other_jobs(
     queue.many(3 * bounds.FIRST_CHUNK)
     one = queue.failed() if "failed" in conditions.values() else queue.running()
 
-    page = queue.reports.list_jobs(JobFilter(**conditions), timeout=NO_TIME)
+    page = queue.reports.list_jobs(Selection.of(**conditions), timeout=NO_TIME)
 
     assert ([each.job.id for each in page.jobs], page.scanned, page.after) == ([one], 1, None)
 
@@ -227,7 +229,7 @@ def test_pages_of_failed_and_running_jobs_hold_every_match_once(either: Queue, s
     columns = "attempts, run_at, locked_at, flags"
     either.many(50, columns, f"{attempts}, now() + i % 4 * interval '1 hour', {locked}, {flags}")
 
-    found = all_pages(either.reports, JobFilter(state=JobState(state), flag="slow"), limit=7)
+    found = all_pages(either.reports, Selection.of(state=JobState(state), flag="slow"), limit=7)
 
     assert sorted(found) == list(range(2, 51, 2))
 
@@ -236,13 +238,13 @@ def test_where_too_many_jobs_are_held_they_are_searched_for(queue: Queue, monkey
     queue.many(30, "locked_at, locked_by", "now(), 'pool-' || i % 2")
     monkeypatch.setattr(bounds, "MAX_LOCKED", 10)
 
-    assert all_pages(queue.reports, JobFilter(worker="pool-1"), limit=4) == list(range(1, 31, 2))
+    assert all_pages(queue.reports, Selection.of(worker="pool-1"), limit=4) == list(range(1, 31, 2))
 
 
 def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None:
     either.many(bounds.FIRST_CHUNK + 500)
     rare = either.ready("rare")
-    wanted = JobFilter(state=JobState.READY, task="rare")
+    wanted = Selection.of(state=JobState.READY, task="rare")
 
     assert either.reports.list_jobs(wanted, timeout=NO_TIME).scanned == bounds.FIRST_CHUNK
     assert all_pages(either.reports, wanted, limit=5, timeout=NO_TIME) == [rare]
@@ -251,7 +253,7 @@ def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None
 def test_whoever_asks_for_many_jobs_and_gets_them_is_not_cut_short(queue: Queue) -> None:
     queue.many(3 * bounds.FIRST_CHUNK, "attempts", "case when i % 5 = 0 then 25 else 0 end")
 
-    page = queue.reports.list_jobs(JobFilter(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
+    page = queue.reports.list_jobs(Selection.of(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
 
     assert (len(page.jobs), page.after) == (600, None)
 
@@ -261,12 +263,12 @@ def test_whoever_asks_for_many_jobs_and_gets_them_is_not_cut_short(queue: Queue)
     [
         pytest.param({}, "turn/0/2026-01-31_12:00:00/1,1", id="a turn among all jobs"),
         pytest.param({"state": "ready"}, "queue/0/2026-01-31_12:00:00/1", id="a queue's without a queue"),
-        pytest.param({"ids": [1]}, "turn/0/2026-01-31_12:00:00/1,1", id="a turn among ids"),
+        pytest.param({"id": [1]}, "turn/0/2026-01-31_12:00:00/1,1", id="a turn among ids"),
     ],
 )
 def test_a_mark_of_another_list_is_refused(queue: Queue, conditions: dict[str, Any], after: str) -> None:
     with pytest.raises(InvalidInputError, match="belongs to another list"):
-        queue.reports.list_jobs(JobFilter(**conditions), after=after)
+        queue.reports.list_jobs(Selection.of(**conditions), after=after)
 
 
 # -- one job -----------------------------------------------------------------------------------------------------------
@@ -431,11 +433,11 @@ def test_without_heartbeats_nobody_can_tell_who_knows_a_task(either: Queue) -> N
 
 def look_everywhere(queue: Queue) -> Iterator[Any]:
     for state in (None, *JobState):
-        yield queue.reports.list_jobs(JobFilter(state=state))
-        yield queue.reports.list_jobs(JobFilter(state=state, queue="letters", task="mail"))
-    first = queue.reports.list_jobs(JobFilter(state=JobState.READY), limit=2)
+        yield queue.reports.list_jobs(Selection.of(state=state))
+        yield queue.reports.list_jobs(Selection.of(state=state, queue="letters", task="mail"))
+    first = queue.reports.list_jobs(Selection.of(state=JobState.READY), limit=2)
     if first.after is not None:
-        yield queue.reports.list_jobs(JobFilter(state=JobState.READY), after=first.after)
+        yield queue.reports.list_jobs(Selection.of(state=JobState.READY), after=first.after)
     yield queue.reports.job(1)
     yield queue.reports.statistics()
     yield queue.reports.queues()
@@ -464,8 +466,8 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
     monkeypatch.setattr(bounds, "MAX_TIES", 1)
     plans: dict[str, str] = {}
 
-    def explained(name: str, schema: str) -> Any:
-        text = query(name, schema)
+    def explained(name: str, schema: str, **names: str) -> Any:
+        text = query(name, schema, **names)
         if name.startswith(("session_limits", "stats_sample")):
             return text
         with psycopg.connect(queue.url) as connection:
@@ -491,7 +493,16 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
 
 def test_every_statement_of_looking_is_used_and_bounded() -> None:
     source = Path(bounds.__file__).read_text("utf-8")
-    patterns = ("stats_*", "job_page_*", "queue_*", "task_list", "heartbeat_list*", "find_jobs", "resolve_names")
+    patterns = (
+        "stats_*",
+        "job_page_*",
+        "queue_*",
+        "task_list",
+        "heartbeat_list*",
+        "find_jobs",
+        "schema_objects",
+        "selection_names",
+    )
     files = [path.stem for pattern in patterns for path in QUERIES.glob(f"{pattern}.sql")]
 
     chosen = {"job_page_by_id", "job_page_by_turn", "job_page_by_queue"}
@@ -507,9 +518,9 @@ def test_a_table_locked_by_somebody_is_not_waited_for_long(queue: Queue, monkeyp
     with psycopg.connect(queue.url) as other:
         other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
         with pytest.raises(TransientDatabaseError, match="lock timeout"):
-            queue.reports.list_jobs(JobFilter())
+            queue.reports.list_jobs(Selection())
 
-    assert len(queue.reports.list_jobs(JobFilter()).jobs) == 1
+    assert len(queue.reports.list_jobs(Selection()).jobs) == 1
 
 
 def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Databases) -> None:
@@ -523,7 +534,7 @@ def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Da
         assert connection is not None
         connection.execute(f"set role {role}".encode())
         with pytest.raises(PermissionDeniedError, match="row security hides the jobs"):
-            queue.reports.list_jobs(JobFilter())
+            queue.reports.list_jobs(Selection())
         connection.execute("reset role")
     finally:
         queue.run(f"drop owned by {role}")
@@ -533,7 +544,7 @@ def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Da
 def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
     queue = Queue(empty_database_url)
     try:
-        for look in (queue.reports.queues, queue.reports.statistics, lambda: queue.reports.list_jobs(JobFilter())):
+        for look in (queue.reports.queues, queue.reports.statistics, lambda: queue.reports.list_jobs(Selection())):
             with pytest.raises(SchemaMissingError, match="gw migrate"):
                 look()
     finally:
@@ -554,7 +565,7 @@ def test_a_schema_of_any_name_is_looked_at(empty_database_url: str) -> None:
 
 def test_a_page_without_jobs_cannot_be_asked_for(queue: Queue) -> None:
     with pytest.raises(InvalidInputError, match="at least 1"):
-        queue.reports.list_jobs(JobFilter(), limit=0)
+        queue.reports.list_jobs(Selection(), limit=0)
 
 
 def test_the_driver_s_errors_become_ours(queue: Queue) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gw_core import Job, JobFilter, JobState
+from gw_core import Job, JobState
 from gw_core.domain.job_state import state_of
 from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
 from gw_core.domain.query_results import FEWEST_HITS, projected
@@ -66,49 +66,6 @@ def a_heart(
 )
 def test_a_job_is_in_one_state(job: Job, state: str) -> None:
     assert state_of(job, NOW) is JobState(state)
-
-
-# -- filters -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("conditions", "words"),
-    [
-        pytest.param({"state": "gone"}, "ready, scheduled, running", id="no state"),
-        pytest.param({"task": ""}, "task to look for is empty", id="an empty name"),
-        pytest.param({"error": "x" * 1001}, "longer than 1000", id="a long text"),
-        pytest.param({"worker": "a\x00"}, "cannot store", id="a NUL"),
-        pytest.param({"ids": [0]}, "not the id of a job", id="no id"),
-        pytest.param({"ids": range(1, 100_002)}, "at most 100000", id="too many ids"),
-    ],
-)
-def test_a_filter_no_job_can_meet_is_refused(conditions: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidInputError, match=words):
-        JobFilter(**conditions)
-
-
-def test_a_filter_without_conditions_is_everything() -> None:
-    assert JobFilter().is_everything
-    assert not JobFilter(ids=[]).is_everything
-    assert JobFilter(ids=[3, 1, 3]).ids == (1, 3)
-
-
-@pytest.mark.parametrize(
-    ("conditions", "expected"),
-    [
-        pytest.param({}, True, id="everything"),
-        pytest.param({"state": "running"}, True, id="its state"),
-        pytest.param({"state": "ready"}, False, id="another state"),
-        pytest.param({"worker": "pool-1", "task": "mail"}, True, id="two that are met"),
-        pytest.param({"worker": "pool-1", "task": "pay"}, False, id="one of two"),
-        pytest.param({"ids": [7]}, True, id="its id"),
-        pytest.param({"ids": []}, False, id="no id"),
-        pytest.param({"flag": "slow"}, False, id="a flag it lacks"),
-        pytest.param({"error": "x"}, False, id="an error it lacks"),
-    ],
-)
-def test_a_filter_matches_what_meets_every_condition(conditions: dict[str, Any], expected: bool) -> None:
-    assert JobFilter(**conditions).matches(RUNNING, JobState.RUNNING) is expected
 
 
 # -- marks and numbers -------------------------------------------------------------------------------------------------

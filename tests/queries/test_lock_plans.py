@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from query_fixture import Queue
 from support.databases import Databases
 
-from gw_core import JobFilter
-from gw_core.postgres import job_queries
 from gw_core.postgres.statements import numbered_query, query
+from gw_core.selection import Resolved, parse
 
 ROWS = 1_000_000
 WORKERS = {"workers": ["pool-1"], "silent_seconds": [300.0]}
@@ -76,16 +76,44 @@ def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) 
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    ("name", "index"), [("job_page_of_locked", "locked"), ("job_page_of_failed", "failed")], ids=str
+    ("name", "text", "index"),
+    [
+        ("job_page_of_locked", "state:running", "jobs_gw_locked_index"),
+        ("job_page_of_failed", "state:failed", "jobs_gw_failed_index"),
+        ("job_page_by_turn", "state:ready attempts:0", "jobs_main_index"),
+        ("job_page_by_queue", "state:ready queue:q", "jobs_gw_queue_heads_index"),
+        ("job_page_named", "id:5,6 state:ready", "jobs_pkey"),
+        ("job_page_named", "key:a,b", "jobs_key_key"),
+    ],
 )
-def test_pages_of_locked_and_failed_jobs_are_read_from_their_indexes(known: Queue, name: str, index: str) -> None:
-    nothing = job_queries._searched(JobFilter(), known.reports._names(JobFilter()))
-    after = {"after_id": 2**63 - 1, "after_run_at": "infinity"}
-    values = {**nothing, **after, "chunk_size": 1000, "limit": 50, "most": 10_001}
+def test_pages_of_a_selection_are_read_from_an_index(known: Queue, name: str, text: str, index: str) -> None:
+    after = {"after_id": 0, "after_run_at": "infinity" if "failed" in name else "-infinity", "after_priority": 0}
+    place = "0" if name == "job_page_by_queue" else "(0,0)"
+    due = {"with_due": True, "with_later": False, "queue_id": 5, "after_place": place}
+    if name == "job_page_of_failed":
+        after["after_id"] = 2**63 - 1
 
-    plan = plan_of(known, name, values, with_manners=True)
+    plan = plan_of(known, name, {**after, **due, "reach": 1000, "limit": 50, "most": 10_001}, text=text, is_read=True)
 
-    assert f"jobs_gw_{index}_index" in plan
+    assert index in plan
+    assert "Seq Scan on _private_jobs" not in plan
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [("id:5,6", "jobs_pkey"), ("key:a", "jobs_key_key"), ("state:running", "jobs_gw_locked_index")],
+)
+def test_actions_find_what_an_index_leads_to(known: Queue, text: str, index: str) -> None:
+    assert index in plan_of(known, "count_selected_jobs", {}, text=text)
+    if text != "state:running":
+        assert index in plan_of(known, "lock_selected_jobs", {"after": 0, "through": ROWS, "limit": 1000}, text=text)
+
+
+@pytest.mark.once
+def test_an_action_walks_the_table_once_however_many_jobs_match(known: Queue) -> None:
+    plan = plan_of(known, "lock_selected_jobs", {"after": 0, "through": ROWS, "limit": 1000}, text="attempts:>3")
+
     assert "Seq Scan on _private_jobs" not in plan
 
 
@@ -126,16 +154,18 @@ def plan_for_all_values(queue: Queue, name: str) -> str:
     return "\n".join(row[0] for row in rows)
 
 
-def plan_of(queue: Queue, name: str, values: dict[str, Any], *, with_manners: bool = False) -> str:
-    """The plan of a statement, in a session without any manners, as maintenance runs it, or with those of a reader."""
-    statement = b"explain (costs off) " + query(name, "graphile_worker").encode()
+def plan_of(queue: Queue, name: str, values: dict[str, Any], *, text: str = "", is_read: bool = False) -> str:
+    """The plan of a statement for a selection, in a session without limits, or with those of a reader."""
+    known = Resolved(now=datetime.now(UTC), tasks={"mail": 1}, queues={"q": 5})
+    fragment = parse(text).sql(known)
+    statement = b"explain (costs off) " + query(name, "graphile_worker", SELECTION=fragment.text).encode()
     with queue.hands.transaction():
-        if with_manners:
-            manners = {
+        if is_read:
+            limits = {
                 "statement_timeout": "5s",
                 "lock_timeout": "1s",
                 "plans": "force_custom_plan",
                 "schema": "graphile_worker",
             }
-            queue.hands.execute(query("session_limits", "graphile_worker"), manners)
-        return "\n".join(row[0] for row in queue.hands.execute(statement, values).fetchall())
+            queue.hands.execute(query("session_limits", "graphile_worker"), limits)
+        return "\n".join(row[0] for row in queue.hands.execute(statement, {**values, **fragment.values}).fetchall())

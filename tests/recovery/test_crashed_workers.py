@@ -129,7 +129,7 @@ def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
 
     ward.dead_worker("zombie")
     job_id = ward.held_by("zombie")
-    held = ward.client.get(job_id)
+    held = ward.client.jobs.get(job_id)
     assert held is not None
     ward.sweep(delay=ms(0))
     ward.lock(job_id, "new owner")

@@ -40,7 +40,7 @@ def seems_silent(ward: RecoveryFixture) -> None:
 
 def known_to(ward: RecoveryFixture) -> list[str]:
     """Who has a heartbeat, asked from any thread."""
-    return [worker.id for worker in ward.client.workers() if worker.has_heartbeat]
+    return [worker.id for worker in ward.client.workers.list() if worker.has_heartbeat]
 
 
 def last_beat(ward: RecoveryFixture) -> Any:
@@ -63,7 +63,7 @@ def test_a_worker_is_known_before_it_claims(ward: RecoveryFixture) -> None:
 def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord(), "more": RunRecord()}, concurrency=3) as running:
         (row,) = ward.run("select *, started_at <= last_heartbeat_at as is_older from _private_gw_workers")
-        (info,) = ward.client.workers()
+        (info,) = ward.client.workers.list()
 
     assert (row["id"], row["host"], row["pid"]) == (running.worker_id, socket.gethostname(), os.getpid())
     assert (row["version"], row["is_older"]) == (gw_core.__version__, True)
@@ -110,7 +110,7 @@ def test_the_rust_ports_table_is_told_too(own_ward: RecoveryFixture) -> None:
             lambda: own_ward.run("select id, metadata from _private_workers"), what="a heartbeat in the new table"
         )
         assert (rows[0]["id"], rows[0]["metadata"]["tasks"]) == (running.worker_id, ["work"])
-        assert len(own_ward.client.workers()) == 1
+        assert len(own_ward.client.workers.list()) == 1
 
     assert own_ward.run("select id from _private_workers") == []
 
@@ -224,6 +224,6 @@ def test_a_single_run_renews_the_locks_of_its_long_jobs(ward: RecoveryFixture) -
 
     def long(payload: object) -> None:
         started = ward.run("update _private_jobs set locked_at = locked_at - interval '1 hour' returning locked_at")
-        wait_until(lambda: (now := ward.client.get(job_id)) and now.locked_at != started[0]["locked_at"])
+        wait_until(lambda: (now := ward.client.jobs.get(job_id)) and now.locked_at != started[0]["locked_at"])
 
     assert ward.run_once({"work": long}, lock_renewal_interval=ms(20)).completed == 1

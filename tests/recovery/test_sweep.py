@@ -353,7 +353,7 @@ def test_a_hook_that_raises_is_told_and_its_job_goes_the_usual_way(ward: Recover
     events.on(RecoveryHookFailed, told.append)
 
     with Client(ward.url, events=events, plugins=[Deciding(ValueError("broken"))]) as client:
-        client.sweep()
+        client.workers.sweep()
 
     assert [(event.job.id, str(event.error)) for event in told] == [(job_id, "broken")]
     assert ward.job(job_id)["attempts"] == 0
@@ -394,7 +394,7 @@ def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: RecoveryFixture) -> N
     events.on("*", told.append)
 
     with Client(ward.url, events=events) as client:
-        client.sweep()
+        client.workers.sweep()
 
     (interrupted,) = [event for event in told if isinstance(event, JobRecovered)]
     assert (interrupted.job.id, interrupted.worker_id, interrupted.reason) == (job_id, "dead", "WorkerCrashed")
@@ -412,7 +412,7 @@ def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(w
     ward.held_by("dead", queue_name="q")
     ward.held_by("pool-node", locked_for=minutes(1))
 
-    found = {worker.id: worker for worker in ward.client.workers()}
+    found = {worker.id: worker for worker in ward.client.workers.list()}
     passed = seconds(time.monotonic() - began)
 
     assert {name: (each.has_heartbeat, each.is_stale, each.jobs, each.queues) for name, each in found.items()} == {
@@ -421,7 +421,7 @@ def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(w
         "pool-node": (False, False, 1, 0),
     }
     assert minutes(10) <= found["dead"].silent_for <= minutes(10) + passed
-    assert ward.client.workers(RecoverySettings(orphans_after=seconds(30)))[-1].is_stale
+    assert ward.client.workers.list(RecoverySettings(orphans_after=seconds(30)))[-1].is_stale
 
 
 def test_a_schema_of_any_name_is_swept(empty_database_url: str) -> None:
@@ -435,5 +435,5 @@ def test_a_schema_of_any_name_is_swept(empty_database_url: str) -> None:
                 """ set locked_by = 'x', locked_at = now() - interval '5 hours'"""
             )
 
-        assert client.sweep().jobs == 1
-        assert client.workers() == []
+        assert client.workers.sweep().jobs == 1
+        assert client.workers.list() == []

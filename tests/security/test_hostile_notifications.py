@@ -150,7 +150,7 @@ def test_metadata_of_a_worker_that_is_nested_too_deeply_is_left_out(site: QueueF
     columns = "id, started_at, last_heartbeat_at, metadata"
     site.run(f"insert into _private_gw_workers ({columns}) values ('deep', now(), now(), %s)", deep)
 
-    assert [(worker.id, worker.metadata) for worker in site.client.workers()] == [("deep", {})]
+    assert [(worker.id, worker.metadata) for worker in site.client.workers.list()] == [("deep", {})]
 
 
 # -- migrations ------------------------------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ PINNED = (
         "queue_",
         "task_list",
         "renewed_lock_list",
-        "resolve_names",
+        "schema_objects",
+        "selection_names",
     ),
     *("find_jobs", "session_limits", "return_jobs"),
 )

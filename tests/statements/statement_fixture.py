@@ -104,7 +104,7 @@ class Queue:
 
     def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
         with Client(self.url) as client:
-            return client.get(job_id, job_key=job_key)
+            return client.jobs.get(job_id, job_key=job_key)
 
     def row(self, job_id: int) -> dict[str, Any]:
         (row,) = self.run("select * from _private_jobs where id = %s", job_id)

@@ -115,7 +115,7 @@ class RecoveryFixture(QueueFixture):
 
     def sweep(self, *plugins: Plugin, dry_run: bool = False, **settings: Any) -> SweepReport:
         with Client(self.url, plugins=plugins, max_pool_size=1) as client:
-            return client.sweep(RecoverySettings(**settings), dry_run=dry_run)
+            return client.workers.sweep(RecoverySettings(**settings), dry_run=dry_run)
 
     # -- processes
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core import Client
+from gw_core import Jobs
 from gw_core.postgres import job_queries, name_lookup, snapshots
 
 LONG: timedelta = timedelta(minutes=2)
@@ -25,6 +25,6 @@ def relax_read_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     for function, name in (
         (job_queries.JobQueries._rows, "timeout"),
         (job_queries.JobQueries.list_jobs, "timeout"),
-        (Client.list_jobs, "timeout"),
+        (Jobs.list, "timeout"),
     ):
         monkeypatch.setitem(function.__kwdefaults__, name, LONG)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gw_core import JobFilter
+from gw_core import Selection
 from gw_core.operations import FoundJob, JobPage, QueueSnapshot
 from gw_tui.data.demo import DemoSource
 from gw_tui.main import run
@@ -35,7 +35,7 @@ class HostileSource(DemoSource):
             unseen=[(EVIL, EVIL)],
         )
 
-    def page(self, wanted: JobFilter, **more: Any) -> JobPage:
+    def page(self, wanted: Selection, **more: Any) -> JobPage:
         page = super().page(wanted, **more)
         texts = dict.fromkeys(("task_identifier", "queue_name", "key", "last_error", "locked_by"), EVIL)
         jobs = tuple(FoundJob(msgspec.structs.replace(each.job, **texts), each.state) for each in page.jobs)

@@ -16,7 +16,7 @@ import pytest
 from console_fixture import Console, run
 
 from gw_cli import job_files
-from gw_core import JobFilter, JobSpec, JobState
+from gw_core import JobSpec, JobState, Selection
 from gw_core.operations import JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog, Payloads, usual_path
@@ -36,7 +36,7 @@ def lines(log: ActionLog) -> list[dict[str, Any]]:
 
 
 def seen(source: DemoSource, state: JobState, count: int = 1) -> list[JobVersion]:
-    return [JobVersion.of(each.job) for each in source.page(JobFilter(state=state), limit=count).jobs]
+    return [JobVersion.of(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
 
 
 def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: ActionLog) -> None:

@@ -19,7 +19,7 @@ import pytest
 from console_fixture import Console
 from psycopg.rows import dict_row
 
-from gw_core import Client, JobFilter, JobSpec
+from gw_core import Client, JobSpec, Selection
 from gw_core.operations import FoundJob, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
@@ -141,7 +141,7 @@ def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_ot
     dice = random.Random(SEED)
     reasons: set[str] = set()
     for _ in range(ROUNDS):
-        page = source.page(JobFilter(), limit=200).jobs
+        page = source.page(Selection(), limit=200).jobs
         chosen = dice.sample(page, min(12, len(page)))
         disturb(url, dice, chosen)
         make, check = dice.choice(KINDS)
@@ -171,7 +171,7 @@ def disturb(url: str, dice: random.Random, jobs: Sequence[FoundJob]) -> None:
 
 def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: ClientSource) -> None:
     before = table(url)
-    page = [each for each in source.page(JobFilter(), limit=200).jobs if each.job.locked_by is None]
+    page = [each for each in source.page(Selection(), limit=200).jobs if each.job.locked_by is None]
 
     gone = source.run(actions.Complete(jobs=[JobVersion.of(each.job) for each in page]))
     back = source.run(actions.Restore(jobs=gone.removed))
@@ -315,7 +315,7 @@ def retried_by_keys(url: str, log: Path) -> int:
 
 def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: ClientSource, tmp_path: Path) -> None:
     log = ActionLog(tmp_path / "actions.jsonl")
-    page = [each for each in source.page(JobFilter(), limit=50).jobs if each.job.locked_by is None][:5]
+    page = [each for each in source.page(Selection(), limit=50).jobs if each.job.locked_by is None][:5]
     action = actions.Complete(jobs=[JobVersion.of(each.job) for each in page])
     before = table(url)
     log.note(source.info, action, source.run(action))

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gw_core import JobFilter, JobSpec, RecoverySettings, SessionLimits
+from gw_core import JobSpec, RecoverySettings, Selection, SessionLimits
 from gw_core.operations import CleanupTarget, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.preview import preview
@@ -78,7 +78,7 @@ class Ground:
         return [self.hands.execute(query.encode()).fetchall() for query in STATE]
 
     def seen(self, key: str) -> list[JobVersion]:
-        return [JobVersion.of(each.job) for each in self.source.page(JobFilter(key=key)).jobs]
+        return [JobVersion.of(each.job) for each in self.source.page(Selection.of(key=key)).jobs]
 
     def close(self) -> None:
         self.source.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core import JobFilter, JobSpec, JobState
+from gw_core import JobSpec, JobState, Selection
 from gw_core.operations import JobVersion, NameKind
 from gw_tui.actions import actions
 from gw_tui.data.demo import DemoSource, FixedClock
@@ -44,7 +44,7 @@ def test_all_states_are_there_and_the_numbers_agree() -> None:
 @pytest.mark.parametrize("state", [None, *JobState])
 def test_pages_hold_every_job_once(state: JobState | None) -> None:
     source = lived(10)
-    wanted = JobFilter(state=state)
+    wanted = Selection.of(state=state)
     seen, after = [], None
     while True:
         page = source.page(wanted, after=after, limit=37)
@@ -57,7 +57,7 @@ def test_pages_hold_every_job_once(state: JobState | None) -> None:
 
 
 def seen_of(source: DemoSource, state: JobState) -> list[JobVersion]:
-    return [JobVersion.of(each.job) for each in source.page(JobFilter(state=state), with_payload=True).jobs]
+    return [JobVersion.of(each.job) for each in source.page(Selection.of(state=state), with_payload=True).jobs]
 
 
 def test_acts_do_what_they_say_and_leave_alone_what_has_changed() -> None:

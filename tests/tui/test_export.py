@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from console_fixture import Console, run
 
-from gw_core import JobFilter, JobState
+from gw_core import JobState, Selection
 from gw_core.operations import FoundJob
 from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs import export
@@ -19,7 +19,7 @@ from gw_tui.dialogs.choose import Choose
 
 
 def found(**changes: object) -> FoundJob:
-    (each,) = DemoSource().page(JobFilter(state=JobState.FAILED), limit=1).jobs
+    (each,) = DemoSource().page(Selection.of(state=JobState.FAILED), limit=1).jobs
     fields = {name: getattr(each.job, name) for name in each.job.__struct_fields__}
     return replace(each, job=type(each.job)(**{**fields, **changes}))
 

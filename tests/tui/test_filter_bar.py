@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from gw_tui.rules.filter_language import Filter, parse
+from gw_core.selection import Selection, parse
 from gw_tui.widgets.filter_bar import FilterBar
 
 NAMES = {"tasks": ["send_email", "send_sms"], "queues": [], "workers": ["w\x1b[31m"]}
@@ -19,7 +19,7 @@ NAMES = {"tasks": ["send_email", "send_sms"], "queues": [], "workers": ["w\x1b[3
 class Bar(App[None]):
     """A filter bar, and something else to focus."""
 
-    def __init__(self, wanted: Filter) -> None:
+    def __init__(self, wanted: Selection) -> None:
         super().__init__()
         self.bar = FilterBar(wanted)
         self.heard: list[object] = []

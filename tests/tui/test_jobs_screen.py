@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +14,7 @@ from support.profiles import scaled
 from textual import events
 from textual.widgets import Input
 
-from gw_core import JobFilter, JobState
+from gw_core import JobState, Selection
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import JobPage, PageCursor
 from gw_tui.data.demo import DemoSource, FixedClock
@@ -26,17 +27,17 @@ from gw_tui.widgets.filter_bar import FilterBar
 class Endless(DemoSource):
     """A queue in which a search finds nothing and never ends."""
 
-    def page(self, wanted: JobFilter, *, after: PageCursor | None = None, **more: Any) -> JobPage:
+    def page(self, wanted: Selection, *, after: PageCursor | None = None, **more: Any) -> JobPage:
         self._cancelled.wait(0.05)
         place = 0 if after is None else int(after.place[0])
         return JobPage(after=PageCursor.after_id(place + 10_000), scanned=10_000)
 
 
 class Piecemeal(DemoSource):
-    """A queue that looks at few jobs at a time."""
+    """A queue in which a search finds few jobs at a time."""
 
-    def page(self, wanted: JobFilter, *, limit: int = 100, **more: Any) -> JobPage:
-        return super().page(wanted, limit=min(limit, 60), **more)
+    def page(self, wanted: Selection, *, limit: int = 100, **more: Any) -> JobPage:
+        return replace(super().page(wanted, limit=min(limit, 5), **more), is_full=False)
 
 
 async def ready(console: Console) -> JobsScreen:
@@ -102,7 +103,7 @@ def test_a_filter_from_the_command_line_is_in_force_from_the_start() -> None:
 def test_a_filter_from_the_command_line_that_is_wrong_is_said_and_left_aside() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
-        await console.shows("there is no 'stat' to filter by")
+        await console.shows("there is no term 'stat'")
         assert len(states(console)) > 1
 
     run(scenario, filter="stat:failed")
@@ -125,7 +126,7 @@ def test_escape_drops_the_marks_and_then_the_filter() -> None:
         screen = await ready(console)
         await console.press("m", "escape")
         assert not console.table().marks
-        assert search_of(screen).wanted.terms
+        assert search_of(screen).wanted.conditions
         await console.press("escape")
         await console.until(lambda: len(states(console)) > 1)
 

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
 
-from gw_core import Client, JobFilter, JobSpec, JobState
+from gw_core import Client, JobSpec, JobState, Selection
 from gw_core.errors import ReadOnlyError
 from gw_core.operations import JobVersion
 from gw_tui.actions import actions
@@ -235,7 +235,7 @@ def source(queue: Queue) -> Iterator[ClientSource]:
 
 
 def some(source: ClientSource, state: JobState, count: int) -> list[JobVersion]:
-    return [JobVersion.of(each.job) for each in source.page(JobFilter(state=state), limit=count).jobs]
+    return [JobVersion.of(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
 
 
 def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, source: ClientSource) -> None:

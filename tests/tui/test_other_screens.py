@@ -23,6 +23,7 @@ from gw_core.operations import (
     QueueSnapshot,
     WorkerInfo,
 )
+from gw_core.selection import Selection
 from gw_tui.data.demo import DemoSource
 from gw_tui.data.source import Crontabs, classify_error
 from gw_tui.screens.job import JobScreen
@@ -340,7 +341,7 @@ def test_names_of_any_kind_lead_to_their_jobs() -> None:
         await ready(console)
         await console.press("enter")
         screen = await console.reach(JobsScreen)
-        assert search_of(screen).wanted.job_filter.queue == odd
+        assert search_of(screen).wanted == Selection.of(queue=odd)
         await console.until(lambda: console.table().keys)
 
     run(scenario, source=source, screen="queues")

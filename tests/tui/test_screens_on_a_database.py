@@ -11,6 +11,7 @@ import pytest
 from console_fixture import Console, search_of
 
 from gw_core import Client, JobSpec, cron_item
+from gw_core.selection import Selection
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.rules.options import Options
@@ -82,11 +83,11 @@ def ids(url: str, condition: str) -> list[int]:
 FILTERS = {
     "state:failed": "attempts >= max_attempts and locked_at is null",
     "state:backoff": "attempts = 3 and locked_at is null",
-    "state:running lock:>4h": "locked_at is not null",
+    "state:running started_at:<-4h": "locked_at is not null",
     "payload.user.id:2 state:failed,backoff": "payload #>> '{user,id}' = '2' and attempts > 0 and locked_at is null",
     "prio:2 -task:task_2 attempts:>=3": "priority = 2 and attempts >= 3 and task_id <> "
     "(select id from graphile_worker._private_tasks where identifier = 'task_2')",
-    "run:>30m run:<2h": "run_at > now() + interval '30 minutes'",
+    "run_at:>+30m run_at:<+2h": "run_at > now() + interval '30 minutes'",
     "error:TOKEN": "last_error like '%token%'",
     "id:10,20 state:failed": "id in (10, 20)",
     "payload:nothing": "false",
@@ -124,7 +125,7 @@ def test_every_screen_shows_what_the_database_says(url: str) -> None:
         await console.until(lambda: console.table("#queues").keys == (ODD,))
         await console.press("enter")
         screen = await console.reach(JobsScreen)
-        assert search_of(screen).wanted.job_filter.queue == ODD
+        assert search_of(screen).wanted == Selection.of(queue=ODD)
         await console.until(lambda: len(console.table("#jobs").keys) == 2)
         await console.press("enter")
         await console.reach(JobScreen)

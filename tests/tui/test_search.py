@@ -10,11 +10,10 @@ from hypothesis import given, strategies as st
 
 from gw_core import Job, JobState
 from gw_core.operations import FoundJob, JobPage, PageCursor
-from gw_tui.rules.filter_language import parse
+from gw_core.selection import parse
 from gw_tui.rules.search import CHEAP, MAX_ROWS, PAGE, Ask, Pages, Search, Stage
 
-JUDGED_HERE = "prio:<99 prio:7"
-"""The database is asked for one condition of a kind."""
+RARE = "priority:<99 priority:7"
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -48,8 +47,8 @@ class Queue:
         after = int(ask.after.place[0]) if ask.after else 0
         rest = [each for each in self.jobs if each.job.id > after]
         looked = rest[: self.patience]
-        wanted = ask.filter(NOW)
-        found = list(islice((each for each in looked if wanted.matches(each.job, each.state)), ask.limit))
+        wanted = ask.selection
+        found = list(islice((each for each in looked if wanted.matches(each, NOW)), ask.limit))
         if len(found) == ask.limit:
             return JobPage(
                 jobs=tuple(found), after=PageCursor.after_id(found[-1].job.id), scanned=len(looked), is_full=True
@@ -61,7 +60,7 @@ class Queue:
 def searched(search: Search, queue: Queue) -> Search:
     """Ask until the page stands."""
     while search.is_searching:
-        search = search.answered(queue.page(search.ask), NOW)
+        search = search.answered(queue.page(search.ask))
     return search
 
 
@@ -72,7 +71,7 @@ def ids(search: Search) -> list[int]:
 def test_a_page_that_an_index_serves_comes_with_one_answer() -> None:
     queue = Queue([a_job(n) for n in range(1, 251)])
 
-    search = Search().answered(queue.page(Search().ask), NOW)
+    search = Search().answered(queue.page(Search().ask))
 
     assert (search.stage, ids(search)) == (Stage.FULL, list(range(1, 101)))
 
@@ -82,18 +81,18 @@ def test_such_a_page_is_made_anew_at_each_tick() -> None:
     search = searched(Search(), queue)
 
     del queue.jobs[:10]
-    search = search.answered(queue.page(search.ask), NOW)
+    search = search.answered(queue.page(search.ask))
 
     assert ids(search) == list(range(11, 111))
 
 
 def test_finds_stream_in_while_a_search_goes_on() -> None:
     queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
-    search = Search(wanted=parse(JUDGED_HERE))
+    search = Search(wanted=parse(RARE))
 
     counts = []
     while search.is_searching:
-        search = search.answered(queue.page(search.ask), NOW)
+        search = search.answered(queue.page(search.ask))
         counts.append(len(search.jobs))
 
     assert counts == sorted(counts)
@@ -104,8 +103,8 @@ def test_finds_stream_in_while_a_search_goes_on() -> None:
 
 def test_a_search_that_was_stopped_keeps_its_finds_and_can_go_on_with_the_next_page() -> None:
     queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
-    search = Search(wanted=parse(JUDGED_HERE))
-    search = search.answered(queue.page(search.ask), NOW).stopped()
+    search = Search(wanted=parse(RARE))
+    search = search.answered(queue.page(search.ask)).stopped()
 
     rest = searched(Search(wanted=search.wanted, begin=search.follows), queue)
 
@@ -115,24 +114,24 @@ def test_a_search_that_was_stopped_keeps_its_finds_and_can_go_on_with_the_next_p
 
 def test_after_a_dear_search_only_the_finds_are_looked_at_again() -> None:
     queue = Queue([a_job(n, priority=int(n == 30_000)) for n in range(1, 40_001)], patience=5_000)
-    search = searched(Search(wanted=parse("prio:<9 prio:1")), queue)
+    search = searched(Search(wanted=parse("priority:<9 priority:1")), queue)
 
     assert search.scanned > CHEAP
-    assert search.ask.filter(NOW).ids == (30_000,)
+    assert search.ask.selection.ids == (30_000,)
     queue.jobs = [a_job(30_000, state=JobState.RUNNING)]
-    assert search.answered(queue.page(search.ask), NOW).jobs[0].state is JobState.RUNNING
+    assert search.answered(queue.page(search.ask)).jobs[0].state is JobState.RUNNING
     queue.jobs = []
-    assert search.answered(queue.page(search.ask), NOW).jobs == ()
+    assert search.answered(queue.page(search.ask)).jobs == ()
 
 
 def test_a_page_made_anew_in_several_answers_stays_until_it_is_whole() -> None:
     queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
-    search = searched(Search(wanted=parse(JUDGED_HERE)), queue)
+    search = searched(Search(wanted=parse(RARE)), queue)
     del queue.jobs[6]
 
     shown = []
     for _ in range(20):
-        search = search.answered(queue.page(search.ask), NOW)
+        search = search.answered(queue.page(search.ask))
         shown.append(tuple(ids(search)))
         assert not search.is_searching
 
@@ -142,16 +141,10 @@ def test_a_page_made_anew_in_several_answers_stays_until_it_is_whole() -> None:
     }
 
 
-def test_payloads_are_asked_for_only_when_a_term_needs_them_and_then_few_at_a_time() -> None:
-    assert not Search(wanted=parse("payload.a:1")).ask.with_payload
-    ask = Search(wanted=parse("-payload.a:1"), limit=5_000).ask
-    assert (ask.with_payload, ask.limit) == (True, 100)
-
-
 @given(
     st.lists(st.integers(0, 3), max_size=600),
     st.integers(1, 400),
-    st.sampled_from(["", "prio:1", "prio:>0 prio:<3", "-prio:1", "prio:>=2", "-task:send", "state:ready"]),
+    st.sampled_from(["", "priority:1", "prio:>0 prio:<3", "-prio:1", "priority:>=2", "-task:send", "state:ready"]),
 )
 def test_page_by_page_every_match_is_shown_once_and_in_order(priorities: list[int], patience: int, text: str) -> None:
     queue = Queue([a_job(n, priority=priority) for n, priority in enumerate(priorities, 1)], patience)
@@ -167,8 +160,7 @@ def test_page_by_page_every_match_is_shown_once_and_in_order(priorities: list[in
         assert len(search.jobs) >= PAGE
         pages = pages.forward(search.follows)
 
-    matching = [each for each in queue.jobs if wanted.asked(NOW).matches(each.job, each.state)]
-    assert shown == [each.job.id for each in matching if wanted.matches(each, NOW)]
+    assert shown == [each.job.id for each in queue.jobs if wanted.matches(each, NOW)]
 
 
 def test_the_way_back_is_exact() -> None:

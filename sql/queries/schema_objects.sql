@@ -1,9 +1,6 @@
--- The ids of a task and a queue, and which indexes and tables of gw and of graphile_worker_rs the schema has.
+-- Which of gw's own objects a schema has: the index of waiting jobs by queue, those of locked and of failed jobs, the
+-- heartbeats of workers, its own and those of graphile_worker_rs, and the renewed locks.
 select
-  (select tasks.id from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.identifier = %(task)s::text),
-  (select queues.id
-     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-    where queues.queue_name = %(queue)s::text),
   exists (
     select
       from pg_catalog.pg_index as indexes

@@ -1,0 +1,35 @@
+"""Ask the database what a selection needs to know before it becomes SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from gw_core.postgres.database import Connection
+from gw_core.postgres.row_mapping import rows
+from gw_core.postgres.statements import query, quoted
+from gw_core.selection import Resolved, Selection
+
+
+def values_of(selection: Selection, schema: str) -> dict[str, Any]:
+    """Return the values of `selection_names.sql`."""
+    tasks, task_prefixes = selection.names("tasks")
+    queues, queue_prefixes = selection.names("queues")
+    return {
+        "tasks": tasks,
+        "task_prefixes": task_prefixes,
+        "queues": queues,
+        "queue_prefixes": queue_prefixes,
+        "renewed_table": f"{quoted(schema)}._private_gw_renewed_locks",
+    }
+
+
+def resolved(now: datetime, tasks: Mapping[str, int], queues: Mapping[str, int], has_renewed_locks: bool) -> Resolved:
+    """Return the answer of `selection_names.sql`."""
+    return Resolved(now=now, tasks=tasks, queues=queues, has_renewed_locks=has_renewed_locks)
+
+
+def resolve(connection: Connection, schema: str, selection: Selection) -> Resolved:
+    """Read what a selection needs to know, at the time of the database's clock."""
+    return resolved(*rows(connection, query("selection_names", schema), values_of(selection, schema))[0])

@@ -1,0 +1,59 @@
+"""Manage workers: list them, release their locks, recover the jobs of dead ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gw_core.domain.events import Events
+from gw_core.domain.plugins import Interceptors
+from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
+from gw_core.postgres.bulk_actions import WorkerActions, WorkerLocks
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.worker_store import QUERY_TIMEOUT, WorkerStore
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The workers of one queue; `client.workers` is one. Safe to use from any thread."""
+
+    connections: ConnectionSource
+    schema: str
+    events: Events
+    interceptors: Interceptors
+
+    def list(self, recovery: RecoverySettings | None = None) -> Sequence[WorkerInfo]:
+        """Return every worker known by its heartbeat or by its locks; `recovery` decides which are stale."""
+        settings = recovery or RecoverySettings()
+        with self.connections.connection() as connection:
+            store = WorkerStore(connection, self.schema)
+            with store.bounded(self.connections.database.manners.within_statement(QUERY_TIMEOUT)):
+                around = store.sweep_preconditions()
+                found = store.list_workers(
+                    has_hearts=around.has_hearts,
+                    has_rust_workers=around.has_rust_workers,
+                    resilient_flags=settings.resilient_flags,
+                )
+        return [replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
+
+    def sweep(self, recovery: RecoverySettings | None = None, *, dry_run: bool = False) -> SweepReport:
+        """Recover the jobs of dead workers, release their queues and delete their heartbeats; plugins are asked.
+
+        With `dry_run`, only report what would be done. A worker without a heartbeat is judged by its latest lock.
+        """
+        from gw_core.maintenance.sweeper import Sweep
+
+        settings = recovery or RecoverySettings()
+        sweep = Sweep(self.connections, settings, events=self.events, interceptors=self.interceptors)
+        return sweep.run(dry_run=dry_run)
+
+    def locks(self, worker_ids: Sequence[str]) -> Sequence[WorkerLocks]:
+        """Return the locks of each of these workers."""
+        return WorkerActions(self.connections, self.schema).locks(worker_ids)
+
+    def unlock(self, worker_ids: Sequence[str]) -> Sequence[WorkerLocks]:
+        """Release every lock of these workers and return what was released.
+
+        Only for workers that are dead: what a live one still runs may run twice.
+        """
+        return WorkerActions(self.connections, self.schema).unlock(worker_ids)

@@ -1,0 +1,28 @@
+-- What a selection has to know of the database: its clock, the ids of the tasks and queues named, exactly or by their
+-- beginning, and whether the start of an attempt is kept when its lock is renewed.
+-- Without a prefix, the tables are read by their indexes alone.
+select
+  now(),
+  (select coalesce(json_object_agg(named.name, named.id), '{}')
+     from (
+       select tasks.identifier as name, tasks.id
+         from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks
+        where tasks.identifier = any(%(tasks)s::text[])
+       union
+       select tasks.identifier, tasks.id
+         from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks
+        where cardinality(%(task_prefixes)s::text[]) > 0
+          and exists (select from unnest(%(task_prefixes)s::text[]) as prefix where starts_with(tasks.identifier, prefix))
+     ) as named),
+  (select coalesce(json_object_agg(named.name, named.id), '{}')
+     from (
+       select queues.queue_name as name, queues.id
+         from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+        where queues.queue_name = any(%(queues)s::text[])
+       union
+       select queues.queue_name, queues.id
+         from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+        where cardinality(%(queue_prefixes)s::text[]) > 0
+          and exists (select from unnest(%(queue_prefixes)s::text[]) as prefix where starts_with(queues.queue_name, prefix))
+     ) as named),
+  to_regclass(%(renewed_table)s::text) is not null
