@@ -107,9 +107,9 @@ class ServiceFactory:
             },
             # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
             first_after=settings.effective_heartbeat_interval if once else timedelta(0),
-            wants_echo=pool.wants_echo if settings.listen else lambda: False,
-            on_echo=pool.expect_echo,
-            on_wish=pool.hear_wish,
+            wants_echo=pool.needs_ping if settings.listen else lambda: False,
+            on_echo=pool.expect_ping,
+            on_wish=pool.on_cancel_request,
             on_written=pool.renew_lease,
             on_breaking_migration=on_breaking_migration,
             on_crash=self.on_crash,

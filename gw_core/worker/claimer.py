@@ -1,4 +1,4 @@
-"""Claim jobs as they are needed, and hear of new ones."""
+"""Claim jobs as they are needed, and listen for new ones."""
 
 from __future__ import annotations
 
@@ -33,43 +33,43 @@ from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import NotificationHealth
 from gw_core.worker.run_slot import RunSlot
-from gw_core.worker.settler import AT_ONCE, Settler, reconnect_delay
+from gw_core.worker.settler import NO_DELAY, Settler, reconnect_delay
 
-MOST_UNSETTLED: Final = 20_000
-"""Outcomes that may wait for the database before no more jobs are claimed: they fill memory and hold their jobs."""
+MAX_UNSETTLED: Final = 20_000
+"""With more outcomes waiting for the database no jobs are claimed: they fill memory and keep their jobs locked."""
 
-MOST_REFUSALS: Final = 3
-"""How often in a row a function for forbidden flags may fail before a run that is to end gives up."""
+MAX_REJECTIONS: Final = 3
+"""How often in a row a function for forbidden flags may fail before `run --once` gives up."""
 
 ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None] | None
 
-LOOK_AGAIN_AFTER: Final = 0.01
-"""Seconds, doubled with each look in vain, until a queue that somebody else held may be free: nobody tells of that."""
+QUEUE_RETRY_INTERVAL: Final = 0.01
+"""Seconds, doubled after each empty claim, until a queue that another worker locked may be free again."""
 
-CLAIMS_END_WITHIN: Final = 16.0
-"""Seconds after which the server has ended every claim of ours: its `statement_timeout`, and a little."""
+CLAIM_TIMEOUT: Final = 16.0
+"""Seconds after which the server has ended every claim: its `statement_timeout` plus a margin."""
 
 CONFLICT_DELAY: Final = timedelta(seconds=5)
 """How long a claimed job waits whose earlier attempt still runs here, after its lock was taken away."""
 
-SHORTEST_REST: Final = 0.002
-"""Seconds between two looks whether what waits must be given back, when it is about time."""
+MIN_REST: Final = 0.002
+"""Seconds between two checks whether waiting jobs must be returned."""
 
-KEPT_FOR_GIVING_BACK: Final = 0.2
+RETURN_SHARE: Final = 0.2
 """How much of the prefetch window is kept for giving back what cannot start here, and for whoever claims it then."""
 
-SHORTEST_STUCK: Final = 0.04
+MIN_STUCK: Final = 0.04
 """Seconds for which a job may wait behind busy threads at least, however short the window."""
 
-LOOK_UP_TASKS_AGAIN_AFTER: Final = 60.0
+TASK_LOOKUP_INTERVAL: Final = 60.0
 """Seconds: a cleanup elsewhere may delete an unused task identifier, which comes back with another id."""
 
 
 class Claimer(Service):
-    """Thread `gw-claim`: claims as many jobs as the pool can use, hands them over, listens for new ones.
+    """Thread `gw-claim`: claims as many jobs as the worker can use, hands them over, listens for new ones.
 
-    Owns its connection and all its state but the flags `_nudged`, `_woken` and `_resting`, which other threads set
-    through `nudge` and `wake`; they only ever mean "look once more", so a race costs one look.
+    Owns its connection and all its state except the flags `_claim_requested`, `_woken` and `_resting`. Other threads
+    set them through `request_claim` and `wake`; they only ask for one more claim, so a race costs one empty claim.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Claimer(Service):
         settler: Settler,
         slots: Sequence[RunSlot],
         events: Events,
-        on_wishes: Callable[[Sequence[CancelRequest]], None],
+        on_cancel_requests: Callable[[Sequence[CancelRequest]], None],
         hearing: NotificationHealth | None,
         on_drained: Callable[[], None] | None,
         on_crash: Callable[[str, BaseException], None],
@@ -94,7 +94,7 @@ class Claimer(Service):
     ) -> None:
         super().__init__("gw-claim", on_crash=on_crash)
         self._on_refused = on_refused
-        self._refusals = 0
+        self._rejections = 0
         self._worker_id = worker_id
         self._database = database
         self._settings = settings
@@ -107,21 +107,21 @@ class Claimer(Service):
         self._slots = slots
         self._events = events
         self._on_drained = on_drained
-        self._on_wishes = on_wishes
-        self._wished = False
+        self._on_wishes = on_cancel_requests
+        self._cancel_requested = False
         self._hearing = hearing
-        self._prefetch_seconds = (1 - KEPT_FOR_GIVING_BACK) * settings.prefetch.total_seconds()
-        self._stuck_after = max(SHORTEST_STUCK, self._prefetch_seconds)
+        self._prefetch_seconds = (1 - RETURN_SHARE) * settings.prefetch.total_seconds()
+        self._stuck_after = max(MIN_STUCK, self._prefetch_seconds)
         self._overdue_after = 2 * self._stuck_after
         self._poll_every = settings.poll_interval.total_seconds()
         self._store: JobStore | None = None
         self._listener: Subscription | None = None
         self._tasks: dict[int, str] = {}
         self._tasks_read: tuple[Sequence[str], float] = ((), 0.0)
-        self.looked_at: float | None = None
+        self.polled_at: float | None = None
         """When a claim last went well, by the steady clock; others read it and may be late."""
         self._tries = 0
-        self._most_jobs = settings.claim_limit
+        self._max_jobs = settings.claim_limit
         """How many jobs a claim asks for at most: fewer after one that failed, for its answer may have been too large,
         and after one that was cut for the size of its payloads, since the server unpacks all that it is asked for."""
         self._is_cut = False
@@ -129,27 +129,27 @@ class Claimer(Service):
         self._doubt_again_at = float("inf")
         self._may_find = True
         self._next_poll = 0.0
-        self._look_again: float | None = None
+        self._retry_after: float | None = None
         self._handed_over = 0.0
-        self._nudged = False
+        self._claim_requested = False
         self._woken = False
         self._resting = False
-        self._bell_in, self._bell_out = socket.socketpair()
-        self._bell_in.setblocking(False)
-        self._bell_out.setblocking(False)
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._wake_out.setblocking(False)
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._bell_out, selectors.EVENT_READ)
+        self._selector.register(self._wake_out, selectors.EVENT_READ)
 
     # -- other threads' side ---------------------------------------------------------------------------------------
 
-    def nudge(self) -> None:
-        """Say that there may be something to claim."""
-        self._nudged = True
+    def request_claim(self) -> None:
+        """Request a claim; from any thread."""
+        self._claim_requested = True
         self.wake()
 
-    def hear_wish(self) -> None:
-        """Say that somebody wants jobs of this pool to be cancelled."""
-        self._wished = True
+    def on_cancel_request(self) -> None:
+        """Request a read of the cancel requests; from any thread."""
+        self._cancel_requested = True
         self.wake()
 
     def wake(self) -> None:
@@ -157,44 +157,44 @@ class Claimer(Service):
         self._woken = True
         if self._resting:
             self._resting = False
-            with suppress(OSError):  # the bell rings already, or nobody is there any more
-                self._bell_in.send(b"!")
+            with suppress(OSError):  # it is woken already, or the socket is closed
+                self._wake_in.send(b"!")
 
     # -- one round -------------------------------------------------------------------------------------------------
 
     def step(self) -> timedelta:
-        """Claim what the pool can use now; rest when it can use nothing, or nothing is there."""
+        """Claim what the worker can use now; rest when it can use nothing, or nothing is there."""
         self._woken = False
-        self._hang_up_if_deaf()
+        self._reconnect_if_unresponsive()
         try:
             store = self._ready_store()
             if self.is_stopping:  # connecting can take its time
-                return AT_ONCE
-            if self._wished:
-                self._wished = False
+                return NO_DELAY
+            if self._cancel_requested:
+                self._cancel_requested = False
                 self._on_wishes(store.take_cancellations(worker_id=self._worker_id))
-            rest = self._look(store)
+            rest = self._poll(store)
             if self._tries:  # told when it works again, not when it is tried again
-                self._tell_restored()
+                self._report_restored()
             return rest
         except GraphileWorkerError as error:
             return self._try_later(error)
 
-    def _look(self, store: JobStore) -> timedelta:
+    def _poll(self, store: JobStore) -> timedelta:
         now = time.monotonic()
-        if self._nudged or now >= self._next_poll:
-            if self._nudged and self._look_again is None:
-                self._look_again = LOOK_AGAIN_AFTER
-            self._nudged = False
+        if self._claim_requested or now >= self._next_poll:
+            if self._claim_requested and self._retry_after is None:
+                self._retry_after = QUEUE_RETRY_INTERVAL
+            self._claim_requested = False
             self._may_find = True
-            # Also when no thread is free to take anything: the wish to look stays, and the rest is a rest.
+            # Also when no thread is idle: the request stays, and the rest is a rest.
             self._next_poll = now + self._poll_every
-        self._give_back_overdue(now)
+        self._return_overdue(now)
         if not self._may_find:
             return self._until_poll(now)
         limit = self._appetite()
         if limit < 1:
-            # The wish is made before looking again, so that a thread that gets free in between is noticed.
+            # Requested before checking again, so that a thread that becomes idle in between is noticed.
             self._handoff.call_when_low(self._low_mark())
             limit = self._appetite()
             if limit < 1:
@@ -207,33 +207,33 @@ class Claimer(Service):
         has_queued = any(job.queue_id is not None for job in jobs)
         self._may_find = len(jobs) >= limit or store.claims.scanned_to is not None or has_queued or self._is_cut
         if has_queued:
-            self._look_again = LOOK_AGAIN_AFTER
+            self._retry_after = QUEUE_RETRY_INTERVAL
         elif not self._may_find:
-            self._soon_look_again(now)
+            self._retry_soon(now)
         if not self._may_find and (everywhere_at := store.claims.skips_until(now)) is not None:
             self._next_poll = min(self._next_poll, everywhere_at)
         if jobs:
             self._hand_over(jobs)
         elif self._on_drained is not None and not self._may_find and self._is_drained(store):
             self._on_drained()
-        return AT_ONCE if self._may_find or self._nudged else self._until_poll(now)
+        return NO_DELAY if self._may_find or self._claim_requested else self._until_poll(now)
 
     def _fills_memory(self, jobs: Sequence[Job]) -> bool:
         """Tell whether the size of these payloads may have ended a claim."""
         # A character takes up to four bytes.
         return bool(jobs) and 4 * sum(len(job.payload) for job in jobs) >= self._settings.claim_bytes
 
-    def _soon_look_again(self, now: float) -> None:
+    def _retry_soon(self, now: float) -> None:
         """After a look in vain, look again before the poll: another pool may have held a queue for a moment.
 
         The ancestor's pools leave a queue without a word, and often sleep for a poll interval then.
         """
-        if self._look_again is None:
+        if self._retry_after is None:
             return
-        self._next_poll = min(self._next_poll, now + self._look_again)
-        self._look_again *= 2
-        if self._look_again >= self._poll_every:
-            self._look_again = None
+        self._next_poll = min(self._next_poll, now + self._retry_after)
+        self._retry_after *= 2
+        if self._retry_after >= self._poll_every:
+            self._retry_after = None
 
     def _claim(self, store: JobStore, limit: int) -> Sequence[Job]:
         mean = self._settler.mean_seconds
@@ -252,8 +252,8 @@ class Claimer(Service):
         start, conflicting = self._ledger.add(jobs)
         self._claim_in_doubt = False
         self._is_cut = len(jobs) < limit and self._fills_memory(jobs)
-        self._most_jobs = min(self._settings.claim_limit, 2 * (len(jobs) if self._is_cut else self._most_jobs))
-        self.looked_at = time.monotonic()
+        self._max_jobs = min(self._settings.claim_limit, 2 * (len(jobs) if self._is_cut else self._max_jobs))
+        self.polled_at = time.monotonic()
         if jobs and self._events.wants(PoolClaimed):
             self._events.emit(PoolClaimed(worker_id=self._worker_id, jobs=jobs))
         for job in conflicting:
@@ -282,7 +282,7 @@ class Claimer(Service):
 
         None while no heartbeat can be written: what is claimed could not be started.
         """
-        if self._settler.unsettled >= MOST_UNSETTLED or self._lease.is_over:
+        if self._settler.unsettled >= MAX_UNSETTLED or self._lease.is_over:
             return 0
         idle, waiting = self._handoff.idle, self._handoff.waiting
         ahead = self._ahead()
@@ -292,7 +292,7 @@ class Claimer(Service):
         # A thread whose run was ended early is still busy with it, though the ledger knows of no job.
         overrun = sum(1 for slot in self._slots if slot.is_overrun)
         room = self._settings.concurrency - overrun + ahead - outstanding
-        return min(self._most_jobs, max(idle - waiting, room))
+        return min(self._max_jobs, max(idle - waiting, room))
 
     def _ahead(self) -> int:
         """Return how many jobs fit into the prefetch window of the threads that are not stuck in a long job."""
@@ -312,39 +312,39 @@ class Claimer(Service):
     def _low_mark(self) -> int:
         return self._ahead() // 2
 
-    def _give_back_overdue(self, now: float) -> None:
-        """Give back what was claimed ahead and still waits: another pool may be idle.
+    def _return_overdue(self, now: float) -> None:
+        """Return what was prefetched and still waits: another worker may be idle.
 
         That is when every thread is stuck in a job longer than the window, or the jobs are slower than thought.
         """
         if self._handoff.waiting and not self._handoff.idle:
             waited = now - self._handed_over
             if waited > self._overdue_after or (waited > self._stuck_after and not self._nimble()):
-                self.give_back_waiting("not started within the prefetch window")
+                self.return_waiting("not started within the prefetch window")
         stuck_since = steady_time() - self._overdue_after
         for slot in self._slots:
             batch = slot.queue_batch
             if batch and 0.0 < slot.busy_since < stuck_since:
-                self._give_back(_emptied(batch), "not started within the prefetch window")
+                self._return(_emptied(batch), "not started within the prefetch window")
 
-    def give_back_unstarted(self, reason: str) -> None:
-        """Give back everything claimed that has not begun; from any thread, once the hand-off is closed."""
-        self.give_back_waiting(reason)
+    def return_unstarted(self, reason: str) -> None:
+        """Return everything claimed that has not started; from any thread, once the hand-off is closed."""
+        self.return_waiting(reason)
         for slot in self._slots:
             if batch := slot.queue_batch:
-                self._give_back(_emptied(batch), reason)
+                self._return(_emptied(batch), reason)
 
-    def give_back_waiting(self, reason: str) -> None:
-        """Give back everything no thread has taken."""
+    def return_waiting(self, reason: str) -> None:
+        """Return everything no thread has taken."""
         jobs: list[Job] = []
         for item in self._handoff.take_back():
             if type(item) is Job:
                 jobs.append(item)
             else:
                 jobs.extend(_emptied(item))  # type: ignore[arg-type] # the other member of the union
-        self._give_back(jobs, reason)
+        self._return(jobs, reason)
 
-    def _give_back(self, jobs: Sequence[Job], reason: str) -> None:
+    def _return(self, jobs: Sequence[Job], reason: str) -> None:
         for job in jobs:
             self._settler.report(Returned(job, reason, started=False))
 
@@ -364,7 +364,7 @@ class Claimer(Service):
             raise ForbiddenFlagsError(
                 f"the function for forbidden flags returned the text {flags!r}; it must return a list of names"
             )
-        self._refusals = 0
+        self._rejections = 0
         return flags
 
     def _client_time(self) -> datetime | None:
@@ -375,12 +375,12 @@ class Claimer(Service):
             self._store = self._connect()
         names, read_at = self._tasks_read
         wanted = self._task_names()
-        if wanted is not names or time.monotonic() - read_at > LOOK_UP_TASKS_AGAIN_AFTER:
+        if wanted is not names or time.monotonic() - read_at > TASK_LOOKUP_INTERVAL:
             self._tasks = self._store.register_tasks(wanted)
             self._tasks_read = (wanted, time.monotonic())
         if self._claim_in_doubt or time.monotonic() >= self._doubt_again_at:
             # And again later: a claim that waited in the server for a lock may be carried out after this, for nobody.
-            self._doubt_again_at = time.monotonic() + CLAIMS_END_WITHIN if self._claim_in_doubt else float("inf")
+            self._doubt_again_at = time.monotonic() + CLAIM_TIMEOUT if self._claim_in_doubt else float("inf")
             self._return_unknown(self._store)
         return self._store
 
@@ -401,7 +401,7 @@ class Claimer(Service):
 
     def _listen(self, connection: QueueConnection, hearing: NotificationHealth) -> None:
         try:
-            self._listener = Subscription(connection, hearing.hear, worker_id=self._worker_id)
+            self._listener = Subscription(connection, hearing.on_notification, worker_id=self._worker_id)
         except GraphileWorkerError:
             connection.close()
             raise
@@ -422,7 +422,7 @@ class Claimer(Service):
 
     def _until_poll(self, now: float) -> timedelta:
         rest = max(0.0, self._next_poll - now)
-        overdue_in = None if self._listener is None or self._hearing is None else self._hearing.echo_overdue_in()
+        overdue_in = None if self._listener is None or self._hearing is None else self._hearing.ping_overdue_in()
         if overdue_in is not None:
             rest = min(rest, max(0.0, overdue_in))
         if self._handoff.waiting:
@@ -434,17 +434,17 @@ class Claimer(Service):
         waited = now - self._handed_over
         youngest = steady_time() - max(slot.busy_since for slot in self._slots)
         stuck_in = max(self._stuck_after - waited, self._prefetch_seconds - youngest)
-        return max(SHORTEST_REST, min(stuck_in, self._overdue_after - waited))
+        return max(MIN_REST, min(stuck_in, self._overdue_after - waited))
 
     def _rest(self, duration: timedelta) -> None:
-        if duration <= AT_ONCE:
+        if duration <= NO_DELAY:
             return
         self._resting = True
         if self._woken or self.is_stopping:
             self._resting = False
             return
         for key, _ in self._selector.select(duration.total_seconds()):
-            if key.fileobj is self._bell_out:
+            if key.fileobj is self._wake_out:
                 self._silence()
             else:
                 self._receive()
@@ -452,7 +452,7 @@ class Claimer(Service):
 
     def _silence(self) -> None:
         try:
-            while len(self._bell_out.recv(64)) == 64:
+            while len(self._wake_out.recv(64)) == 64:
                 pass
         except BlockingIOError:
             pass
@@ -466,14 +466,14 @@ class Claimer(Service):
             # The next round connects again; a claim would only find the same.
             self._try_later(error)
 
-    def _hang_up_if_deaf(self) -> None:
+    def _reconnect_if_unresponsive(self) -> None:
         """Listen on a new connection when the echo of a heartbeat was not heard; it may just have come, unread."""
         hearing = self._hearing
-        if hearing is None or self._listener is None or (hearing.echo_overdue_in() or 1.0) > 0:
+        if hearing is None or self._listener is None or (hearing.ping_overdue_in() or 1.0) > 0:
             return
         self._receive()
-        if self._listener is not None and hearing.is_deaf():
-            self._hang_up()
+        if self._listener is not None and hearing.is_unresponsive():
+            self._disconnect()
 
     def _rest_after(self, span: timedelta) -> None:
         self._stopping.wait(span.total_seconds())
@@ -483,8 +483,8 @@ class Claimer(Service):
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
         if isinstance(error, ForbiddenFlagsError):
             self._events.emit(MaintenanceFailed(service=self.name, error=error))
-            self._refusals += 1
-            if self._on_refused is not None and self._refusals >= MOST_REFUSALS:
+            self._rejections += 1
+            if self._on_refused is not None and self._rejections >= MAX_REJECTIONS:
                 self._on_refused(error)
             self._next_poll = time.monotonic() + self._poll_every
             return self._settings.poll_interval
@@ -496,19 +496,19 @@ class Claimer(Service):
             )
         self._tries += 1
         if self._claim_in_doubt:
-            self._most_jobs = max(1, self._most_jobs // 2)
-        self._nudged = True
-        self._wished = True  # whoever wished something meanwhile could not be heard
+            self._max_jobs = max(1, self._max_jobs // 2)
+        self._claim_requested = True
+        self._cancel_requested = True  # whoever wished something meanwhile could not be heard
         if needs_connection(error):
-            self._hang_up()
+            self._disconnect()
         self._rest_after(delay)
-        return AT_ONCE
+        return NO_DELAY
 
-    def _tell_restored(self) -> None:
+    def _report_restored(self) -> None:
         tries, self._tries = self._tries, 0
         self._events.emit(PoolConnectionRestored(worker_id=self._worker_id, operation="claim jobs", attempts=tries))
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._listener is not None:
             self._selector.unregister(self._listener)
             self._listener = None
@@ -520,12 +520,12 @@ class Claimer(Service):
 
     def teardown(self) -> None:
         """Return what has not started, and what a claim locked whose answer was lost; then hang up."""
-        self.give_back_unstarted("the worker is stopping")
+        self.return_unstarted("the worker is stopping")
         self._return_unknown_at_the_end()
-        self._hang_up()
+        self._disconnect()
         self._selector.close()
-        self._bell_in.close()
-        self._bell_out.close()
+        self._wake_in.close()
+        self._wake_out.close()
 
     def _return_unknown_at_the_end(self) -> None:
         """Return what a lost claim locked, on a second connection if the first is lost too; then a sweep has to."""
@@ -536,7 +536,7 @@ class Claimer(Service):
                 self._store = self._store or self._connect()
                 self._return_unknown(self._store)
             except GraphileWorkerError:
-                self._hang_up()
+                self._disconnect()
 
 
 class ForbiddenFlagsError(GraphileWorkerError):

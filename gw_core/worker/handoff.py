@@ -45,7 +45,7 @@ class Handoff:
         return len(self._parked)
 
     def call_when_low(self, mark: int) -> None:
-        """Call `on_low` once, when at most `mark` items are left or a thread finds none; -1 takes the wish back."""
+        """Call `on_low` once, when at most `mark` items are left or a thread finds none; -1 cancels that."""
         self._low_mark = mark
 
     def put(self, items: Iterable[Item]) -> None:
@@ -69,7 +69,7 @@ class Handoff:
                     return None
                 continue
             if len(self._items) <= self._low_mark:
-                self._tell_low()
+                self._signal_low()
             return item
         return None
 
@@ -83,7 +83,7 @@ class Handoff:
                 return taken
 
     def close(self) -> None:
-        """Send the threads home; what is left, or still comes, is for `take_back`."""
+        """Let the threads end; what is left, or is still added, is for `take_back`."""
         with self._lock:
             self._closed = True
             woken, self._parked = self._parked, []
@@ -99,12 +99,12 @@ class Handoff:
                 return True
             bell.acquire(blocking=False)
             self._parked.append(bell)
-        self._tell_low()
+        self._signal_low()
         bell.acquire()
         bell.release()
         return True
 
-    def _tell_low(self) -> None:
+    def _signal_low(self) -> None:
         if self._low_mark >= 0:
             self._low_mark = -1
             self._on_low()

@@ -21,12 +21,12 @@ from gw_core.domain.events import (
 from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
 from gw_core.postgres.notifications import Notification, Subscription, announced_jobs, own_channel
 from gw_core.service import Service
-from gw_core.worker.settler import AT_ONCE, reconnect_delay
+from gw_core.worker.settler import NO_DELAY, reconnect_delay
 
-ECHO_PATIENCE: Final = 5.0
+PING_TIMEOUT: Final = 5.0
 """Seconds until the echo of a heartbeat should have come back to whoever listens."""
 
-DEAF: Final = DatabaseUnavailableError(
+NOT_RECEIVING: Final = DatabaseUnavailableError(
     "the connection that listens is alive, but nothing arrives on it; is there a pooler that lends connections "
     "for one transaction? Jobs are found by polling meanwhile"
 )
@@ -39,7 +39,7 @@ class NotificationHealth:
     that all pools listen to. Whoever does not hear it within seconds is deaf: the connection lives, but somebody
     between us and the server keeps the news. The server wakes all who listen for every notification, so a hundred idle
     workers that each sent their own were woken three hundred times a second; as it is, one echo serves them all.
-    `wants_echo` and `expect_echo` are called by the heartbeat's thread, all else by the one that listens.
+    `needs_ping` and `expect_ping` are called by the heartbeat's thread, all else by the one that listens.
     """
 
     def __init__(
@@ -49,19 +49,19 @@ class NotificationHealth:
         events: Events,
         on_jobs: Callable[[], None],
         on_migration: Callable[[], None],
-        on_wish: Callable[[], None],
+        on_cancel_request: Callable[[], None],
     ) -> None:
         self.worker_id = worker_id
         self._events = events
         self._on_jobs = on_jobs
         self._on_migration = on_migration
-        self._on_wish = on_wish
+        self._on_cancel_request = on_cancel_request
         self._channel = own_channel(worker_id)
         self._sent_at = float("-inf")
         self._heard_at = float("-inf")
         self._asked_at = float("-inf")
         self._since: float | None = None
-        self._is_deaf = False
+        self._is_unresponsive = False
         self._is_lost = False
         self._has_listened = False
 
@@ -72,8 +72,8 @@ class NotificationHealth:
         if self._has_listened:
             self._on_migration()  # one may have been announced while nobody listened
         self._has_listened = True
-        if not self._is_deaf:  # or only an echo tells
-            self.tell_restored()
+        if not self._is_unresponsive:  # or only an echo tells
+            self.report_restored()
 
     def catch_up(self) -> None:
         """Look for whatever was added while nobody listened."""
@@ -83,61 +83,61 @@ class NotificationHealth:
         """Note that nobody listens any more."""
         self._since = None
 
-    def wants_echo(self) -> bool:
+    def needs_ping(self) -> bool:
         """Tell whether nothing was heard since this was asked before; asked once before each heartbeat."""
         asked_at, self._asked_at = self._asked_at, time.monotonic()
         return self._heard_at <= asked_at
 
-    def expect_echo(self, sent_at: float) -> None:
+    def expect_ping(self, sent_at: float) -> None:
         """Note that an echo was sent, no sooner than at this moment of the steady clock; from any thread."""
         if not self._is_waiting:  # or the next heartbeat would put off for ever that this one was not heard
             self._sent_at = sent_at
 
-    def echo_overdue_in(self) -> float | None:
+    def ping_overdue_in(self) -> float | None:
         """Return the seconds until an echo under way is overdue, negative when it is; None: none is under way."""
-        return self._sent_at + ECHO_PATIENCE - time.monotonic() if self._is_waiting else None
+        return self._sent_at + PING_TIMEOUT - time.monotonic() if self._is_waiting else None
 
     @property
     def _is_waiting(self) -> bool:
         since = self._since
         return since is not None and self._sent_at >= since and self._heard_at < self._sent_at
 
-    def is_deaf(self) -> bool:
+    def is_unresponsive(self) -> bool:
         """Tell whether an echo is overdue; told once until one is heard again."""
-        left = self.echo_overdue_in()
+        left = self.ping_overdue_in()
         if left is None or left > 0:
             return False
-        self._is_deaf = True
-        self.tell_lost(DEAF)
+        self._is_unresponsive = True
+        self.report_lost(NOT_RECEIVING)
         return True
 
-    def tell_lost(self, error: Exception) -> None:
+    def report_lost(self, error: Exception) -> None:
         """Tell why nothing is heard, once until something is."""
         if not self._is_lost:
             self._is_lost = True
             self._events.emit(PoolListenLost(worker_id=self.worker_id, error=error))
 
-    def tell_restored(self) -> None:
+    def report_restored(self) -> None:
         """Tell that something is heard again, if it was not."""
         if self._is_lost:
             self._is_lost = False
             self._events.emit(PoolListenRestored(worker_id=self.worker_id))
 
-    def hear(self, notification: Notification) -> None:
+    def on_notification(self, notification: Notification) -> None:
         """Do what a notification is about."""
         self._heard_at = time.monotonic()
         match notification.channel:
             case "jobs:insert":
-                self._hear_of_jobs(announced_jobs(notification.payload))
+                self._on_jobs_announced(announced_jobs(notification.payload))
             case "worker:migrate":
                 # Anybody can send it, and it may be about another schema: what it says is looked up, not believed.
                 self._on_migration()
             case self._channel if notification.payload == "cancel":
-                self._on_wish()
-        self._is_deaf = False
-        self.tell_restored()
+                self._on_cancel_request()
+        self._is_unresponsive = False
+        self.report_restored()
 
-    def _hear_of_jobs(self, count: int) -> None:
+    def _on_jobs_announced(self, count: int) -> None:
         if count > 0:
             self._on_jobs()
             if self._events.wants(PoolNotified):
@@ -178,11 +178,11 @@ class ListenThread(Service):
             self._listen()
         except GraphileWorkerError as error:
             return self._try_later(error)
-        return AT_ONCE
+        return NO_DELAY
 
     def teardown(self) -> None:
         """Hang up."""
-        self._hang_up()
+        self._disconnect()
         self._ring.close()
         self._rung.close()
 
@@ -192,29 +192,31 @@ class ListenThread(Service):
         with selectors.DefaultSelector() as selector:
             selector.register(listener, selectors.EVENT_READ)
             selector.register(self._rung, selectors.EVENT_READ)
-            for key, _ in selector.select(self._hearing.echo_overdue_in()):
+            for key, _ in selector.select(self._hearing.ping_overdue_in()):
                 if key.fileobj is self._rung:
                     self._rung.recv(64)
                 else:
                     listener.receive()
-        if self._hearing.is_deaf():
-            self._hang_up()
+        if self._hearing.is_unresponsive():
+            self._disconnect()
 
     def _begin(self) -> Subscription:
         self._connection = self._database.connect("listen", response_timeout=ANSWER_WITHIN)
-        self._listener = Subscription(self._connection, self._hearing.hear, worker_id=self._hearing.worker_id)
+        self._listener = Subscription(
+            self._connection, self._hearing.on_notification, worker_id=self._hearing.worker_id
+        )
         self._hearing.begin()
         self._hearing.catch_up()
         return self._listener
 
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
         delay = reconnect_delay(self._tries)
-        self._hearing.tell_lost(error)
+        self._hearing.report_lost(error)
         self._tries += 1
-        self._hang_up()
+        self._disconnect()
         return delay
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         self._hearing.end()
         self._listener = None
         if self._connection is not None:

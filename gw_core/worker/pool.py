@@ -36,13 +36,13 @@ from gw_core.worker.settler import Settler
 from gw_core.worker.thread import LEASE_IS_OVER, WorkerThread
 from gw_core.worker.timeouts import Timeouts
 
-CLEAN_UP = timedelta(seconds=0.3)
+CLEANUP_TIMEOUT = timedelta(seconds=0.3)
 """How long tasks that are interrupted may take for what they do at their end."""
 
-LAST_WORDS = timedelta(seconds=0.75)
+FINAL_SETTLE_TIMEOUT = timedelta(seconds=0.75)
 """How long after the grace period the last results may take to be written; a process ends within a second of it."""
 
-LAST_TRY = timedelta(seconds=0.25)
+MIN_SETTLE_TIMEOUT = timedelta(seconds=0.25)
 """How long they may take in any case: on a machine that stood still, the second after the grace period is soon over."""
 
 
@@ -94,8 +94,8 @@ class WorkerPool:
             database=database,
             ledger=self.ledger,
             events=events,
-            on_queues_freed=self._nudge_claimer,
-            on_settled=self._nudge_claimer if once else lambda: None,
+            on_queues_freed=self._request_claim,
+            on_settled=self._request_claim if once else lambda: None,
             on_crash=on_crash,
         )
         self._timeouts = Timeouts(on_crash=on_crash)
@@ -121,9 +121,9 @@ class WorkerPool:
         self._hearing = NotificationHealth(
             worker_id=self.id,
             events=events,
-            on_jobs=self._nudge_claimer,
+            on_jobs=self._request_claim,
             on_migration=on_migration,
-            on_wish=self.hear_wish,
+            on_cancel_request=self.on_cancel_request,
         )
         self._claimer = Claimer(
             worker_id=self.id,
@@ -137,7 +137,7 @@ class WorkerPool:
             settler=self._settler,
             slots=self._slots,
             events=events,
-            on_wishes=lambda requests: self._cancellations.take(requests, self._slots),
+            on_cancel_requests=lambda requests: self._cancellations.take(requests, self._slots),
             hearing=self._hearing if settings.listen and listen_database is None else None,
             on_drained=(lambda: on_ended("no job is left to run")) if once else None,
             on_crash=on_crash,
@@ -167,7 +167,7 @@ class WorkerPool:
     @property
     def vitals(self) -> PoolHealth:
         """What the pool does now."""
-        looked_at = self._claimer.looked_at
+        polled_at = self._claimer.polled_at
         # A thread whose run was ended early is still busy with it.
         running = sum(1 for slot in self._slots if slot.context is not None or slot.is_overrun)
         return PoolHealth(
@@ -175,7 +175,7 @@ class WorkerPool:
             running=running,
             prefetched=max(0, len(self.ledger) - self._settler.reported - running),
             unsettled=self.unsettled,
-            since_look=None if looked_at is None else timedelta(seconds=time.monotonic() - looked_at),
+            since_look=None if polled_at is None else timedelta(seconds=time.monotonic() - polled_at),
         )
 
     def use(self, registry: TaskRegistry) -> None:
@@ -191,7 +191,7 @@ class WorkerPool:
     def use_and_look(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on, and claim jobs of those that are new."""
         self.use(registry)
-        self.nudge()
+        self.request_claim()
 
     def stop_lost(self, jobs: Iterable[Job]) -> None:
         """Tell the tasks of jobs that were taken from this pool to stop: nothing they still do will count."""
@@ -212,17 +212,17 @@ class WorkerPool:
         if self._listener is not None:
             self._listener.start()
 
-    def nudge(self) -> None:
+    def request_claim(self) -> None:
         """Look for jobs now."""
-        self._claimer.nudge()
+        self._claimer.request_claim()
 
-    def wants_echo(self) -> bool:
+    def needs_ping(self) -> bool:
         """Tell whether a heartbeat shall send an echo, for lack of anything else that was heard lately."""
-        return self._hearing.wants_echo()
+        return self._hearing.needs_ping()
 
-    def expect_echo(self, sent_at: float) -> None:
+    def expect_ping(self, sent_at: float) -> None:
         """Note that whoever listens for this pool should hear an echo that was sent no sooner than this."""
-        self._hearing.expect_echo(sent_at)
+        self._hearing.expect_ping(sent_at)
         # Whoever listens rests perhaps for longer than an echo may take.
         (self._listener or self._claimer).wake()
 
@@ -230,15 +230,15 @@ class WorkerPool:
         """Note a heartbeat that was sent this long ago. After a long silence what was claimed before it goes back."""
         was_over = self._lease.is_over
         if was_over:
-            self._claimer.give_back_unstarted(LEASE_IS_OVER)
+            self._claimer.return_unstarted(LEASE_IS_OVER)
         overdue = overdue_after(self._settings.effective_heartbeat_interval, self._settings.sweep_threshold)
         self._lease.until = steady_time() + (overdue - since).total_seconds()
         if was_over:
-            self._claimer.nudge()
+            self._claimer.request_claim()
 
-    def hear_wish(self) -> None:
+    def on_cancel_request(self) -> None:
         """Look soon which jobs somebody wants cancelled; from any thread."""
-        self._claimer.hear_wish()
+        self._claimer.on_cancel_request()
 
     def force(self) -> None:
         """End the grace period now."""
@@ -266,14 +266,14 @@ class WorkerPool:
         if self._listener is not None:
             self._listener.request_stop()
         self._handoff.close()
-        self._claimer.give_back_unstarted("the worker is stopping")
+        self._claimer.return_unstarted("the worker is stopping")
         ended = self._wait_for_workers()
         self._claimer.join_until(lambda: self.time_left(timedelta(0)))
         if not ended:
             self._interrupt()
-        self._settler.last_words = max(self.time_left(LAST_WORDS), LAST_TRY)
+        self._settler.final_timeout = max(self.time_left(FINAL_SETTLE_TIMEOUT), MIN_SETTLE_TIMEOUT)
         self._settler.request_stop()
-        self._settler.join_until(lambda: self.time_left(LAST_WORDS), at_least=LAST_TRY)
+        self._settler.join_until(lambda: self.time_left(FINAL_SETTLE_TIMEOUT), at_least=MIN_SETTLE_TIMEOUT)
         self._timeouts.request_stop()
         end_idle_processes()
         self._events.emit(PoolStopped(worker_id=self.id, unsettled=self.unsettled))
@@ -301,12 +301,12 @@ class WorkerPool:
             if self._forced.is_set() or now >= end_at:
                 return False
             if now >= tell_at:
-                self._tell_tasks()
+                self._notify_tasks()
             # A job that began in the moment of telling is told a little later.
             next_look = min(end_at, tell_at if now < tell_at else now + 0.5)
             self._progress.wait(max(0.0, next_look - now))
 
-    def _tell_tasks(self) -> None:
+    def _notify_tasks(self) -> None:
         for context in self._running():
             context.should_stop.set()
 
@@ -328,7 +328,7 @@ class WorkerPool:
                 Returned(job, "interrupted: the worker stopped", self._settings.interrupted_delay, seconds)
             )
         # Coroutines and programs that were reached just now get a moment to clean up after themselves.
-        ends_at = time.monotonic() + CLEAN_UP.total_seconds()
+        ends_at = time.monotonic() + CLEANUP_TIMEOUT.total_seconds()
         for thread in self._threads:
             thread.join(max(0.0, ends_at - time.monotonic()))
         kill_given_back()
@@ -346,5 +346,5 @@ class WorkerPool:
     def _wake_claimer(self) -> None:
         self._claimer.wake()
 
-    def _nudge_claimer(self) -> None:
-        self._claimer.nudge()
+    def _request_claim(self) -> None:
+        self._claimer.request_claim()

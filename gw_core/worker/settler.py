@@ -1,4 +1,4 @@
-"""Write down how jobs ended: everything that ended since the last round, in one statement for each kind."""
+"""Write the outcomes of jobs: everything reported since the last step, in one statement for each kind."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 from gw_core.service import Service
 from gw_core.worker.ledger import Ledger, OutcomeBatch
 
-AT_ONCE: Final = timedelta(0)
+NO_DELAY: Final = timedelta(0)
 UNTIL_WOKEN: Final = timedelta(hours=1)
-LONGEST_WAIT: Final = 1.5
+MAX_RECONNECT_DELAY: Final = 1.5
 """Seconds between two tries to reach the database: a restored one is noticed within this time."""
 
 KINDS: Final = (Completed, Failed, Returned)
@@ -42,32 +42,32 @@ KINDS: Final = (Completed, Failed, Returned)
 BATCH: Final = 1_000
 """Outcomes in one statement: enough to fill a round trip, few enough to keep the locks short."""
 
-LOOK_AGAIN_AFTER: Final = 0.2
-"""Seconds between two looks whether the row of a job is free again that somebody else keeps locked."""
+LOCK_RETRY_INTERVAL: Final = 0.2
+"""Seconds between two checks whether a job's row that another session locked is free again."""
 
-MOST_REFUSALS: Final = 3
-"""Outcomes refused in a row after which the next ones wait a little."""
+MAX_REJECTIONS: Final = 3
+"""After this many rejections in a row the next outcomes are delayed."""
 
-SHORTEST_REFUSED_REST: Final = 1.0
-LONGEST_REFUSED_REST: Final = 60.0
-"""Seconds between two tries to write what a trigger or constraint refuses."""
+MIN_REJECTED_DELAY: Final = 1.0
+MAX_REJECTED_DELAY: Final = 60.0
+"""Seconds between two attempts to write what a trigger or constraint rejects."""
 
-CALM: Final = 0.2
+MEAN_WEIGHT: Final = 0.2
 """How much of the news a batch's mean duration is: a fifth, so that one odd batch does not swing the prefetch."""
 
 
 def reconnect_delay(tries: int) -> timedelta:
     """Return how long to wait before the next try to reach the database, with jitter so that a fleet spreads out."""
-    seconds = min(LONGEST_WAIT, 0.05 * 2 ** min(tries, 10))
+    seconds = min(MAX_RECONNECT_DELAY, 0.05 * 2 ** min(tries, 10))
     return timedelta(seconds=seconds * random.uniform(0.5, 1.0))
 
 
 class Settler(Service):
-    """Thread `gw-settle`. Owns its connection, `_unwritten`, `_tries` and `mean_seconds`; `_inbox` is fed by workers.
+    """Thread `gw-settle`. Owns its connection, `_unwritten`, `_tries` and `mean_seconds`; `_inbox` is fed by threads.
 
-    Outcomes wait for the database as long as it takes; they are only given up when the process ends. Those of jobs
-    whose rows somebody keeps locked are set aside (`_aside`) and hold up no others, and so are those that a trigger or
-    constraint refuses (`_refused`); the latter are tried again less and less often.
+    Outcomes wait for the database as long as it takes; they are only given up when the process ends. Two kinds are set
+    aside so that they delay no others: those of jobs whose rows another session locked (`_row_locked`), and those that
+    a trigger or constraint rejects (`_rejected`), which are tried again less and less often.
     """
 
     def __init__(
@@ -94,17 +94,17 @@ class Settler(Service):
         self._on_settled = on_settled
         self._inbox: deque[Outcome] = deque()
         self._unwritten: deque[OutcomeBatch] = deque()
-        self._aside: deque[OutcomeBatch] = deque()
-        self._look_aside_at = 0.0
-        self._refused: deque[OutcomeBatch] = deque()
-        self._refusals = 0
-        self._try_refused_at = 0.0
-        self._refused_rest = SHORTEST_REFUSED_REST
+        self._row_locked: deque[OutcomeBatch] = deque()
+        self._retry_row_locked_at = 0.0
+        self._rejected: deque[OutcomeBatch] = deque()
+        self._rejections = 0
+        self._retry_rejected_at = 0.0
+        self._rejected_delay = MIN_REJECTED_DELAY
         self._connection: Connection | None = None
         self._tries = 0
         self._resting = False
         self._is_gathering = False
-        self.last_words = timedelta(seconds=1)
+        self.final_timeout = timedelta(seconds=1)
         """How long after the end was asked for the last outcomes may wait for the database."""
 
     # -- the workers' side -----------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Settler(Service):
     def is_idle(self) -> bool:
         """True when every outcome reported so far is written, or refused."""
         # In this order: an outcome moves from the inbox under the flag to the batches, and must be seen somewhere.
-        return not self._inbox and not self._is_gathering and not self._unwritten and not self._aside
+        return not self._inbox and not self._is_gathering and not self._unwritten and not self._row_locked
 
     @property
     def reported(self) -> int:
@@ -129,7 +129,9 @@ class Settler(Service):
     @property
     def unsettled(self) -> int:
         """How many outcomes are not written."""
-        return len(self._inbox) + sum(len(batch.outcomes) for batch in (*self._unwritten, *self._aside, *self._refused))
+        return len(self._inbox) + sum(
+            len(batch.outcomes) for batch in (*self._unwritten, *self._row_locked, *self._rejected)
+        )
 
     # -- the settling thread's side --------------------------------------------------------------------------------
 
@@ -145,49 +147,49 @@ class Settler(Service):
             self._gather()
             self._is_gathering = False
         try:
-            if self._refused:
-                self._try_refused()
-            if self._aside:
-                self._look_aside()
+            if self._rejected:
+                self._retry_rejected()
+            if self._row_locked:
+                self._retry_row_locked()
             if not self._unwritten:
                 return self._rest_until_reported()
             self._write(self._unwritten[0])
         except LockTimeoutError as error:
-            return self._set_aside(error)
+            return self._set_row_locked_aside(error)
         except GraphileWorkerError as error:
             return self._split_rejected(error) if refuses_a_row(error) else self._try_later(error)
         self._unwritten.popleft()
-        self._refusals = 0
+        self._rejections = 0
         if self._tries:
-            self._tell_restored()
+            self._report_restored()
         self._on_settled()
-        return AT_ONCE
+        return NO_DELAY
 
     def teardown(self) -> None:
         """Write what is left, as far as the database lets us, then hang up."""
-        deadline = time.monotonic() + self.last_words.total_seconds()
-        self._unwritten.extend(self._refused)
-        self._refused.clear()
+        deadline = time.monotonic() + self.final_timeout.total_seconds()
+        self._unwritten.extend(self._rejected)
+        self._rejected.clear()
         has_tried = False  # what a machine that stood still left no time for is sent once all the same
         while not self.is_idle and (not has_tried or time.monotonic() < deadline):
             rest = self.step()
             has_tried = True
-            if rest > AT_ONCE and not self.is_idle:
+            if rest > NO_DELAY and not self.is_idle:
                 time.sleep(min(rest.total_seconds(), 0.1))
-        self._hang_up()
+        self._disconnect()
 
     def _rest_until_reported(self) -> timedelta:
         self._resting = True
         if self._inbox:  # reported between the look and the flag
             self._resting = False
-            return AT_ONCE
-        if self._aside:
-            return timedelta(seconds=LOOK_AGAIN_AFTER)
-        if self._refused:
-            return timedelta(seconds=max(0.0, self._try_refused_at - time.monotonic()))
+            return NO_DELAY
+        if self._row_locked:
+            return timedelta(seconds=LOCK_RETRY_INTERVAL)
+        if self._rejected:
+            return timedelta(seconds=max(0.0, self._retry_rejected_at - time.monotonic()))
         return UNTIL_WOKEN
 
-    def _set_aside(self, error: LockTimeoutError) -> timedelta:
+    def _set_row_locked_aside(self, error: LockTimeoutError) -> timedelta:
         """Separate the outcomes that have to wait for another session's lock from those that need not."""
         batch = self._unwritten[0]
         try:
@@ -197,11 +199,11 @@ class Settler(Service):
         if not blocked:  # a queue's row, then, or the lock is gone
             return self._try_later(error)
         aside = self._ledger.split(batch, lambda outcome: outcome.job.id in blocked)
-        self._aside.append(aside)
+        self._row_locked.append(aside)
         if not batch.outcomes:
             self._unwritten.popleft()
-        self._look_aside_at = time.monotonic() + LOOK_AGAIN_AFTER
-        return AT_ONCE
+        self._retry_row_locked_at = time.monotonic() + LOCK_RETRY_INTERVAL
+        return NO_DELAY
 
     def _split_rejected(self, error: GraphileWorkerError) -> timedelta:
         """Halve the batch until the outcome stands alone that the database rejects, and set that aside."""
@@ -209,39 +211,39 @@ class Settler(Service):
         if len(batch.outcomes) > 1:
             rest = set(batch.job_ids()[len(batch.outcomes) // 2 :])
             self._unwritten.insert(1, self._ledger.split(batch, lambda outcome: outcome.job.id in rest))
-            return AT_ONCE
-        self._refused.append(batch)  # seen in one of the two at every moment
+            return NO_DELAY
+        self._rejected.append(batch)  # seen in one of the two at every moment
         self._unwritten.popleft()
-        self._refusals += 1
-        self._rest_of_refused()
+        self._rejections += 1
+        self._delay_rejected()
         if not batch.is_reported:
             batch.is_reported = True
             for each in batch.outcomes:
                 self._events.emit(JobResultRejected(worker_id=self._worker_id, job=each.job, error=error))
         # When everything is refused, it is not about rows: no hurry, then.
-        return AT_ONCE if self._refusals < MOST_REFUSALS else reconnect_delay(self._refusals)
+        return NO_DELAY if self._rejections < MAX_REJECTIONS else reconnect_delay(self._rejections)
 
-    def _rest_of_refused(self) -> None:
-        self._try_refused_at = time.monotonic() + self._refused_rest
-        self._refused_rest = min(LONGEST_REFUSED_REST, self._refused_rest * 2)
+    def _delay_rejected(self) -> None:
+        self._retry_rejected_at = time.monotonic() + self._rejected_delay
+        self._rejected_delay = min(MAX_REJECTED_DELAY, self._rejected_delay * 2)
 
-    def _try_refused(self) -> None:
+    def _retry_rejected(self) -> None:
         """Take up again what was refused, when it is time."""
-        if time.monotonic() >= self._try_refused_at:
-            self._unwritten.extend(self._refused)
-            self._refused.clear()
+        if time.monotonic() >= self._retry_rejected_at:
+            self._unwritten.extend(self._rejected)
+            self._rejected.clear()
 
-    def _look_aside(self) -> None:
+    def _retry_row_locked(self) -> None:
         """Take up again what was set aside and is no longer locked."""
-        if time.monotonic() < self._look_aside_at:
+        if time.monotonic() < self._retry_row_locked_at:
             return
-        self._look_aside_at = time.monotonic() + LOOK_AGAIN_AFTER
-        for _ in range(len(self._aside)):
-            if not self._store().blocked(self._aside[0].job_ids()):
-                self._unwritten.append(self._aside[0])  # seen in one of the two at every moment
-                self._aside.popleft()
+        self._retry_row_locked_at = time.monotonic() + LOCK_RETRY_INTERVAL
+        for _ in range(len(self._row_locked)):
+            if not self._store().blocked(self._row_locked[0].job_ids()):
+                self._unwritten.append(self._row_locked[0])  # seen in one of the two at every moment
+                self._row_locked.popleft()
             else:
-                self._aside.rotate(-1)
+                self._row_locked.rotate(-1)
 
     def _gather(self) -> None:
         """Take what has been reported, in one batch for each kind of outcome."""
@@ -273,7 +275,7 @@ class Settler(Service):
         mean = sum(durations) / len(durations)
         known = self.mean_seconds
         # Slower than thought counts at once: hoarding hurts others, and asking more often only costs us.
-        self.mean_seconds = mean if known is None or mean > known else known + CALM * (mean - known)
+        self.mean_seconds = mean if known is None or mean > known else known + MEAN_WEIGHT * (mean - known)
 
     def _write(self, batch: OutcomeBatch) -> None:
         outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch)
@@ -322,15 +324,15 @@ class Settler(Service):
             )
         self._tries += 1
         if needs_connection(error):
-            self._hang_up()
+            self._disconnect()
         return delay
 
-    def _tell_restored(self) -> None:
+    def _report_restored(self) -> None:
         restored = PoolConnectionRestored(worker_id=self._worker_id, operation="record outcomes", attempts=self._tries)
         self._tries = 0
         self._events.emit(restored)
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -131,7 +131,7 @@ def test_a_claim_carried_out_after_its_pool_had_connected_again_is_given_back(
 ) -> None:
     from gw_core.worker import claimer
 
-    monkeypatch.setattr(claimer, "CLAIMS_END_WITHIN", 0.5)
+    monkeypatch.setattr(claimer, "CLAIM_TIMEOUT", 0.5)
     gate = site.gate()
     with site.running({"work": gate}, poll_interval=ms(50)) as running:
         running.heard.wait_for(PoolListening)
@@ -354,7 +354,7 @@ def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     def away() -> Any:
         raise DatabaseUnavailableError("the database cannot be reached, for the settler alone")
 
-    monkeypatch.setattr(claimer, "MOST_UNSETTLED", 40)
+    monkeypatch.setattr(claimer, "MAX_UNSETTLED", 40)
     done = RunRecord()
     with site.running({"work": done}, poll_interval=ms(20), claim_limit=10, concurrency=2) as running:
         settler = running.settler  # type: ignore[union-attr]

@@ -224,8 +224,8 @@ def test_who_is_waited_for_gets_a_moment_more_when_the_machine_stood_still(
 def test_results_are_written_although_a_stall_used_up_the_time_for_them(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "LAST_WORDS", timedelta(0))
-    monkeypatch.setattr(pool, "LAST_TRY", timedelta(seconds=DEADLINE))
+    monkeypatch.setattr(pool, "FINAL_SETTLE_TIMEOUT", timedelta(0))
+    monkeypatch.setattr(pool, "MIN_SETTLE_TIMEOUT", timedelta(seconds=DEADLINE))
     gate = site.gate()
     site.fill(1)
     with site.running({"work": gate}, grace_period=ms(0)) as running:

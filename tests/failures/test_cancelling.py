@@ -204,7 +204,7 @@ def test_a_job_that_ends_by_itself_meanwhile_is_not_called_cancelled(site: Queue
         running.heard.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
-        running.claimer.hear_wish = lambda: None  # type: ignore[union-attr, method-assign]
+        running.claimer.on_cancel_request = lambda: None  # type: ignore[union-attr, method-assign]
         threading.Timer(0.2, gate.open).start()
 
         assert cancel(site, job) == [CancelResult.ALREADY_FINISHED]

@@ -96,7 +96,7 @@ def test_the_servers_own_limit_ends_a_claim_before_our_patience_does() -> None:
     for plan in (CLAIM_PLAN, SETTLE_PLAN):
         limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))
         assert limit < database.ANSWER_WITHIN
-        assert limit < timedelta(seconds=claimer.CLAIMS_END_WITHIN)
+        assert limit < timedelta(seconds=claimer.CLAIM_TIMEOUT)
 
 
 @pytest.mark.parametrize("is_noisy", [True, False], ids=["notifications arrive", "nothing arrives"])
@@ -164,14 +164,14 @@ def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
 
     def channel(worker_id: str) -> str:
         if listened:  # this one hears well, however late its echo is on a machine that stands still
-            monkeypatch.setattr(listener, "ECHO_PATIENCE", 600.0)
+            monkeypatch.setattr(listener, "PING_TIMEOUT", 600.0)
         monkeypatch.setattr(notifications, "ECHO", echo)
         listened.append(worker_id)
         return own_channel(worker_id)
 
     monkeypatch.setattr(notifications, "ECHO", "gw:somewhere else")
     monkeypatch.setattr(notifications, "own_channel", channel)
-    monkeypatch.setattr(listener, "ECHO_PATIENCE", 0.3)
+    monkeypatch.setattr(listener, "PING_TIMEOUT", 0.3)
     with site.running({"work": RunRecord()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
         running.heard.wait_for(PoolListenLost)
         running.heard.wait_for(PoolListening, count=2)
@@ -189,14 +189,14 @@ def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
         events=Events(),
         on_jobs=lambda: None,
         on_migration=lambda: None,
-        on_wish=lambda: None,
+        on_cancel_request=lambda: None,
     )
 
-    assert heard.wants_echo()  # at first nobody knows
-    assert heard.wants_echo()
-    heard.hear(notifications.Notification(notifications.ECHO, "", 1))
-    assert not heard.wants_echo()
-    assert heard.wants_echo()
+    assert heard.needs_ping()  # at first nobody knows
+    assert heard.needs_ping()
+    heard.on_notification(notifications.Notification(notifications.ECHO, "", 1))
+    assert not heard.needs_ping()
+    assert heard.needs_ping()
 
 
 def test_a_pool_that_hears_another_ones_echo_has_no_need_of_its_own(site: QueueFixture) -> None:
@@ -204,9 +204,9 @@ def test_a_pool_that_hears_another_ones_echo_has_no_need_of_its_own(site: QueueF
         running.heard.wait_for(PoolListening)
         pool = running.pool
         assert pool is not None
-        wait_until(pool.wants_echo)
+        wait_until(pool.needs_ping)
         with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)):
-            wait_until(lambda: not pool.wants_echo())
+            wait_until(lambda: not pool.needs_ping())
 
 
 # -- servers that take no writes -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from gw_core.worker import settler
 
 @pytest.fixture(autouse=True)
 def _no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settler, "SHORTEST_REFUSED_REST", 0.1)
+    monkeypatch.setattr(settler, "MIN_REJECTED_DELAY", 0.1)
 
 
 PROTECTED = (

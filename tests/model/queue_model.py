@@ -37,7 +37,7 @@ from gw_core.worker.claimer import Claimer
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
-from gw_core.worker.settler import AT_ONCE, Settler
+from gw_core.worker.settler import NO_DELAY, Settler
 
 TASK: Final = "work"
 THREADS: Final = 2
@@ -205,7 +205,7 @@ class WorkerPool:
             settler=self.settler,
             slots=self.threads,  # type: ignore[arg-type] # as far as it looks at them
             events=self.events,
-            on_wishes=lambda wishes: None,
+            on_cancel_requests=lambda wishes: None,
             hearing=None,
             on_drained=None,
             lease=Lease(),
@@ -250,7 +250,7 @@ class WorkerPool:
         self.settler.report(Completed(job, TOOK) if error is None else outcome_of(job, error, TOOK))
 
     def close(self) -> None:
-        self.settler._hang_up()
+        self.settler._disconnect()
         self.maintenance.close()
         if self.claimer._selector.get_map() is not None:
             self.claimer.teardown()
@@ -326,14 +326,14 @@ class World:
     def claim(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """One round of the claimer."""
         with self.losing(loss):
-            pool.claimer.nudge()
+            pool.claimer.request_claim()
             pool.claimer.step()
 
     def settle(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Let the settler work until it has nothing to do, or lost its connection."""
         with self.losing(loss):
             for _ in range(MOST_TURNS):
-                if pool.settler.step() > AT_ONCE or (loss is not None and loss.has_happened):
+                if pool.settler.step() > NO_DELAY or (loss is not None and loss.has_happened):
                     break
 
     def fail(self, pool: WorkerPool, thread: Thread, kind: str) -> None:
@@ -355,7 +355,7 @@ class World:
             pool.renewal.step()
 
     def give_back(self, pool: WorkerPool) -> None:
-        pool.claimer.give_back_waiting("not started within the prefetch window")
+        pool.claimer.return_waiting("not started within the prefetch window")
 
     def time_passes(self, spans: int = 1) -> None:
         """Let retries become due, and every lock older."""
@@ -364,7 +364,7 @@ class World:
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_at is not null", by)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_at is not null", by)
         for pool in self.pools:
-            pool.settler._try_refused_at = 0.0
+            pool.settler._retry_rejected_at = 0.0
 
     @contextmanager
     def _taking(self, *pools: str) -> Iterator[None]:
@@ -412,14 +412,14 @@ class World:
         self.is_refusing = False
         self.run("delete from public.refusing")
         for pool in self.pools:
-            pool.settler._try_refused_at = 0.0
+            pool.settler._retry_rejected_at = 0.0
 
     def stop(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Stop a pool as `WorkerPool.stop` does when its grace period is over; another takes its place."""
         with self.losing(loss):
             pool.claimer.request_stop()
             pool.handoff.close()
-            pool.claimer.give_back_unstarted("the worker is stopping")
+            pool.claimer.return_unstarted("the worker is stopping")
             pool.claimer.teardown()
             for thread in pool.running:
                 job, thread.job = thread.job, None
@@ -599,7 +599,7 @@ def without_waiting() -> Iterator[None]:
     """Let nothing rest between two tries, and let connections break when the model says so."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (claimer_module, settler_module):
-            patch.setattr(module, "reconnect_delay", lambda tries: AT_ONCE)
+            patch.setattr(module, "reconnect_delay", lambda tries: NO_DELAY)
         patch.setattr(database_module, "QueueConnection", LossyConnection)
         yield
 

@@ -95,3 +95,16 @@ def _rows_read(connection: psycopg.Connection[Any]) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def test_a_claim_passes_40_000_priorities_of_later_jobs(queue: Queue) -> None:
+    tasks = queue.store.register_tasks(["mail"])
+    queue.run(
+        "insert into _private_jobs (task_id, priority, run_at) select id, n - 20000, now() + interval '1 hour' "
+        "from _private_tasks, generate_series(0, 39999) as n"
+    )
+    due = queue.add(priority=30_000)
+    queued = queue.add(priority=30_001, queue_name="q")
+
+    # The session ends a claim after 15 seconds; this one takes a third of a second.
+    assert {job.id for job in queue.store.claims.claim(worker_id="ours", tasks=tasks, limit=10)} == {due, queued}
