@@ -23,18 +23,22 @@ class OutcomeBatch:
     """True when the connection broke while the server may already have committed what we sent."""
     is_reported: bool = False
     """True when it was reported that the database rejects it."""
+    _queue_locks: dict[QueueLock, int] | None = None
 
     def job_ids(self) -> list[int]:
         """Return the ids of the jobs whose outcomes these are."""
         return [each.job.id for each in self.outcomes]
 
     def queue_locks(self) -> dict[QueueLock, int]:
-        """Return how many of these outcomes belong to each queue lock."""
+        """Return how many of these outcomes belong to each queue lock; counted once."""
+        if self._queue_locks is not None:
+            return self._queue_locks
         counts: dict[QueueLock, int] = {}
         for each in self.outcomes:
             lock = queue_lock(each.job)
             if lock is not None:
                 counts[lock] = counts.get(lock, 0) + 1
+        self._queue_locks = counts
         return counts
 
 
@@ -114,10 +118,11 @@ class Ledger:
 
     def split(self, batch: OutcomeBatch, belongs: Callable[[Outcome], bool]) -> OutcomeBatch:
         """Move the outcomes that belong into a batch of their own, and return it."""
-        other = replace(batch, outcomes=[each for each in batch.outcomes if belongs(each)])
+        other = replace(batch, outcomes=[each for each in batch.outcomes if belongs(each)], _queue_locks=None)
         with self._lock:
             self._settling.add(other)
             batch.outcomes = [each for each in batch.outcomes if not belongs(each)]
+            batch._queue_locks = None
         return other
 
     def queues_released_by(self, batch: OutcomeBatch) -> list[QueueLock]:
