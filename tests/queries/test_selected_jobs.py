@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from query_fixture import Queue
 
-from gw_core import FoundJob, InvalidInputError, JobState, PageCursor, Selection
+from gw_core import JobState, Selection
+from gw_core.errors import InvalidInputError
+from gw_core.operations import FoundJob, PageCursor
 from gw_core.selection import Which, parse
 
 NOW = datetime.now(UTC).replace(microsecond=0)
