@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.events import Events
-from gw_core.domain.job import Job, JobSpec
+from gw_core.domain.job import Job, JobSpec, batch_items
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.session_limits import NO_MANNERS, SessionLimits
@@ -23,13 +21,12 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 if TYPE_CHECKING:
     from gw_core.domain.cron_item import KnownCronItem
     from gw_core.domain.job_version import JobVersion
+    from gw_core.postgres.add_calls import RemovedJob
     from gw_core.postgres.bulk_actions import Jobs, SkippedJob
-    from gw_core.postgres.callers_connection import BorrowedConnection
     from gw_core.postgres.cleanup import Cleaner
     from gw_core.postgres.doctor import Doctor
     from gw_core.postgres.enqueue import Enqueuer
     from gw_core.postgres.job_queries import JobQueries
-    from gw_core.postgres.job_store import JobStore, RemovedJob
     from gw_core.postgres.listener import JobListener
     from gw_core.postgres.migrations import MigrationPlan, MigrationReport
     from gw_core.postgres.name_lookup import NameKind
@@ -114,9 +111,9 @@ class Client:
 
     @cached_property
     def _adder(self) -> Enqueuer:
-        from gw_core.postgres.enqueue import Enqueuer
+        from gw_core.postgres.enqueue import Admission, Enqueuer
 
-        return Enqueuer(self._connections, self.schema, self._interceptors, self.events)
+        return Enqueuer(self._connections, self.schema, Admission(self._interceptors, self.events))
 
     @property
     def schema(self) -> str:
@@ -171,14 +168,15 @@ class Client:
         job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
         priority: int | None = None,
         flags: Sequence[str] = (),
-        conn: BorrowedConnection | None = None,
+        conn: object | None = None,
     ) -> Job | None:
         """Add a job and return it; None when a plugin skipped it.
 
-        The arguments are the fields of `JobSpec`, or give a whole spec as `task`. `conn` is your own
-        psycopg connection: the job is added in its transaction and exists once that commits (at once in autocommit
-        mode). Raises `InvalidJobError` and `InvalidInputError` before anything is sent, `JobRejectedError` if a plugin
-        refuses.
+        The arguments are the fields of `JobSpec`, or give a whole spec as `task`. `conn` is your own connection: a
+        psycopg connection or cursor of any class, a SQLAlchemy `Session` or `Connection`, Django's
+        `connections[alias]`, or a psycopg2 connection. The job belongs to its transaction and exists once that commits;
+        in autocommit mode, immediately. Raises `InvalidJobError` and `InvalidInputError` before anything is sent, and
+        `JobRejectedError` if a plugin rejects the job.
         """
         spec = (
             task
@@ -197,11 +195,11 @@ class Client:
         )
         return self._adder.add(spec, conn=conn)
 
-    def add_json(self, spec: JobSpec, payload: str, *, conn: BorrowedConnection | None = None) -> Job | None:
+    def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job | None:
         """Add a job whose payload is JSON text already; it is stored to the letter."""
         return self._adder.add(spec, payload=payload, conn=conn)
 
-    def add_many(self, specs: Iterable[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
+    def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in as few statements as possible, all or none, and return their ids in no promised order.
 
         With `conn` they belong to your transaction, however many they are. `conn` in autocommit mode has none: they are
@@ -209,37 +207,32 @@ class Client:
         """
         return self._adder.add_many(specs, conn=conn)
 
-    def add_batch(
-        self, task: str, items: Sequence[Any], *, conn: BorrowedConnection | None = None, **options: Any
-    ) -> Job | None:
+    def add_batch(self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Any) -> Job | None:
         """Add one job whose payload is the list of `items`: a batch job, of which failed items alone are retried.
 
         With a `job_key` the items are appended to those of a waiting job. `options` are those of `add`.
         """
-        if isinstance(items, str | bytes) or not items:
-            raise InvalidJobError("a batch job needs a list with at least one item")
-        return self.add(task, list(items), conn=conn, **options)
+        return self.add(task, batch_items(items), conn=conn, **options)
 
     # -- remove and complete names ------------------------------------------------------------------------------------
 
     @overload
-    def remove(self, job_key: str, *, conn: BorrowedConnection | None = None) -> RemovedJob | None: ...
+    def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None: ...
 
     @overload
     def remove(self, job_key: str, *, expected: JobVersion) -> RemovedJob | SkippedJob: ...
 
     def remove(
-        self, job_key: str, *, expected: JobVersion | None = None, conn: BorrowedConnection | None = None
+        self, job_key: str, *, expected: JobVersion | None = None, conn: object | None = None
     ) -> RemovedJob | SkippedJob | None:
         """Remove the job with this key; one that is running ends, but is not retried. None: there is no such job.
 
-        A job that is not the `expected` version any more, or has another key, is skipped, and the answer says why.
-        `conn` is your own psycopg connection: the job is removed in its transaction.
+        A job that is no longer the `expected` version, or has another key, is skipped, and the result says why.
+        `conn` is your own connection, as in `add`: the job is removed in its transaction.
         """
         if expected is not None:
             return self.jobs.remove_expected(job_key, expected)
-        with self._store(conn) as store:
-            return store.remove(job_key)
+        return self._adder.remove(job_key, conn=conn)
 
     def names(self, kind: NameKind, prefix: str = "", *, limit: int = 200) -> list[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""
@@ -310,17 +303,3 @@ class Client:
 
         with self._connections.connection() as connection:
             return script(connection, self.schema)
-
-    # -- inside ----------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _store(self, conn: BorrowedConnection | None = None) -> Iterator[JobStore]:
-        from gw_core.postgres.job_store import JobStore
-
-        if conn is not None:
-            from gw_core.postgres.callers_connection import borrowed
-
-            yield JobStore(borrowed(conn), self.schema)
-            return
-        with self._connections.connection() as connection:
-            yield JobStore(connection, self.schema)

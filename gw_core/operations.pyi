@@ -43,6 +43,7 @@ from gw_core.domain.snapshot import (
 )
 from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
 from gw_core.log import stdlib_factory as stdlib_factory
+from gw_core.postgres.add_calls import RemovedJob as RemovedJob
 from gw_core.postgres.bulk_actions import (
     ChangedJob as ChangedJob,
     JobBatches as JobBatches,
@@ -57,7 +58,6 @@ from gw_core.postgres.command_preview import CommandPreview as CommandPreview, C
 from gw_core.postgres.database import Database as Database, described as described, find_conninfo as find_conninfo
 from gw_core.postgres.doctor import Doctor as Doctor
 from gw_core.postgres.job_queries import JobQueries as JobQueries
-from gw_core.postgres.job_store import RemovedJob as RemovedJob
 from gw_core.postgres.listener import JobListener as JobListener
 from gw_core.postgres.migrations import (
     MigrationPlan as MigrationPlan,

@@ -41,7 +41,7 @@ from gw_core.maintenance.heartbeat import (
 )
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
-from gw_core.postgres.enqueue import Enqueuer
+from gw_core.postgres.enqueue import Admission, Enqueuer
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.migrations import migrate as migrate_schema
 from gw_core.postgres.permissions import require_rights, require_visible_jobs
@@ -171,9 +171,11 @@ class Runner:
         self._adder = Enqueuer(
             self._connections,
             schema,
-            self._interceptors,
-            self.events,
-            clock=(lambda: datetime.now(UTC)) if self.settings.use_client_time else None,
+            Admission(
+                self._interceptors,
+                self.events,
+                clock=(lambda: datetime.now(UTC)) if self.settings.use_client_time else None,
+            ),
         )
         self._tasks = tasks
         self._forbidden_flags = checked_flags(forbidden_flags)

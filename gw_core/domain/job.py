@@ -247,6 +247,13 @@ def check_payload_text(text: str) -> None:
         position = text.find("\\u0000", position + 1)
 
 
+def batch_items(items: Sequence[Any]) -> list[Any]:
+    """Return the payload of a batch job; raises `InvalidJobError` unless it is a list with at least one item."""
+    if isinstance(items, str | bytes) or not items:
+        raise InvalidJobError("a batch job needs a list with at least one item")
+    return list(items)
+
+
 def check_count(what: str, value: int | None, smallest: int) -> None:
     """Refuse a number that does not fit the schema's small integers; None passes."""
     if value is not None:

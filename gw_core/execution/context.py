@@ -15,7 +15,6 @@ from gw_core.log import Logger
 
 if TYPE_CHECKING:
     # Not at run time: a process that runs an isolated task starts in half the time without the database driver.
-    from gw_core.postgres.callers_connection import BorrowedConnection
     from gw_core.postgres.connections import ConnectionPool
     from gw_core.postgres.database import Connection, Database
     from gw_core.postgres.enqueue import Enqueuer
@@ -123,13 +122,13 @@ class JobContext:
         return self._resources.connections.database
 
     def add_job(
-        self, task: str | JobSpec, payload: Any = None, *, conn: BorrowedConnection | None = None, **options: Any
+        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Any
     ) -> Job | None:
         """Add a job; the arguments are those of `Client.add`."""
         spec = task if isinstance(task, JobSpec) else JobSpec(task=task, payload=payload, **options)
         return self._resources.adder.add(spec, conn=conn)
 
-    def add_jobs(self, specs: Sequence[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
+    def add_jobs(self, specs: Sequence[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add several jobs, all or none, and return their ids."""
         return self._resources.adder.add_many(specs, conn=conn)
 

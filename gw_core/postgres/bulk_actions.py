@@ -14,10 +14,10 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_version import JobVersion
 from gw_core.domain.session_limits import milliseconds
+from gw_core.postgres.add_calls import RemovedJob
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
-from gw_core.postgres.job_store import RemovedJob
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.selected import resolve
 from gw_core.postgres.statements import query

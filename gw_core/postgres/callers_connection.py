@@ -1,37 +1,128 @@
-"""Recognize the connections that callers pass as `conn`, and use them without changing them."""
+"""Run statements on the connection that a caller passes as `conn`, whatever library it comes from.
+
+Only psycopg is imported. A connection of another library is recognized by the classes of that library, which its owner
+has imported.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final, Protocol, TypeGuard
 
 import psycopg
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import InvalidInputError
+from gw_core.postgres.add_calls import Call
 from gw_core.postgres.database import Connection
+from gw_core.postgres.error_mapping import translated
 
-BorrowedConnection = psycopg.Connection[Any]
-"""A connection of the caller's: any cursor class, row factory and transaction mode."""
+Rows = list[tuple[Any, ...]]
+
+ACCEPTED: Final = (
+    "an open psycopg connection or cursor, a SQLAlchemy Session or Connection, "
+    "Django's connections[alias], or a psycopg2 connection"
+)
 
 
-def borrowed(conn: object) -> Connection:
-    """Return the psycopg connection behind what a caller passed as `conn`; raises `InvalidInputError` if it is none.
+class CallersConnection(Protocol):
+    """What adding and removing jobs needs of a connection."""
 
-    This is the only place that decides what `conn` may be.
+    def fetch(self, call: Call) -> Rows:
+        """Run a statement in the connection's transaction and return its rows as tuples; raises gw's errors."""
+
+    def atomic(self) -> AbstractContextManager[None]:
+        """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
+
+
+def callers_connection(conn: object, schema: str) -> CallersConnection:
+    """Return what runs statements on `conn`, in its transaction and without changing its settings.
+
+    This is the only place that decides what `conn` may be. Raises `InvalidInputError` for anything else.
     """
-    if isinstance(conn, psycopg.Connection):
-        return conn
-    kind = f"{type(conn).__module__}.{type(conn).__qualname__}"
-    raise InvalidInputError(
-        f"conn cannot be of type {kind}; pass an open psycopg.Connection (psycopg 3, not async), "
-        "whose transaction the job then joins, or leave conn out"
+    if isinstance(conn, psycopg.Cursor | psycopg.Connection):
+        return PsycopgConnection(conn if isinstance(conn, psycopg.Connection) else conn.connection, schema)
+    if of(conn, "sqlalchemy.orm", "Session", "scoped_session"):
+        return SqlAlchemyConnection(conn.connection(), schema)
+    if of(conn, "sqlalchemy.engine", "Connection"):
+        return SqlAlchemyConnection(conn, schema)
+    if of(conn, "sqlalchemy.pool", "PoolProxiedConnection"):
+        return callers_connection(conn.driver_connection, schema)
+    if is_django(conn):
+        return DjangoConnection(conn, schema)
+    if of(conn, "psycopg2.extensions", "connection"):
+        return Psycopg2Connection(conn, schema)
+    if of(conn, "psycopg2.extensions", "cursor"):
+        return Psycopg2Connection(conn.connection, schema)
+    raise _rejected(conn)
+
+
+def of(value: object, module: str, *classes: str) -> TypeGuard[Any]:
+    """Return whether `value` is of one of the classes, without importing their module."""
+    loaded = sys.modules.get(module)
+    kinds = [getattr(loaded, name, None) for name in classes]
+    return isinstance(value, tuple(kind for kind in kinds if isinstance(kind, type)))
+
+
+def is_django(conn: object) -> bool:
+    """Return whether `conn` is one of Django's connections, or the proxy `django.db.connection`."""
+    return "django.db" in sys.modules and hasattr(conn, "settings_dict") and hasattr(conn, "vendor")
+
+
+def type_name(value: object) -> str:
+    """Return the type of a value as its user would import it."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _rejected(conn: object) -> InvalidInputError:
+    if _is_async(conn):
+        return InvalidInputError(f"conn is asynchronous ({type_name(conn)}); pass it to an AsyncClient instead")
+    if isinstance(conn, str) or hasattr(conn, "connect") or hasattr(conn, "getconn"):
+        return InvalidInputError(
+            f"conn cannot be of type {type_name(conn)}, which has no transaction to join; pass {ACCEPTED}"
+        )
+    return InvalidInputError(f"conn cannot be of type {type_name(conn)}; pass {ACCEPTED}, or leave conn out")
+
+
+def _is_async(conn: object) -> bool:
+    return (
+        isinstance(conn, psycopg.AsyncConnection | psycopg.AsyncCursor)
+        or of(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "AsyncConnection", "async_scoped_session", "AsyncEngine")
+        or of(conn, "asyncpg", "Connection", "Pool")
+        or of(conn, "asyncpg.pool", "PoolConnectionProxy")
     )
+
+
+# -- psycopg ---------------------------------------------------------------------------------------------------------
+
+
+class PsycopgConnection:
+    """A psycopg connection of any cursor class, row factory and transaction mode."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+
+    def fetch(self, call: Call) -> Rows:
+        """Run a statement and return its rows."""
+        with translated(self._schema), tuple_cursor(self._connection) as cursor:
+            return cursor.execute(*call.named(self._schema)).fetchall()
+
+    @contextmanager
+    def atomic(self) -> Iterator[None]:
+        """Make a block all or nothing."""
+        with translated(self._schema):
+            begin_callers_transaction(self._connection)
+            with self._connection.transaction():
+                yield
 
 
 def tuple_cursor(connection: Connection) -> psycopg.Cursor[tuple[Any, ...]]:
     """Return a cursor that binds on the server and returns tuples, whatever cursors the connection makes itself.
 
-    Our statements need named parameters and binary results; a `ClientCursor` (Django's default) has no binary results,
+    The statements need named parameters and binary results; a `ClientCursor` (Django's default) has no binary results,
     and a `RawCursor` takes no names.
     """
     cursor = psycopg.Cursor(connection, row_factory=tuple_row)
@@ -47,3 +138,111 @@ def begin_callers_transaction(connection: Connection) -> None:
     """
     if not connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
         psycopg.Cursor(connection).execute("select")
+
+
+# -- psycopg2 --------------------------------------------------------------------------------------------------------
+
+
+class Psycopg2Connection:
+    """A connection of psycopg2."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+
+    def fetch(self, call: Call) -> Rows:
+        """Run a statement and return its rows."""
+        # The class is named, for the connection may make cursors that return dictionaries.
+        plain = sys.modules["psycopg2.extensions"].cursor
+        with translated(self._schema), self._connection.cursor(cursor_factory=plain) as cursor:
+            cursor.execute(*call.named(self._schema))
+            return list(cursor.fetchall())
+
+    def atomic(self) -> AbstractContextManager[None]:
+        """Make a block all or nothing."""
+        is_idle = self._connection.info.transaction_status == 0
+        return _bracketed(self._run, opens_transaction=self._connection.autocommit and is_idle)
+
+    def _run(self, statement: str) -> None:
+        with translated(self._schema), self._connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+@contextmanager
+def _bracketed(run: Callable[[str], object], *, opens_transaction: bool) -> Iterator[None]:
+    """Put a block between statements that make it all or nothing."""
+    begin, end, undo = ("begin", "commit", "rollback") if opens_transaction else _SAVEPOINT
+    run(begin)
+    try:
+        yield
+    except BaseException:
+        run(undo)
+        raise
+    run(end)
+
+
+_SAVEPOINT: Final = ("savepoint gw_bulk", "release savepoint gw_bulk", "rollback to savepoint gw_bulk")
+
+
+# -- SQLAlchemy ------------------------------------------------------------------------------------------------------
+
+
+class SqlAlchemyConnection:
+    """A SQLAlchemy `Connection` on psycopg or psycopg2."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        check_dialect(connection, drivers=("psycopg", "psycopg2"))
+        self._connection = connection
+        self._schema = schema
+
+    def fetch(self, call: Call) -> Rows:
+        """Run a statement and return its rows."""
+        with translated(self._schema):
+            return [tuple(row) for row in self._connection.exec_driver_sql(*call.named(self._schema))]
+
+    def atomic(self) -> AbstractContextManager[None]:
+        """Make a block all or nothing."""
+        driver = self._connection.connection.driver_connection
+        # In this mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
+        if driver.autocommit:
+            return callers_connection(driver, self._schema).atomic()
+        savepoint: AbstractContextManager[None] = self._connection.begin_nested()
+        return savepoint
+
+
+def check_dialect(connection: Any, *, drivers: tuple[str, ...]) -> None:
+    """Raise `InvalidInputError` unless a SQLAlchemy connection leads to PostgreSQL by one of these drivers."""
+    dialect = connection.dialect
+    if dialect.name != "postgresql" or dialect.driver not in drivers:
+        raise InvalidInputError(
+            f"conn is a SQLAlchemy connection of {dialect.name}+{dialect.driver}; "
+            f"the queue needs postgresql with {' or '.join(drivers)}"
+        )
+
+
+# -- Django ----------------------------------------------------------------------------------------------------------
+
+
+class DjangoConnection:
+    """Django's connection of one alias: opened when needed, part of `atomic()` and its savepoints."""
+
+    def __init__(self, wrapper: Any, schema: str) -> None:
+        if wrapper.vendor != "postgresql":
+            raise InvalidInputError(
+                f"conn is Django's connection {wrapper.alias!r} to {wrapper.vendor}; the queue needs postgresql"
+            )
+        self._wrapper = wrapper
+        self._schema = schema
+
+    def fetch(self, call: Call) -> Rows:
+        """Run a statement and return its rows."""
+        with translated(self._schema), self._wrapper.cursor() as cursor:
+            cursor.execute(*call.named(self._schema))
+            return list(cursor.fetchall())
+
+    def atomic(self) -> AbstractContextManager[None]:
+        """Make a block all or nothing."""
+        from django.db import transaction  # imported by its owner already
+
+        atomic: AbstractContextManager[None] = transaction.atomic(using=self._wrapper.alias)
+        return atomic

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -172,23 +172,21 @@ def answered_within(connection: Connection, span: timedelta) -> Iterator[None]:
         connection.response_timeout = before
 
 
-def _pin_search_path(connection: Connection) -> None:
-    """Fix the search path of a session that leads straight to the server, in one trip there and back.
+PIN_SEARCH_PATH: Final = (
+    "select pg_catalog.set_config('search_path', %s, false) where pg_catalog.pg_backend_pid() = %s::int"
+)
+"""Fixes the search path of a session that leads straight to the server, in one round trip.
 
-    A pooler invents the number of the server's process, and would hand the setting on to its other clients.
-    """
-    connection.execute(
-        "select pg_catalog.set_config('search_path', %s, false) where pg_catalog.pg_backend_pid() = %s::int",
-        (SEARCH_PATH, connection.info.backend_pid),
-        prepare=False,
-    )
+A pooler invents the number of the server's process, and would hand the setting on to its other clients.
+"""
+
+_SET_CONFIG: Final = (
+    "select set_config(wanted.name, wanted.value, %s) from unnest(%s::text[], %s::text[]) as wanted (name, value)"
+)
 
 
 def _set(connection: Connection, settings: Mapping[str, str], *, local: bool) -> None:
-    connection.execute(
-        "select set_config(wanted.name, wanted.value, %s) from unnest(%s::text[], %s::text[]) as wanted (name, value)",
-        (local, list(settings), list(settings.values())),
-    )
+    connection.execute(_SET_CONFIG, (local, list(settings), list(settings.values())))
 
 
 def find_conninfo(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
@@ -336,19 +334,29 @@ class Database:
             self.prepared_statements = False
 
     def prepare(self, connection: Connection, role: str = "") -> None:
-        """Give a fresh connection the manners this database asks for, and our search path unless tasks borrow it.
+        """Apply the session's limits to a fresh connection, and gw's search path unless tasks borrow it.
 
         A forked child must not share it.
         """
+        self.configure(connection)
+        for statement, values in self.session_setup(connection.info.backend_pid, role):
+            connection.execute(statement, values, prepare=False)
+
+    def configure(self, connection: Connection | psycopg.AsyncConnection[Any]) -> None:
+        """Apply what concerns this side of a fresh connection."""
         forks.close_in_children(connection)
         if not self.prepared_statements:
             connection.prepare_threshold = None
-        if role != TASK_ROLE and self.pooling is not PoolerMode.TRANSACTION:
-            _pin_search_path(connection)
-        settings = self.manners.settings()
-        # Behind such a pooler they would stay behind for its other clients: workers that may no longer write.
-        if settings and self.pooling is not PoolerMode.TRANSACTION:
-            _set(connection, settings, local=False)
+
+    def session_setup(self, backend_pid: int, role: str = "") -> Iterator[tuple[LiteralString, Sequence[Any]]]:
+        """Yield the statements, with their values, that apply what concerns the server's side."""
+        # Behind such a pooler settings would stay behind for its other clients: workers that may no longer write.
+        if self.pooling is PoolerMode.TRANSACTION:
+            return
+        if role != TASK_ROLE:
+            yield PIN_SEARCH_PATH, (SEARCH_PATH, backend_pid)
+        if settings := self.manners.settings():
+            yield _SET_CONFIG, (False, list(settings), list(settings.values()))
 
     def libpq_conninfo(self, role: str = "") -> str:
         """Return the string for libpq, with timeouts and a telling application name; starts the embedded server."""

@@ -1,124 +1,121 @@
-"""Add jobs: past the interceptors, into the store, and tell who listens."""
+"""Add and remove jobs: ask the plugins, run the statements, emit the events."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Final, TypeVar
 
 from gw_core.domain.errors import DeadlockError
 from gw_core.domain.events import Events, JobAdded
 from gw_core.domain.job import Job, JobSpec, check_payload_text
 from gw_core.domain.plugins import Interceptors
-from gw_core.postgres.callers_connection import BorrowedConnection, borrowed
+from gw_core.postgres.add_calls import Call, RemovedJob, add_call, bulk_calls, is_one_statement, remove_call
+from gw_core.postgres.callers_connection import CallersConnection, PsycopgConnection, callers_connection
 from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.database import Connection
-from gw_core.postgres.job_store import JobStore
-from gw_core.postgres.pipelining import overlapped
-
-BULK: Final = 5_000
-"""Jobs in one statement of a bulk: past this a statement gains nothing and only grows in memory."""
-
-FIRST_BATCH: Final = 1_000
-"""Jobs in the first statement of a longer bulk: until it is encoded the server has nothing to do."""
 
 MAX_TRIES: Final = 10
-"""How often an add is tried that the server undoes because of a deadlock."""
+"""How often an add runs that the server aborts because of a deadlock."""
 
 T = TypeVar("T")
 
 
-def _in_parts(store: JobStore, specs: Sequence[JobSpec]) -> Iterator[list[int]]:
-    """Add jobs part by part; while the server works on one, the next is encoded."""
-    ends = [*range(FIRST_BATCH, len(specs), BULK), len(specs)]
-    parts = (specs[start:end] for start, end in pairwise([0, *ends]))
-    calls = (call for part in parts for call in store.bulk_calls(part))
-    return overlapped(calls, store.add_bulk, cancel=store.connection.cancel)
+class Admission:
+    """What happens to a job before and after the statement that adds it, for threads and event loops alike.
 
-
-class Enqueuer:
-    """The one way into the queue for the client, for a task's context and for front ends. Safe from any thread.
-
-    `clock` is asked for the moment of jobs without a `run_at`, or with one counted from now, when a worker goes by its
-    own clock; otherwise the database's counts.
+    `clock` returns the time for jobs without a `run_at`, or with one counted from now, when a worker uses its own
+    clock; otherwise the database's clock counts.
     """
 
     def __init__(
-        self,
-        connections: ConnectionSource,
-        schema: str,
-        interceptors: Interceptors,
-        events: Events,
-        *,
-        clock: Callable[[], datetime] | None = None,
+        self, interceptors: Interceptors, events: Events, *, clock: Callable[[], datetime] | None = None
     ) -> None:
-        self._connections = connections
-        self._schema = schema
         self._interceptors = interceptors
         self._events = events
         self._clock = clock
 
-    def add(self, spec: JobSpec, *, payload: str | None = None, conn: BorrowedConnection | None = None) -> Job | None:
-        """Add one job and return it, or None when a plugin skipped it.
-
-        `payload` is JSON text that is stored as it is instead of the spec's own payload. With `conn` the job belongs to
-        the caller's transaction.
-        """
-        callers = None if conn is None else borrowed(conn)
-        admitted = self._admit(spec)
-        if admitted is None:
-            return None
-        if payload is not None:
-            check_payload_text(payload)
-        # A plugin may have changed other fields; only a payload it put in place of ours replaces the text.
-        text = payload if admitted.payload is spec.payload else None
-        job = self._stored(callers, lambda store: store.add(admitted, text))
-        if self._events.wants(JobAdded):
-            self._events.emit(JobAdded(spec=admitted, job_id=job.id))
-        return job
-
-    def add_many(self, specs: Iterable[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
-        """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
-        callers = None if conn is None else borrowed(conn)
-        admitted = [kept for kept in map(self._admit, specs) if kept is not None]
-        if not admitted:
-            return []
-        # Keys may part a bulk into several statements, as its size does.
-        is_parted = len(admitted) > BULK or any(spec.job_key is not None for spec in admitted)
-
-        def add(store: JobStore) -> list[int]:
-            with store.transaction(needed=is_parted):
-                if len(admitted) <= BULK:
-                    return store.add_many(admitted)
-                return [number for ids in _in_parts(store, admitted) for number in ids]
-
-        ids = self._stored(callers, add)
-        if self._events.wants(JobAdded):
-            for spec in admitted:
-                self._events.emit(JobAdded(spec=spec, job_id=None))
-        return ids
-
-    def _admit(self, spec: JobSpec) -> JobSpec | None:
+    def admit(self, spec: JobSpec) -> JobSpec | None:
+        """Return the job to add, or None when a plugin skips it; raises `JobRejectedError`."""
         admitted = self._interceptors.admit(spec)
         if admitted is None or self._clock is None or isinstance(admitted.run_at, datetime):
             return admitted
         return replace(admitted, run_at=self._clock() + (admitted.run_at or timedelta(0)))
 
-    def _stored(self, callers: Connection | None, add: Callable[[JobStore], T]) -> T:
-        """Run `add`, in the caller's transaction or, repeating it after a deadlock, in one of our own.
+    def call(self, spec: JobSpec, admitted: JobSpec, payload: str | None) -> Call:
+        """Return the statement for an admitted job; `payload` is JSON text in place of the spec's own payload."""
+        if payload is None:
+            return add_call(admitted)
+        check_payload_text(payload)
+        # A plugin may have changed other fields; only a payload that it replaced replaces the text.
+        return add_call(admitted, payload if admitted.payload is spec.payload else None)
 
-        Adds of the same new keys in opposite orders wait for each other, and the server undoes one of them.
+    def added(self, spec: JobSpec, job_id: int | None = None) -> None:
+        """Emit the event for a job whose statement has run; a caller's transaction may still be rolled back."""
+        if self._events.wants(JobAdded):
+            self._events.emit(JobAdded(spec=spec, job_id=job_id))
+
+
+class Enqueuer:
+    """Adds and removes jobs for the client, for a task's context and for front ends. Safe from any thread."""
+
+    def __init__(self, connections: ConnectionSource, schema: str, admission: Admission) -> None:
+        self._connections = connections
+        self._schema = schema
+        self._admission = admission
+
+    def add(self, spec: JobSpec, *, payload: str | None = None, conn: object | None = None) -> Job | None:
+        """Add one job and return it, or None when a plugin skipped it.
+
+        `payload` is JSON text that is stored as it is instead of the spec's own payload. With `conn` the job belongs to
+        the caller's transaction.
+        """
+        callers = self._callers(conn)
+        admitted = self._admission.admit(spec)
+        if admitted is None:
+            return None
+        call = self._admission.call(spec, admitted, payload)
+        [row] = self._on(callers, lambda connection: connection.fetch(call))
+        job = Job(*row)
+        self._admission.added(admitted, job.id)
+        return job
+
+    def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
+        """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
+        callers = self._callers(conn)
+        admitted = [kept for kept in map(self._admission.admit, specs) if kept is not None]
+
+        def add(connection: CallersConnection) -> list[int]:
+            with nullcontext() if is_one_statement(admitted) else connection.atomic():
+                return [row[0] for call in bulk_calls(admitted) for row in connection.fetch(call)]
+
+        ids = self._on(callers, add) if admitted else []
+        for spec in admitted:
+            self._admission.added(spec)
+        return ids
+
+    def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
+        """Remove the job with this key; one that runs is only kept from running again."""
+        rows = self._on(self._callers(conn), lambda connection: connection.fetch(remove_call(job_key)))
+        return RemovedJob(Job(*rows[0])) if rows else None
+
+    def _callers(self, conn: object | None) -> CallersConnection | None:
+        return None if conn is None else callers_connection(conn, self._schema)
+
+    def _on(self, callers: CallersConnection | None, act: Callable[[CallersConnection], T]) -> T:
+        """Run `act` in the caller's transaction or, repeating it after a deadlock, in one of our own.
+
+        Adds of the same new keys in opposite orders wait for each other, and the server aborts one of them.
         """
         if callers is not None:
-            return add(JobStore(callers, self._schema))
+            return act(callers)
         for tries in range(1, MAX_TRIES + 1):
             try:
                 with self._connections.connection() as connection:
-                    return add(JobStore(connection, self._schema))
+                    return act(PsycopgConnection(connection, self._schema))
             except DeadlockError:
                 if tries == MAX_TRIES:
                     raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
 import psycopg
 from psycopg import errors as pg
@@ -137,10 +138,39 @@ def sentence(error: BaseException) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
+_OTHER_LIBRARIES: Final = ("sqlalchemy", "django", "psycopg2", "asyncpg")
+
+
+def as_psycopg_error(error: BaseException) -> psycopg.Error | None:
+    """Return the psycopg error that an error of another database library wraps or stands for, if it is one."""
+    if isinstance(error, psycopg.Error):
+        return error
+    if type(error).__module__.partition(".")[0] not in _OTHER_LIBRARIES:
+        return None
+    # SQLAlchemy keeps the driver's error in `orig`; Django, and SQLAlchemy's adapter of asyncpg, in `__cause__`.
+    wrapped = getattr(error, "orig", None) or error.__cause__
+    found = None if wrapped is None else as_psycopg_error(wrapped)
+    return found or _of_state(error)
+
+
+def _of_state(error: BaseException) -> psycopg.Error | None:
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    if isinstance(state, str):
+        with suppress(KeyError):
+            return pg.lookup(state)(str(error))
+    is_connection = type(error).__name__ in ("OperationalError", "InterfaceError", "ConnectionDoesNotExistError")
+    return psycopg.OperationalError(str(error)) if is_connection else None
+
+
 @contextmanager
 def translated(schema: str = "graphile_worker") -> Iterator[None]:
-    """Raise our errors for the driver's inside the block."""
+    """Raise gw's errors for those of the database's driver inside the block."""
     try:
         yield
     except psycopg.Error as error:  # the pool's own errors among them
         raise translate(error, schema=schema) from error
+    except Exception as error:
+        driver_error = as_psycopg_error(error)
+        if driver_error is None:
+            raise
+        raise translate(driver_error, schema=schema) from error

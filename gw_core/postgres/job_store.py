@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-import msgspec
 import psycopg
 
 from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.claim import QueueLock, claim_number
-from gw_core.domain.job import Job, JobSpec, encode_payload
-from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.settings import LOCK_EXPIRY
-from gw_core.postgres.callers_connection import begin_callers_transaction, tuple_cursor
+from gw_core.postgres.callers_connection import tuple_cursor
 from gw_core.postgres.claims import Claims
 from gw_core.postgres.database import Connection, in_its_settings
-from gw_core.postgres.error_mapping import translate, translated
+from gw_core.postgres.error_mapping import translate
 from gw_core.postgres.statements import query
-from gw_core.postgres.text_arrays import teach_text_arrays, text_array, text_encoding
 
 _Outcome = TypeVar("_Outcome", bound=Outcome)
 _JOB_ID: Final = attrgetter("job.id")
@@ -44,28 +38,8 @@ SETTLE_PLAN: Final = {
 """Settings of the session that settles."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedJob:
-    """What became of a job that was to be removed."""
-
-    job: Job
-
-    @property
-    def was_running(self) -> bool:
-        """True when the job is still running: it lost its key and will not be tried again."""
-        return self.job.locked_by is not None
-
-
-@dataclass(frozen=True, slots=True)
-class BulkCall:
-    """Jobs that one statement can add, encoded; without `values` they are added one by one."""
-
-    specs: Sequence[JobSpec]
-    values: Mapping[str, Any] | None
-
-
 class JobStore:
-    """Adds and settles jobs over one connection; `claims` claims them. One thread at a time uses it.
+    """Settles jobs over one connection; `claims` claims them. One thread at a time uses it.
 
     Every method raises our errors (`DatabaseUnavailableError`, `SchemaMissingError`, …) and not the driver's.
     """
@@ -74,64 +48,6 @@ class JobStore:
         self.connection = connection
         self.schema = schema
         self.claims = Claims(connection, schema)
-
-    @contextmanager
-    def transaction(self, *, needed: bool = True) -> Iterator[None]:
-        """Make the block all or nothing: a savepoint in the caller's transaction, a transaction in autocommit mode."""
-        if not needed:
-            yield
-            return
-        with translated(self.schema):
-            begin_callers_transaction(self.connection)
-            with self.connection.transaction():
-                yield
-
-    # -- add -------------------------------------------------------------------------------------------------------
-
-    def add(self, spec: JobSpec, payload: str | None = None) -> Job:
-        """Add one job and return it; `payload` is JSON text that replaces the encoding of the spec's own."""
-        run_at, delay = _when(spec.run_at)
-        row = self._one(
-            "add_job",
-            identifier=spec.task,
-            payload=encode_payload(spec.payload) if payload is None else payload,
-            queue_name=spec.queue_name,
-            run_at=run_at,
-            delay_seconds=delay,
-            max_attempts=spec.max_attempts,
-            job_key=spec.job_key,
-            priority=spec.priority,
-            flags=list(spec.flags) or None,
-            job_key_mode=spec.job_key_mode.value,
-        )
-        return Job(*row)
-
-    def add_many(self, specs: Sequence[JobSpec]) -> list[int]:
-        """Add jobs and return their ids; one statement per run of specs that treat their keys alike."""
-        return [job_id for call in self.bulk_calls(specs) for job_id in self.add_bulk(call)]
-
-    def bulk_calls(self, specs: Sequence[JobSpec]) -> Iterator[BulkCall]:
-        """Encode jobs for `add_bulk`, in one call for each run of specs that treat their keys alike."""
-        encoding = text_encoding(self.connection)
-        for mode, alike in _calls(specs):
-            if mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not know
-                yield BulkCall(alike, None)
-            else:
-                preserve_run_at = mode is JobKeyMode.PRESERVE_RUN_AT
-                yield BulkCall(alike, {**_columns(alike, encoding), "preserve_run_at": preserve_run_at})
-
-    def add_bulk(self, call: BulkCall) -> list[int]:
-        """Add the jobs of one call and return their ids."""
-        if call.values is None:
-            return [self.add(spec).id for spec in call.specs]
-        with translated(self.schema), tuple_cursor(self.connection) as cursor:
-            teach_text_arrays(cursor.adapters)
-            return [row[0] for row in cursor.execute(query("add_jobs", self.schema), call.values)]
-
-    def remove(self, job_key: str) -> RemovedJob | None:
-        """Remove the job with this key; one that runs is only kept from running again."""
-        row = self._one_or_none("remove_job", job_key=job_key)
-        return None if row is None else RemovedJob(Job(*row))
 
     # -- claim and settle ------------------------------------------------------------------------------------------
 
@@ -277,37 +193,3 @@ def _when(run_at: datetime | timedelta | None) -> tuple[datetime | None, float |
 def _delay_seconds(delay: timedelta) -> float:
     """Return a delay a task asked for; PostgreSQL's calendar ends, and one bad outcome would hold up all others."""
     return min(delay, LONGEST_DELAY).total_seconds()
-
-
-def _calls(specs: Sequence[JobSpec]) -> Iterator[tuple[JobKeyMode, list[JobSpec]]]:
-    """Split specs into calls of add_jobs: one key mode per call, and no key twice in one."""
-    for mode, alike in groupby(specs, key=lambda spec: spec.job_key_mode):
-        call: list[JobSpec] = []
-        keys: set[str] = set()
-        for spec in alike:
-            if spec.job_key is not None and spec.job_key in keys:
-                yield mode, call
-                call, keys = [], set()
-            call.append(spec)
-            if spec.job_key is not None:
-                keys.add(spec.job_key)
-        yield mode, call
-
-
-def _columns(specs: Sequence[JobSpec], encoding: str) -> dict[str, Any]:
-    """Return the specs as columns; one that is empty throughout is sent as null, which `unnest` fills up with nulls."""
-    moments = [_when(spec.run_at) for spec in specs]
-    columns: dict[str, list[Any]] = {
-        "queue_names": [spec.queue_name for spec in specs],
-        "run_ats": [moment for moment, _ in moments],
-        "delays": [delay for _, delay in moments],
-        "max_attempts": [spec.max_attempts for spec in specs],
-        "job_keys": [spec.job_key for spec in specs],
-        "priorities": [spec.priority for spec in specs],
-        "flags": [msgspec.json.encode(spec.flags).decode() if spec.flags else None for spec in specs],
-    }
-    return {
-        "identifiers": text_array([spec.task.encode(encoding) for spec in specs]),
-        "payloads": text_array([encode_payload(spec.payload).encode(encoding) for spec in specs]),
-        **{name: None if values.count(None) == len(values) else values for name, values in columns.items()},
-    }

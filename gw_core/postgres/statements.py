@@ -77,7 +77,7 @@ def _query_text(name: str, names: Mapping[str, str] | None = None) -> str:
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("--"))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def numbered_query(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
     """Return the statement with `$1`, `$2`, … for its values, and their names in that order.
 

@@ -49,7 +49,6 @@ from gw_core.execution.task import Task
 from gw_core.log import Logger
 
 if TYPE_CHECKING:
-    from gw_core.postgres.callers_connection import BorrowedConnection
     from gw_core.postgres.connections import ConnectionPool
 
 MOST_CONNECTIONS: Final = 4
@@ -233,14 +232,14 @@ class _Context(JobContext):
         self._server = server
 
     def add_job(
-        self, task: str | JobSpec, payload: Any = None, *, conn: BorrowedConnection | None = None, **options: Any
+        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Any
     ) -> Job | None:
         """Add a job; the arguments are those of `Client.add`, without `conn`."""
         _refuse(conn)
         spec = task if isinstance(task, JobSpec) else JobSpec(task=task, payload=payload, **options)
         return self._server.add([spec], together=False).job
 
-    def add_jobs(self, specs: Sequence[JobSpec], *, conn: BorrowedConnection | None = None) -> list[int]:
+    def add_jobs(self, specs: Sequence[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add several jobs, all or none, and return their ids."""
         _refuse(conn)
         return self._server.add(list(specs), together=True).ids

@@ -13,8 +13,7 @@ from psycopg.rows import dict_row
 from support.queue_fixture import QueueFixture
 
 from gw_core import JobContext, JobSpec, TaskRegistry, run_once
-from gw_core.errors import InvalidInputError
-from gw_core.postgres.enqueue import BULK
+from gw_core.postgres.add_calls import BULK
 
 MANY = BULK + 1_000
 
@@ -198,31 +197,3 @@ def test_a_connection_with_other_cursors_and_rows_will_do(site: QueueFixture, cu
     assert removed is not None
     assert removed.job == job
     assert added(site) == MANY + 2
-
-
-# -- anything else ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "what",
-    [
-        pytest.param(lambda conn: object(), id="any object"),
-        pytest.param(lambda conn: conn.cursor(), id="cursor"),
-        pytest.param(lambda conn: conn.info.dsn, id="connection string"),
-        pytest.param(lambda conn: psycopg.AsyncConnection.__new__(psycopg.AsyncConnection), id="async connection"),
-    ],
-)
-def test_what_is_no_connection_is_refused_with_what_may_be_passed(
-    site: QueueFixture, conn: psycopg.Connection[Any], what: Callable[[Any], Any]
-) -> None:
-    for act in (
-        lambda given: site.client.add("work", conn=given),
-        lambda given: site.client.add_json(JobSpec(task="work"), "{}", conn=given),
-        lambda given: site.client.add_many([JobSpec(task="work")], conn=given),
-        lambda given: site.client.add_batch("work", [1], conn=given),
-        lambda given: site.client.remove("k", conn=given),
-    ):
-        with pytest.raises(InvalidInputError, match=r"pass an open psycopg\.Connection"):
-            act(what(conn))
-
-    assert added(site) == 0

@@ -1,84 +1,12 @@
-"""A bulk is encoded part by part while the server works on the part before, and stays all or none."""
+"""A bulk is sent in several statements, and stays all or none."""
 
 from __future__ import annotations
-
-import threading
-from collections.abc import Iterator
 
 import psycopg
 import pytest
 
 from gw_core import Client, JobSpec
-from gw_core.postgres.enqueue import BULK
-from gw_core.postgres.pipelining import overlapped
-
-TIMEOUT = 60.0
-
-
-def not_cancelled() -> None:
-    raise AssertionError("nothing was to be cancelled")
-
-
-# -- one after the other, beside the making of the next ------------------------------------------------------------
-
-
-def test_results_come_in_the_order_of_the_items() -> None:
-    assert list(overlapped(range(20), lambda item: item * 2, cancel=not_cancelled)) == list(range(0, 40, 2))
-
-
-def test_the_next_item_is_made_while_the_one_before_is_acted_on() -> None:
-    made_next = threading.Event()
-
-    def items() -> Iterator[int]:
-        yield 1
-        made_next.set()
-        yield 2
-
-    assert list(overlapped(items(), lambda _: made_next.wait(TIMEOUT), cancel=not_cancelled)) == [True, True]
-
-
-def test_two_items_are_never_acted_on_at_once() -> None:
-    busy = threading.Lock()
-
-    def alone(_: int) -> bool:
-        free = busy.acquire(blocking=False)
-        busy.release()
-        return free
-
-    assert all(overlapped(range(200), alone, cancel=not_cancelled))
-
-
-def test_an_item_that_cannot_be_made_cancels_what_is_underway_and_waits_for_its_end() -> None:
-    cancelled, ended = threading.Event(), threading.Event()
-
-    def items() -> Iterator[int]:
-        yield 1
-        raise ValueError("the second cannot be made")
-
-    def act(_: int) -> None:
-        cancelled.wait(TIMEOUT)
-        ended.set()
-
-    with pytest.raises(ValueError, match="the second"):
-        list(overlapped(items(), act, cancel=cancelled.set))
-
-    assert ended.is_set()
-
-
-def test_an_act_that_fails_ends_it_all() -> None:
-    acted: list[int] = []
-
-    def act(item: int) -> None:
-        acted.append(item)
-        raise ValueError(f"item {item}")
-
-    with pytest.raises(ValueError, match="item 0"):
-        list(overlapped(range(5), act, cancel=not_cancelled))
-
-    assert acted == [0]
-
-
-# -- whole bulks ---------------------------------------------------------------------------------------------------
+from gw_core.postgres.add_calls import BULK
 
 
 def test_a_payload_that_cannot_be_written_takes_back_the_parts_before(database_url: str) -> None:

@@ -21,7 +21,7 @@ import psycopg
 import pytest
 from psycopg.rows import DictRow, dict_row
 
-from gw_core import Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
+from gw_core import Client, Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
 from gw_core.domain.plugins import Interceptors
 from gw_core.events import Completed, Failed, JobCompleted, JobLockLost, JobReturned, Outcome, PoolClaimed, Returned
 from gw_core.execution.executor import outcome_of
@@ -265,6 +265,7 @@ class World:
     def __init__(self, url: str, hands: psycopg.Connection[DictRow], *, pools: int = 2) -> None:
         self.url = url
         self.hands = hands
+        self.client = Client(url, max_pool_size=1)
         self.store = JobStore(hands, "graphile_worker")  # type: ignore[arg-type] # it asks for tuples itself
         self.claims: list[Claim] = []
         self.open: dict[int, Claim] = {}
@@ -316,12 +317,15 @@ class World:
 
     def add(self, *, queue: str | None = None, key: str | None = None, max_attempts: int | None = None) -> int:
         """Add a job, or replace the waiting one with this key."""
-        job = self.store.add(JobSpec(task=TASK, queue_name=queue, job_key=key, max_attempts=max_attempts))
+        job = self.client.add(
+            JobSpec(task=TASK, queue_name=queue, job_key=key, max_attempts=max_attempts), conn=self.store.connection
+        )
+        assert isinstance(job, Job)
         self.added.add(job.id)
         return job.id
 
     def remove(self, key: str) -> None:
-        self.store.remove(key)
+        self.client.remove(key, conn=self.store.connection)
 
     def claim(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """One round of the claimer."""

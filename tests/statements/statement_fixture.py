@@ -10,7 +10,7 @@ from typing import Any, cast
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from gw_core import Client, Job, JobSpec
+from gw_core import Client, Job
 from gw_core.domain.claim import queue_locks
 from gw_core.events import Completed, Failed, Returned
 from gw_core.operations import Database
@@ -29,16 +29,20 @@ class Queue:
         self.url = url
         self.store = JobStore(Database(url).connect("test", CLAIM_PLAN), SCHEMA)
         self.hands: psycopg.Connection[DictRow] = psycopg.connect(url, autocommit=True, row_factory=dict_row)
+        self.client = Client(url, max_pool_size=1)
         self.hands.execute("set search_path to graphile_worker")
 
     def close(self) -> None:
         self.store.connection.close()
         self.hands.close()
+        self.client.close()
 
     # -- arranging
 
     def add(self, task: str = "mail", payload: object = None, **options: Any) -> int:
-        return self.store.add(JobSpec(task=task, payload=payload, **options)).id
+        job = self.client.add(task, payload, **options)
+        assert job is not None
+        return job.id
 
     def change(self, job_id: int, **columns: Any) -> None:
         """Set columns of a job; a value that starts with `=` is an expression."""

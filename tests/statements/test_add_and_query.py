@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from support.time_range import MeasuredBlock
 
-from gw_core import JobKeyMode, JobSpec
+from gw_core import Client, JobKeyMode, JobSpec
 from gw_core.errors import InvalidJobError, SchemaMissingError
-from gw_core.postgres.job_store import JobStore
 from statements.statement_fixture import HOUR, OURS, Queue
 
 A_MOMENT = datetime(2031, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
@@ -28,7 +27,7 @@ def test_an_added_job_is_answered_as_it_stands_in_the_table(queue: Queue) -> Non
         priority=-7,
         flags=["b", "a"],
     )
-    job = queue.store.add(spec)
+    job = queue.client.add(spec)
 
     assert job == queue.get(job.id)
     assert (job.task_identifier, job.queue_name, job.run_at) == ("mail", 'odd "queue" 100%', A_MOMENT)
@@ -49,7 +48,7 @@ def test_what_is_not_given_is_the_schemas_default(queue: Queue) -> None:
 def test_a_timedelta_counts_from_the_databases_clock(queue: Queue) -> None:
     with MeasuredBlock(queue.now) as span:
         one = queue.add(run_at=HOUR)
-        many = queue.store.add_many([JobSpec(task="mail", run_at=HOUR), JobSpec(task="mail", run_at=-HOUR)])
+        many = queue.client.add_many([JobSpec(task="mail", run_at=HOUR), JobSpec(task="mail", run_at=-HOUR)])
 
     assert queue.row(one)["run_at"] in span.later(3600)
     assert [queue.row(each)["run_at"] in span.later(3600) for each in sorted(many)] == [True, False]
@@ -57,7 +56,7 @@ def test_a_timedelta_counts_from_the_databases_clock(queue: Queue) -> None:
 
 
 def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:
-    ids = queue.store.add_many(
+    ids = queue.client.add_many(
         [
             JobSpec(task="mail", payload=[1, {"a": None}], queue_name="q", run_at=A_MOMENT, priority=4),
             JobSpec(task="other", payload="text", max_attempts=2, flags=["x"]),
@@ -80,7 +79,7 @@ def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:
 
 
 def test_a_bulk_in_which_a_key_comes_twice_keeps_the_last(queue: Queue) -> None:
-    queue.store.add_many([JobSpec(task="mail", payload={"n": n}, job_key="k") for n in range(3)])
+    queue.client.add_many([JobSpec(task="mail", payload={"n": n}, job_key="k") for n in range(3)])
 
     (job_id,) = queue.ids()
     assert (queue.row(job_id)["payload"], queue.row(job_id)["revision"]) == ({"n": 2}, 2)
@@ -89,7 +88,7 @@ def test_a_bulk_in_which_a_key_comes_twice_keeps_the_last(queue: Queue) -> None:
 def test_key_modes_may_be_mixed_in_a_bulk(queue: Queue) -> None:
     for key in ("replaced", "kept", "left"):
         queue.add(payload={"old": key}, job_key=key, run_at=HOUR)
-    queue.store.add_many(
+    queue.client.add_many(
         [
             JobSpec(task="mail", payload={"new": 1}, job_key="replaced"),
             JobSpec(task="mail", payload={"new": 2}, job_key="kept", job_key_mode=JobKeyMode.PRESERVE_RUN_AT),
@@ -103,10 +102,11 @@ def test_key_modes_may_be_mixed_in_a_bulk(queue: Queue) -> None:
 
 
 def test_a_missing_schema_is_told_with_the_command_that_makes_it(queue: Queue) -> None:
-    store = JobStore(queue.store.connection, "no such schema")
-
-    with pytest.raises(SchemaMissingError, match="gw migrate '--schema=no such schema'"):
-        store.add(JobSpec(task="mail"))
+    with (
+        Client(queue.url, schema="no such schema", max_pool_size=1) as client,
+        pytest.raises(SchemaMissingError, match="gw migrate '--schema=no such schema'"),
+    ):
+        client.add("mail")
 
 
 def test_a_number_the_table_refuses_is_an_invalid_job(queue: Queue) -> None:
@@ -122,18 +122,18 @@ def test_a_number_the_table_refuses_is_an_invalid_job(queue: Queue) -> None:
 def test_removing_by_key_answers_what_was_removed(queue: Queue) -> None:
     job_id = queue.add(job_key="k", queue_name="q")
 
-    removed = queue.store.remove("k")
+    removed = queue.client.remove("k")
 
     assert removed is not None
     assert (removed.job.id, removed.was_running, removed.job.queue_name) == (job_id, False, "q")
     assert queue.ids() == []
-    assert queue.store.remove("k") is None
+    assert queue.client.remove("k") is None
 
 
 def test_removing_a_running_job_keeps_it_from_running_again(queue: Queue) -> None:
     job = queue.claimed(job_key="k")
 
-    removed = queue.store.remove("k")
+    removed = queue.client.remove("k")
 
     assert removed is not None
     assert removed.was_running

@@ -23,7 +23,7 @@ def test_a_claim_that_holds_a_queue_waits_for_the_disk(
         queue.add(queue_name=queue_name)
     tasks = queue.store.register_tasks(["mail"])
 
-    with queue.store.transaction():
+    with queue.store.connection.transaction():
         jobs = queue.store.claims.claim(worker_id="ours", tasks=tasks, limit=100)
         at_commit = setting(queue.store.connection)
 

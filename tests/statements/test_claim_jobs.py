@@ -250,7 +250,7 @@ def test_two_claims_at_once_never_both_get_a_job_or_a_queue(queue: Queue) -> Non
 
 def test_a_retired_job_is_never_claimed_again(queue: Queue) -> None:
     job = queue.claimed(job_key="k")
-    queue.store.remove("k")
+    queue.client.remove("k")
     queue.change(job.id, locked_at=None, locked_by=None, run_at="=now() - interval '1 day'")
 
     assert queue.claim() == []

@@ -88,7 +88,7 @@ def test_a_batch_job_keeps_only_what_is_left_to_do(queue: Queue) -> None:
 @pytest.mark.parametrize("retire", ["remove", "supersede"])
 def test_a_job_retired_while_it_ran_stays_retired(queue: Queue, retire: str) -> None:
     job = queue.claimed(job_key="k")
-    queue.store.remove("k") if retire == "remove" else queue.add(job_key="k", run_at=timedelta(days=1))
+    queue.client.remove("k") if retire == "remove" else queue.add(job_key="k", run_at=timedelta(days=1))
     queue.fail(a_failure(job, delay=timedelta(0)))
 
     assert (queue.row(job.id)["attempts"], queue.row(job.id)["key"]) == (25, None)

@@ -37,7 +37,7 @@ def test_a_delay_moves_the_job_and_never_to_an_earlier_moment(queue: Queue) -> N
 @pytest.mark.parametrize("retire", ["removed", "superseded"])
 def test_a_job_retired_while_it_ran_does_not_come_back(queue: Queue, retire: str, max_attempts: int) -> None:
     job = queue.claimed(job_key="k", max_attempts=max_attempts)
-    queue.store.remove("k") if retire == "removed" else queue.add(job_key="k", run_at=timedelta(days=1))
+    queue.client.remove("k") if retire == "removed" else queue.add(job_key="k", run_at=timedelta(days=1))
 
     assert queue.give_back(job) == {job.id}
     assert queue.row(job.id)["attempts"] == max_attempts
@@ -72,7 +72,7 @@ def test_an_unsafe_dedupe_add_while_it_ran_retires_nothing(queue: Queue, max_att
 def test_a_deduped_job_that_was_retired_afterwards_stays_retired(queue: Queue) -> None:
     job = queue.claimed(job_key="k", max_attempts=1)
     queue.add(job_key="k", job_key_mode="unsafe_dedupe")
-    queue.store.remove("k")
+    queue.client.remove("k")
     queue.give_back(job)
 
     assert queue.claim() == []

@@ -24,7 +24,7 @@ def test_all_but_what_the_pool_knows_of_is_given_back_uncounted(queue: Queue) ->
 @pytest.mark.parametrize("max_attempts", [1, 25])
 def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attempts: int) -> None:
     job = queue.claimed(job_key="k", max_attempts=max_attempts)
-    queue.store.remove("k")
+    queue.client.remove("k")
     queue.store.give_back_forgotten(worker_id=OURS, jobs=[], queues=[])
 
     assert queue.row(job.id)["attempts"] == max_attempts

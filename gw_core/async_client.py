@@ -1,0 +1,179 @@
+"""The client for event loops: add and remove jobs, in a pool of its own or in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from gw_core.domain.events import Events
+from gw_core.domain.job import Job, JobSpec, batch_items
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.plugins import Interceptors, Plugin
+from gw_core.postgres.add_calls import RemovedJob, bulk_calls, get_call, is_one_statement, remove_call
+from gw_core.postgres.async_connection import (
+    AsyncCallersConnection,
+    AsyncConnectionSource,
+    GivenPool,
+    OwnPool,
+    async_callers_connection,
+)
+from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
+from gw_core.postgres.enqueue import Admission
+
+
+class AsyncClient:
+    """One queue, for a program on an event loop. It adds jobs and asks for them; workers run them.
+
+    `source` is a connection string, a psycopg `AsyncConnectionPool`, an `asyncpg.Pool` or a SQLAlchemy `AsyncEngine`.
+    Without one, `DATABASE_URL` and libpq's variables name the database. A connection string opens a pool of up to
+    `max_pool_size` connections on first use. Plugins and event listeners run on the loop, so they must not block.
+
+    Raises `NoConnectionError` when nothing names a database and `InvalidInputError` for any other source. All methods
+    raise `DatabaseUnavailableError`, `SchemaMissingError` and the other errors of `Client`. Use one client per loop.
+    """
+
+    def __init__(
+        self,
+        source: Any = None,
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        prepared_statements: bool = True,
+        max_pool_size: int = 10,
+        events: Events | None = None,
+        plugins: Sequence[Plugin] = (),
+        application_name: str = "gw",
+    ) -> None:
+        self.events = events or Events()
+        self.schema = schema
+        for plugin in plugins:
+            plugin.attach(self.events)
+        self._connections: AsyncConnectionSource
+        if source is None or isinstance(source, str):
+            database = Database(
+                find_conninfo(source),
+                schema=schema,
+                application_name=application_name,
+                prepared_statements=prepared_statements,
+            )
+            self._connections = OwnPool(database, max_size=max_pool_size)
+        else:
+            self._connections = GivenPool(source)
+        self._admission = Admission(Interceptors(plugins), self.events)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the client's own pool. A pool or engine that was passed in stays open."""
+        await self._connections.close()
+
+    # -- add -------------------------------------------------------------------------------------------------------
+
+    async def add(
+        self,
+        task: str | JobSpec,
+        payload: Any = None,
+        *,
+        queue_name: str | None = None,
+        run_at: datetime | timedelta | None = None,
+        max_attempts: int | None = None,
+        job_key: str | None = None,
+        job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
+        priority: int | None = None,
+        flags: Sequence[str] = (),
+        conn: object | None = None,
+    ) -> Job | None:
+        """Add a job and return it; None when a plugin skipped it. The arguments are those of `Client.add`.
+
+        `conn` is your own connection: a psycopg `AsyncConnection` or `AsyncCursor`, a SQLAlchemy `AsyncSession` or
+        `AsyncConnection`, or an asyncpg connection. The job belongs to its transaction and exists once that commits.
+        asyncpg commits immediately outside `conn.transaction()`. Raises `InvalidJobError` and `InvalidInputError`
+        before anything is sent, and `JobRejectedError` if a plugin rejects the job.
+        """
+        spec = (
+            task
+            if isinstance(task, JobSpec)
+            else JobSpec(
+                task=task,
+                payload=payload,
+                queue_name=queue_name,
+                run_at=run_at,
+                max_attempts=max_attempts,
+                job_key=job_key,
+                job_key_mode=JobKeyMode.of(job_key_mode),
+                priority=priority,
+                flags=flags,
+            )
+        )
+        return await self._add(spec, None, conn)
+
+    async def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job | None:
+        """Add a job whose payload is already JSON text, which is stored unchanged."""
+        return await self._add(spec, payload, conn)
+
+    async def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
+        """Add jobs in as few statements as possible, all or none, and return their ids in no promised order."""
+        admitted = [kept for kept in map(self._admission.admit, specs) if kept is not None]
+        async with self._on(conn) as connection, self._atomic(connection, admitted):
+            ids = [row[0] for call in bulk_calls(admitted) for row in await connection.fetch(call)]
+        for spec in admitted:
+            self._admission.added(spec)
+        return ids
+
+    async def add_batch(
+        self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Any
+    ) -> Job | None:
+        """Add one job whose payload is the list of `items`; see `Client.add_batch`."""
+        return await self.add(task, batch_items(items), conn=conn, **options)
+
+    # -- remove and get --------------------------------------------------------------------------------------------
+
+    async def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
+        """Remove the job with this key; one that runs is only kept from running again. None: no such job."""
+        async with self._on(conn) as connection:
+            rows = await connection.fetch(remove_call(job_key))
+        return RemovedJob(Job(*rows[0])) if rows else None
+
+    async def get(
+        self, job_id: int | None = None, *, job_key: str | None = None, conn: object | None = None
+    ) -> Job | None:
+        """Return one job, by its id or its key, as your transaction sees it; None when there is none."""
+        if job_id is None and job_key is None:
+            return None
+        async with self._on(conn) as connection:
+            rows = await connection.fetch(get_call(job_id, job_key))
+        return Job(*rows[0]) if rows else None
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    async def _add(self, spec: JobSpec, payload: str | None, conn: object | None) -> Job | None:
+        admitted = self._admission.admit(spec)
+        if admitted is None:
+            return None
+        call = self._admission.call(spec, admitted, payload)
+        async with self._on(conn) as connection:
+            [row] = await connection.fetch(call)
+        job = Job(*row)
+        self._admission.added(admitted, job.id)
+        return job
+
+    @asynccontextmanager
+    async def _on(self, conn: object | None) -> AsyncIterator[AsyncCallersConnection]:
+        if conn is not None:
+            yield await async_callers_connection(conn, self.schema)
+            return
+        async with self._connections.connection() as lent:
+            yield await async_callers_connection(lent, self.schema)
+
+    @asynccontextmanager
+    async def _atomic(self, connection: AsyncCallersConnection, specs: Sequence[JobSpec]) -> AsyncIterator[None]:
+        async with nullcontext() if is_one_statement(specs) else connection.atomic():
+            yield

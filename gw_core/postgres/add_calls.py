@@ -1,0 +1,144 @@
+"""The statements that add and remove jobs, with their values, for any driver to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.job import Job, JobSpec, encode_payload
+from gw_core.domain.job_key import JobKeyMode
+from gw_core.postgres.statements import numbered_query, query
+
+BULK: Final = 5_000
+"""Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One statement of sql/queries and its values: texts, numbers, times, lists and None, which every driver adapts."""
+
+    statement: str
+    values: Mapping[str, Any]
+
+    def named(self, schema: str) -> tuple[str, Mapping[str, Any]]:
+        """Return text and values for drivers that write values as `%(name)s`."""
+        return query(self.statement, schema), self.values
+
+    def numbered(self, schema: str) -> tuple[str, tuple[Any, ...]]:
+        """Return text and values for drivers that write values as `$1`."""
+        text, names = numbered_query(self.statement, schema)
+        return text.decode(), tuple(self.values[name] for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedJob:
+    """A job after it was removed by its key."""
+
+    job: Job
+
+    @property
+    def was_running(self) -> bool:
+        """True when the job is still running: it lost its key and will not be tried again."""
+        return self.job.locked_by is not None
+
+
+def add_call(spec: JobSpec, payload: str | None = None) -> Call:
+    """Return the statement that adds one job; its row is a `Job`.
+
+    `payload` is JSON text that replaces the encoding of the spec's own payload.
+    """
+    run_at, delay = _run_at_or_delay(spec.run_at)
+    values = {
+        "identifier": spec.task,
+        "payload": encode_payload(spec.payload) if payload is None else payload,
+        "queue_name": spec.queue_name,
+        "run_at": run_at,
+        "delay_seconds": delay,
+        "max_attempts": spec.max_attempts,
+        "job_key": spec.job_key,
+        "priority": spec.priority,
+        "flags": list(spec.flags) or None,
+        "job_key_mode": spec.job_key_mode.value,
+    }
+    return Call("add_job", values)
+
+
+def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
+    """Yield the statements that add these jobs; the first column of each row is a job's id.
+
+    One statement takes at most `BULK` jobs that treat their keys alike, and no key twice.
+    """
+    for mode, alike in groupby(specs, key=lambda spec: spec.job_key_mode):
+        if mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not support
+            yield from map(add_call, alike)
+            continue
+        for part in _parts(alike):
+            document = msgspec.json.encode([_element(spec) for spec in part]).decode()
+            yield Call("add_jobs", {"jobs": document, "preserve_run_at": mode is JobKeyMode.PRESERVE_RUN_AT})
+
+
+def is_one_statement(specs: Sequence[JobSpec]) -> bool:
+    """Return whether `bulk_calls` needs one statement for certain, which is all or nothing without a transaction."""
+    return len(specs) <= BULK and all(spec.job_key is None for spec in specs)
+
+
+def remove_call(job_key: str) -> Call:
+    """Return the statement that removes the job with this key; its row, if any, is a `Job`."""
+    return Call("remove_job", {"job_key": job_key})
+
+
+def get_call(job_id: int | None, job_key: str | None) -> Call:
+    """Return the statement that reads one job by its id or, without one, by its key; its row, if any, is a `Job`."""
+    return Call("get_job", {"id": job_id, "job_key": job_key})
+
+
+class _Element(msgspec.Struct, omit_defaults=True, gc=False):
+    task: str
+    payload: msgspec.Raw
+    queue_name: str | None
+    run_at: datetime | None
+    delay: float | None
+    max_attempts: int | None
+    job_key: str | None
+    priority: int | None
+    flags: Sequence[str] | None
+
+
+def _element(spec: JobSpec) -> _Element:
+    run_at, delay = _run_at_or_delay(spec.run_at)
+    return _Element(
+        spec.task,
+        msgspec.Raw(encode_payload(spec.payload)),
+        spec.queue_name,
+        run_at,
+        delay,
+        spec.max_attempts,
+        spec.job_key,
+        spec.priority,
+        spec.flags or None,
+    )
+
+
+def _parts(specs: Iterator[JobSpec]) -> Iterator[list[JobSpec]]:
+    part: list[JobSpec] = []
+    keys: set[str] = set()
+    for spec in specs:
+        if len(part) == BULK or spec.job_key in keys:
+            yield part
+            part, keys = [], set()
+        part.append(spec)
+        if spec.job_key is not None:
+            keys.add(spec.job_key)
+    yield part
+
+
+def _run_at_or_delay(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:
+    """Return a time, or the seconds to count from the database's clock."""
+    if isinstance(run_at, timedelta):
+        return None, run_at.total_seconds()
+    return run_at, None

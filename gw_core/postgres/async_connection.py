@@ -1,0 +1,227 @@
+"""Run statements on the connection that an asynchronous caller has, or on one of a pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.postgres.add_calls import Call
+from gw_core.postgres.callers_connection import Rows, check_dialect, is_django, of, type_name
+from gw_core.postgres.database import Database
+from gw_core.postgres.error_mapping import translated
+
+if TYPE_CHECKING:
+    import psycopg_pool
+
+ACCEPTED: Final = (
+    "an open psycopg AsyncConnection or AsyncCursor, a SQLAlchemy AsyncSession or AsyncConnection, "
+    "or an asyncpg connection"
+)
+
+ACCEPTED_SOURCES: Final = (
+    "a connection string, a psycopg AsyncConnectionPool, an asyncpg Pool or a SQLAlchemy AsyncEngine"
+)
+
+
+class AsyncCallersConnection(Protocol):
+    """What adding and removing jobs needs of a connection."""
+
+    async def fetch(self, call: Call) -> Rows:
+        """Run a statement in the connection's transaction and return its rows as tuples; raises gw's errors."""
+
+    def atomic(self) -> AbstractAsyncContextManager[Any]:
+        """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
+
+
+async def async_callers_connection(conn: object, schema: str) -> AsyncCallersConnection:
+    """Return what runs statements on `conn`, in its transaction and without changing its settings.
+
+    This is the only place that decides what `conn` may be. Raises `InvalidInputError` for anything else.
+    """
+    if isinstance(conn, psycopg.AsyncConnection):
+        return AsyncPsycopgConnection(conn, schema)
+    if isinstance(conn, psycopg.AsyncCursor):
+        return AsyncPsycopgConnection(conn.connection, schema)
+    if of(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "async_scoped_session"):
+        # The driver's connection beneath would be wrong: SQLAlchemy begins asyncpg's transaction at its own first
+        # statement, so that a statement sent past it would be committed alone.
+        return AsyncSqlAlchemyConnection(await conn.connection(), schema)
+    if of(conn, "sqlalchemy.ext.asyncio", "AsyncConnection"):
+        return AsyncSqlAlchemyConnection(conn, schema)
+    if of(conn, "asyncpg", "Connection") or of(conn, "asyncpg.pool", "PoolConnectionProxy"):
+        return AsyncpgConnection(conn, schema)
+    raise _rejected(conn)
+
+
+def _rejected(conn: object) -> InvalidInputError:
+    kind = type_name(conn)
+    if of(conn, "asyncpg", "Pool") or of(conn, "sqlalchemy.ext.asyncio", "AsyncEngine") or isinstance(conn, str):
+        return InvalidInputError(
+            f"conn cannot be of type {kind}, which has no transaction to join; pass {ACCEPTED}, "
+            "or give it to AsyncClient itself"
+        )
+    is_synchronous = isinstance(conn, psycopg.Connection | psycopg.Cursor) or is_django(conn)
+    if is_synchronous or of(conn, "sqlalchemy.orm", "Session") or of(conn, "sqlalchemy.engine", "Connection"):
+        return InvalidInputError(f"conn is synchronous ({kind}); pass it to a Client, or pass {ACCEPTED}")
+    return InvalidInputError(f"conn cannot be of type {kind}; pass {ACCEPTED}, or leave conn out")
+
+
+class AsyncPsycopgConnection:
+    """A psycopg `AsyncConnection` of any cursor class, row factory and transaction mode."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+
+    async def fetch(self, call: Call) -> Rows:
+        """Run a statement and return its rows."""
+        with translated(self._schema):
+            async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
+                cursor.format = psycopg.pq.Format.BINARY
+                await cursor.execute(*call.named(self._schema))
+                return await cursor.fetchall()
+
+    @asynccontextmanager
+    async def atomic(self) -> AsyncIterator[None]:
+        """Make a block all or nothing."""
+        connection = self._connection
+        with translated(self._schema):
+            # As the first use of an idle connection, `transaction()` would commit what belongs to the caller.
+            if not connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+                await psycopg.AsyncCursor(connection).execute("select")
+            async with connection.transaction():
+                yield
+
+
+class AsyncpgConnection:
+    """An asyncpg connection; outside `conn.transaction()` it commits each statement."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+
+    async def fetch(self, call: Call) -> Rows:
+        """Run a statement and return its rows."""
+        text, values = call.numbered(self._schema)
+        with translated(self._schema):
+            return [tuple(record) for record in await self._connection.fetch(text, *values)]
+
+    def atomic(self) -> AbstractAsyncContextManager[Any]:
+        """Make a block all or nothing."""
+        transaction: AbstractAsyncContextManager[Any] = self._connection.transaction()
+        return transaction
+
+
+class AsyncSqlAlchemyConnection:
+    """A SQLAlchemy `AsyncConnection` on psycopg or asyncpg."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        check_dialect(connection, drivers=("psycopg", "asyncpg"))
+        self._connection = connection
+        self._schema = schema
+
+    async def fetch(self, call: Call) -> Rows:
+        """Run a statement and return its rows."""
+        is_asyncpg = self._connection.dialect.driver == "asyncpg"
+        text, values = call.numbered(self._schema) if is_asyncpg else call.named(self._schema)
+        with translated(self._schema):
+            return [tuple(row) for row in await self._connection.exec_driver_sql(text, values)]
+
+    @asynccontextmanager
+    async def atomic(self) -> AsyncIterator[None]:
+        """Make a block all or nothing."""
+        # In autocommit mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
+        if await self._connection.get_isolation_level() == "AUTOCOMMIT":
+            driver = (await self._connection.get_raw_connection()).driver_connection
+            inner = await async_callers_connection(driver, self._schema)
+            async with inner.atomic():
+                yield
+        else:
+            async with self._connection.begin_nested():
+                yield
+
+
+class AsyncConnectionSource(Protocol):
+    """Where an `AsyncClient` gets connections when the caller passes none."""
+
+    def connection(self) -> AbstractAsyncContextManager[Any]:
+        """Provide a connection whose statements are committed when the block ends without an error."""
+
+    async def close(self) -> None:
+        """Close what was opened for the client; what the caller opened stays open."""
+
+
+class GivenPool:
+    """A pool or engine of the caller's."""
+
+    def __init__(self, source: object) -> None:
+        if of(source, "psycopg_pool", "AsyncConnectionPool"):
+            self.connection = source.connection
+        elif of(source, "asyncpg", "Pool"):
+            self.connection = source.acquire
+        elif of(source, "sqlalchemy.ext.asyncio", "AsyncEngine"):
+            self.connection = source.begin
+        else:
+            raise InvalidInputError(f"an AsyncClient cannot use {type_name(source)}; pass {ACCEPTED_SOURCES}")
+
+    async def close(self) -> None:
+        """Leave the pool open."""
+
+
+class OwnPool:
+    """A pool of autocommit connections, opened when first asked for one. To be used on one event loop."""
+
+    def __init__(self, database: Database, *, max_size: int) -> None:
+        self._database = database
+        self._max_size = max_size
+        self._lock = asyncio.Lock()  # guards _pool: two tasks must not both open it
+        self._pool: psycopg_pool.AsyncConnectionPool[psycopg.AsyncConnection[Any]] | None = None
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """Provide a connection of the pool for the block."""
+        async with self._lock:
+            if self._pool is None:
+                self._pool = await self._opened()
+            pool = self._pool
+        with translated(self._database.schema):
+            async with pool.connection() as connection:
+                yield connection
+
+    async def close(self) -> None:
+        """Close the connections and leave the embedded server, if one was started."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
+        await asyncio.to_thread(self._database.close)
+
+    async def _opened(self) -> psycopg_pool.AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
+        import psycopg_pool
+
+        # The first connection is made here: the pool's own errors say only that time ran out. It is made in a thread,
+        # for it may start an embedded server.
+        (await asyncio.to_thread(self._database.connect, "async")).close()
+        pool: psycopg_pool.AsyncConnectionPool[psycopg.AsyncConnection[Any]] = psycopg_pool.AsyncConnectionPool(
+            self._database.libpq_conninfo("async"),
+            kwargs={"autocommit": True},
+            min_size=0,
+            max_size=self._max_size,
+            max_idle=60.0,
+            configure=self._configure,
+            check=psycopg_pool.AsyncConnectionPool.check_connection,
+            open=False,
+            name="gw-async",
+        )
+        await pool.open()
+        return pool
+
+    async def _configure(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._database.configure(connection)
+        for statement, values in self._database.session_setup(connection.info.backend_pid):
+            await connection.execute(statement, values, prepare=False)

@@ -1,0 +1,119 @@
+"""The client for event loops: in its own pool, and in pools and engines of the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import psycopg_pool
+import pytest
+from connections.kinds import engine_url
+from psycopg.conninfo import conninfo_to_dict
+
+from gw_core import AsyncClient, Client, Events, JobSpec, Plugin, Skip
+from gw_core.errors import DatabaseUnavailableError, SchemaMissingError
+from gw_core.events import JobAdded
+
+Source = Callable[[str], AbstractAsyncContextManager[Any]]
+
+
+@asynccontextmanager
+async def a_string(url: str) -> AsyncIterator[str]:
+    yield url
+
+
+@asynccontextmanager
+async def a_psycopg_pool(url: str) -> AsyncIterator[Any]:
+    async with psycopg_pool.AsyncConnectionPool(url, min_size=1, max_size=2, open=False) as pool:
+        yield pool
+
+
+@asynccontextmanager
+async def an_asyncpg_pool(url: str) -> AsyncIterator[Any]:
+    asyncpg = pytest.importorskip("asyncpg")
+    parts = conninfo_to_dict(url)
+    where = {"host": parts["host"], "port": parts.get("port"), "user": parts.get("user"), "database": parts["dbname"]}
+    async with asyncpg.create_pool(**where, min_size=1, max_size=2, ssl=False) as pool:
+        yield pool
+
+
+def an_engine(driver: str) -> Source:
+    @asynccontextmanager
+    async def engine(url: str) -> AsyncIterator[Any]:
+        asyncio_of_sqlalchemy = pytest.importorskip("sqlalchemy.ext.asyncio")
+        engine = asyncio_of_sqlalchemy.create_async_engine(engine_url(url, driver))
+        yield engine
+        await engine.dispose()
+
+    return engine
+
+
+SOURCES: dict[str, Source] = {
+    "connection string": a_string,
+    "psycopg pool": a_psycopg_pool,
+    "asyncpg pool": an_asyncpg_pool,
+    "engine, psycopg": an_engine("psycopg"),
+    "engine, asyncpg": an_engine("asyncpg"),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_jobs_are_added_read_and_removed(database_url: str, source: Source) -> None:
+    async def work() -> None:
+        async with source(database_url) as opened, AsyncClient(opened) as client:
+            job = await client.add("mail", {"n": 1}, job_key="k", run_at=None)
+            assert job is not None
+            assert await client.get(job.id) == await client.get(job_key="k") == job
+            ids = await client.add_many([JobSpec(task="mail", payload={"n": n}) for n in range(10)])
+            batch = await client.add_batch("mail", [1, 2])
+            text = await client.add_json(JobSpec(task="mail"), '{"n": 1.00}')
+            assert batch is not None
+            assert text is not None
+            assert (len(ids), batch.payload, text.payload) == (10, "[1,2]", '{"n": 1.00}')
+            removed = await client.remove("k")
+            assert removed is not None
+            assert await client.get(job_key="k") is None
+
+    asyncio.run(work())
+
+    with Client(database_url) as client:
+        assert len(client.jobs.list().jobs) == 12
+
+
+def test_many_adds_share_the_pool(database_url: str) -> None:
+    async def work() -> None:
+        async with AsyncClient(database_url, max_pool_size=3) as client:
+            jobs = await asyncio.gather(*(client.add("mail", {"n": n}) for n in range(50)))
+            assert len({job.id for job in jobs if job is not None}) == 50
+
+    asyncio.run(work())
+
+
+def test_plugins_and_events_are_those_of_the_client(database_url: str) -> None:
+    class OnlyMail(Plugin):
+        def before_add(self, spec: JobSpec) -> JobSpec | Skip:
+            return spec if spec.task == "mail" else Skip("not mail")
+
+    async def work() -> None:
+        events = Events()
+        added: list[JobAdded] = []
+        events.on(JobAdded, added.append)
+        async with AsyncClient(database_url, plugins=[OnlyMail()], events=events) as client:
+            assert await client.add("other") is None
+            assert len(await client.add_many([JobSpec(task="mail"), JobSpec(task="other")])) == 1
+        assert [event.spec.task for event in added] == ["mail"]
+
+    asyncio.run(work())
+
+
+def test_errors_are_those_of_the_client(empty_database_url: str) -> None:
+    async def add(url: str) -> None:
+        async with AsyncClient(url) as client:
+            await client.add("mail")
+
+    with pytest.raises(SchemaMissingError, match="gw migrate"):
+        asyncio.run(add(empty_database_url))
+    with pytest.raises(DatabaseUnavailableError):
+        asyncio.run(add("postgres://127.0.0.1:1/none"))

@@ -1,0 +1,128 @@
+"""Jobs that are added and removed on the caller's connection belong to the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from connections.kinds import CallersTransaction
+
+from gw_core import JobSpec
+from gw_core.errors import GraphileWorkerError, InvalidJobError
+from gw_core.postgres.add_calls import BULK
+
+Outside = psycopg.Connection[tuple[int, ...]]
+
+STARTS = {"first statement": None, "after a statement": "select 1"}
+
+
+def count(outside: Outside) -> int:
+    row = outside.execute("select count(*) from graphile_worker._private_jobs").fetchone()
+    assert row is not None
+    return row[0]
+
+
+def specs(number: int, *, keyed: bool) -> list[JobSpec]:
+    return [JobSpec(task="mail", payload={"n": n}, job_key=f"key {n}" if keyed else None) for n in range(number)]
+
+
+ADDS: dict[str, tuple[int, Callable[[CallersTransaction], object]]] = {
+    "add": (1, lambda callers: callers.add(JobSpec(task="mail", payload={"n": "ü"}, flags=["a"], queue_name="q"))),
+    "add_many, one statement": (3, lambda callers: callers.add_many(specs(3, keyed=False))),
+    "add_many, keyed": (3, lambda callers: callers.add_many(specs(3, keyed=True))),
+    "add_many, several statements": (BULK + 1, lambda callers: callers.add_many(specs(BULK + 1, keyed=False))),
+}
+
+
+@pytest.mark.parametrize("before", STARTS.values(), ids=STARTS)
+@pytest.mark.parametrize(("number", "add"), ADDS.values(), ids=ADDS)
+def test_jobs_appear_with_the_commit(
+    callers: CallersTransaction,
+    outside: Outside,
+    number: int,
+    add: Callable[[CallersTransaction], object],
+    before: str | None,
+) -> None:
+    if before is not None:
+        callers.execute(before)
+
+    add(callers)
+
+    assert count(outside) == 0
+    callers.commit()
+    assert count(outside) == number
+
+
+@pytest.mark.parametrize("before", STARTS.values(), ids=STARTS)
+@pytest.mark.parametrize(("number", "add"), ADDS.values(), ids=ADDS)
+def test_jobs_vanish_with_the_rollback(
+    callers: CallersTransaction,
+    outside: Outside,
+    number: int,
+    add: Callable[[CallersTransaction], object],
+    before: str | None,
+) -> None:
+    if before is not None:
+        callers.execute(before)
+
+    add(callers)
+    callers.rollback()
+    callers.commit()
+
+    assert count(outside) == 0
+
+
+@pytest.mark.parametrize(("number", "add"), ADDS.values(), ids=ADDS)
+def test_jobs_vanish_with_a_savepoint(
+    callers: CallersTransaction, outside: Outside, number: int, add: Callable[[CallersTransaction], object]
+) -> None:
+    callers.add(JobSpec(task="kept"))
+    callers.in_savepoint(lambda: add(callers), undone=True)
+    callers.in_savepoint(lambda: callers.add(JobSpec(task="kept too")), undone=False)
+    callers.commit()
+
+    assert count(outside) == 2
+
+
+def test_a_removal_belongs_to_the_transaction(callers: CallersTransaction, outside: Outside) -> None:
+    callers.add(JobSpec(task="mail", job_key="k"))
+    callers.commit()
+
+    assert callers.remove("k").job.key == "k"
+    assert count(outside) == 1
+    callers.rollback()
+    assert count(outside) == 1
+    callers.remove("k")
+    callers.commit()
+    assert count(outside) == 0
+    assert callers.remove("k") is None
+
+
+def test_a_job_is_returned_as_it_was_stored(callers: CallersTransaction, outside: Outside) -> None:
+    job = callers.add(JobSpec(task="mail", payload={"text": "100 % ü 🚂 :name $1"}, priority=-3, flags=["b", "a"]))
+    callers.commit()
+
+    row = outside.execute("select id, payload::text from graphile_worker._private_jobs where priority = -3").fetchone()
+    assert row == (job.id, job.payload)
+    assert (job.decoded_payload(), set(job.flag_names)) == ({"text": "100 % ü 🚂 :name $1"}, {"a", "b"})
+    assert job.created_at.tzinfo is not None
+
+
+def test_an_error_of_the_database_is_one_of_gw(callers: CallersTransaction, outside: Outside) -> None:
+    outside.execute("alter table graphile_worker._private_jobs add constraint calm check (priority > -10)")
+
+    with pytest.raises(InvalidJobError, match="calm"):
+        callers.add(JobSpec(task="mail", priority=-10))
+    callers.rollback()
+
+
+def test_a_failed_bulk_leaves_the_transaction_usable(callers: CallersTransaction, outside: Outside) -> None:
+    outside.execute("alter table graphile_worker._private_jobs add constraint calm check (priority > -10)")
+    callers.add(JobSpec(task="kept"))
+
+    with pytest.raises(GraphileWorkerError):
+        callers.add_many([*specs(BULK, keyed=False), JobSpec(task="mail", priority=-10)])
+    callers.commit()
+
+    assert count(outside) == 1
