@@ -45,7 +45,7 @@ def test_failing_leaves_the_reason_given(gw: CliProgram, queue: Queue) -> None:
     ]
 
 
-def test_failing_without_a_reason_says_what_the_ancestor_says(gw: CliProgram, queue: Queue) -> None:
+def test_failing_without_a_reason_says_what_graphile_worker_says(gw: CliProgram, queue: Queue) -> None:
     gw("fail", queue.ready())
 
     assert queue.value("select last_error from graphile_worker._private_jobs") == "Manually marked as failed"
@@ -60,7 +60,7 @@ def test_rescheduling_changes_what_was_given_and_nothing_else(gw: CliProgram, qu
     ) == [(True, 7, 3, 3)]
 
 
-def test_a_job_that_failed_for_good_runs_again_after_a_retry(gw: CliProgram, queue: Queue) -> None:
+def test_a_job_that_failed_permanently_runs_again_after_a_retry(gw: CliProgram, queue: Queue) -> None:
     job, ran = queue.failed(), []
     tasks = TaskRegistry()
     tasks.task("mail")(lambda payload: ran.append(payload))
@@ -85,7 +85,7 @@ def test_a_retry_gives_back_all_attempts_of_a_job_that_used_them_up_and_none_oth
 
 
 @pytest.mark.parametrize("command", ["retry", "reschedule"])
-def test_workers_are_told_of_a_job_that_may_run_now(gw: CliProgram, queue: Queue, command: str) -> None:
+def test_workers_are_notified_of_a_job_that_may_run_now(gw: CliProgram, queue: Queue, command: str) -> None:
     job = queue.failed()
     with psycopg.connect(queue.url, autocommit=True) as listener:
         listener.execute('listen "jobs:insert"')
@@ -119,14 +119,14 @@ def test_a_running_job_is_left_alone_and_its_worker_named(gw: CliProgram, queue:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=str)
-def test_an_id_nobody_has_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
+def test_an_unknown_id_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
     ended = gw(*words(verb), 4711, "--json")
 
     assert (ended.code, ended.json[0]["reason"]) == (6, "missing")
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=str)
-def test_a_key_nobody_has_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
+def test_an_unknown_key_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
     ended = gw(*words(verb), "--job-key", "gone\x1b")
 
     assert (ended.code, r"no job matches 'key:gone\x1b'" in ended.err) == (6, True)
@@ -185,7 +185,7 @@ def test_jobs_of_a_worker_are_all_locked(gw: CliProgram, queue: Queue) -> None:
     assert [(each["id"], each["reason"]) for each in ended.json] == [(held, "locked")]
 
 
-def test_a_lock_the_ancestor_would_call_stale_protects_nobody_but_keeps_a_job_from_running(
+def test_a_lock_that_graphile_worker_calls_expired_protects_no_worker_but_keeps_a_job_from_running(
     gw: CliProgram, queue: Queue
 ) -> None:
     job = queue.running(since="5 hours")
@@ -200,7 +200,7 @@ def test_a_lock_the_ancestor_would_call_stale_protects_nobody_but_keeps_a_job_fr
 
 @pytest.mark.parametrize("verb", VERBS, ids=str)
 @pytest.mark.parametrize("condition", [("--all",), ("--state", "failed")], ids=" ".join)
-def test_where_nobody_can_be_asked_a_condition_needs_a_yes(
+def test_without_a_terminal_a_condition_needs_a_yes(
     gw: CliProgram, queue: Queue, verb: str, condition: tuple[str, ...]
 ) -> None:
     queue.failed(), queue.failed()
@@ -297,7 +297,7 @@ def test_a_dry_run_that_allows_no_match_counts_none(gw: CliProgram, queue: Queue
         pytest.param(("reschedule", "1", "--max-attempts", "0"), "max attempts is 0", id="no attempts at all"),
     ],
 )
-def test_wrong_words_are_refused_before_anything_is_done(
+def test_wrong_words_are_rejected_before_anything_is_done(
     gw: CliProgram, queue: Queue, arguments: tuple[str, ...], sentence: str
 ) -> None:
     queue.ready()
@@ -335,7 +335,7 @@ def test_an_action_takes_the_selections_that_a_list_takes(
     assert {1, 2} - listed == set(left)
 
 
-def test_a_moment_in_the_past_is_taken_and_remarked(gw: CliProgram, queue: Queue) -> None:
+def test_a_time_in_the_past_is_taken_and_remarked(gw: CliProgram, queue: Queue) -> None:
     job = queue.scheduled()
 
     ended = gw("reschedule", job, "--run-at", "2001-01-01T00:00:00Z")
@@ -345,7 +345,7 @@ def test_a_moment_in_the_past_is_taken_and_remarked(gw: CliProgram, queue: Queue
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=str)
-def test_a_role_that_may_only_read_is_told_so(gw: CliProgram, queue: Queue, verb: str) -> None:
+def test_a_role_that_may_only_read_gets_a_message(gw: CliProgram, queue: Queue, verb: str) -> None:
     job = queue.failed()
     before = queue.jobs()
     tables = "select relname from pg_class where relnamespace = 'graphile_worker'::regnamespace and relrowsecurity"
@@ -394,7 +394,7 @@ def test_to_stop_asking_is_to_stop_between_batches(queue: Queue) -> None:
     assert len(queue.ids()) == 500
 
 
-def test_jobs_added_meanwhile_are_not_meant(queue: Queue) -> None:
+def test_jobs_added_in_the_meantime_are_not_meant(queue: Queue) -> None:
     queue.rows("select graphile_worker.add_job('mail') from generate_series(1, 1500)")
     with Client(queue.url) as client:
         batches = client.jobs.in_batches().complete(Selection())
@@ -472,7 +472,7 @@ def test_a_reader_that_goes_away_ends_it_and_what_was_done_is_said(queue: Queue,
     assert said == "Completed 1000 jobs of 2500 before this ended; the others are as they were.\n"
 
 
-def test_a_person_is_told_job_by_job_until_they_are_many(
+def test_a_terminal_lists_the_jobs_until_they_are_many(
     gw: CliProgram, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gw_cli.output.is_terminal", lambda stream: True)
@@ -505,7 +505,7 @@ def test_unlocking_frees_jobs_and_queues_of_the_named_worker_only(gw: CliProgram
     assert queue.value("select locked_by from graphile_worker._private_job_queues") is None
 
 
-def test_unlocking_warns_when_the_heart_still_beats(gw: CliProgram, queue: Queue) -> None:
+def test_unlocking_warns_when_heartbeats_still_arrive(gw: CliProgram, queue: Queue) -> None:
     queue.running(by="alive")
     before = time.monotonic()
     queue.heart("alive", seconds_ago=20)
@@ -533,7 +533,7 @@ def test_a_worker_that_holds_nothing_is_said_to(gw: CliProgram, queue: Queue) ->
     assert (ended.code, r"'nobody\x1b[2J' holds no job and no queue" in ended.err) == (6, True)
 
 
-def test_workers_are_told_of_what_was_unlocked(gw: CliProgram, queue: Queue) -> None:
+def test_workers_are_notified_of_what_was_unlocked(gw: CliProgram, queue: Queue) -> None:
     queue.running(by="dead")
     with psycopg.connect(queue.url, autocommit=True) as listener:
         listener.execute('listen "jobs:insert"')

@@ -185,7 +185,7 @@ def test_csv_that_is_none_is_explained(gw: CliProgram, queue: Queue, content: by
     assert reason in ended.err
 
 
-def test_a_job_only_postgresql_refuses_is_found_when_skipping(gw: CliProgram, queue: Queue) -> None:
+def test_a_job_only_postgresql_rejects_is_found_when_skipping(gw: CliProgram, queue: Queue) -> None:
     queue.rows("alter table graphile_worker._private_jobs add check (priority <> 13)")
 
     ended = gw("add", "t", "--from", "-", "--on-error", "skip", stdin=b'{}\n{"priority": 13}\n{}\n')
@@ -204,7 +204,7 @@ def test_a_job_only_postgresql_refuses_is_found_when_skipping(gw: CliProgram, qu
         pytest.param(("--from", "-", "--priority", "40000"), "priority is 40000", id="an option out of range"),
     ],
 )
-def test_wrong_words_are_refused(gw: CliProgram, queue: Queue, arguments: tuple[str, ...], sentence: str) -> None:
+def test_wrong_words_are_rejected(gw: CliProgram, queue: Queue, arguments: tuple[str, ...], sentence: str) -> None:
     ended = gw("add", *arguments, stdin=b'{"task": "t"}\n')
 
     assert (ended.code, queue.ids(), sentence in ended.err) == (2, [], True)

@@ -111,7 +111,7 @@ def test_a_role_that_may_only_read_reads(gw: CliProgram, queue: Queue, reader: s
 
 
 @pytest.mark.parametrize("line", CHANGING)
-def test_a_role_that_may_only_read_changes_nothing_and_is_told_why(
+def test_a_role_that_may_only_read_changes_nothing_and_gets_the_reason(
     gw: CliProgram, queue: Queue, reader: str, tmp_path: Path, line: str
 ) -> None:
     filled(queue, tmp_path)
@@ -124,7 +124,9 @@ def test_a_role_that_may_only_read_changes_nothing_and_is_told_why(
 
 
 @pytest.mark.parametrize("line", [each for each in READING if each not in NEEDING_OUR_LINE])
-def test_on_the_ancestor_s_schema_looking_works(gw: CliProgram, queue: Queue, tmp_path: Path, line: str) -> None:
+def test_on_the_schema_of_graphile_worker_reading_works(
+    gw: CliProgram, queue: Queue, tmp_path: Path, line: str
+) -> None:
     filled(queue, tmp_path)
     queue.without_our_line()
 
@@ -134,7 +136,7 @@ def test_on_the_ancestor_s_schema_looking_works(gw: CliProgram, queue: Queue, tm
 
 
 @pytest.mark.parametrize("line", CHANGING)
-def test_on_the_ancestor_s_schema_acting_works_or_says_what_it_needs(
+def test_on_the_schema_of_graphile_worker_acting_works_or_says_what_it_needs(
     gw: CliProgram, queue: Queue, tmp_path: Path, line: str
 ) -> None:
     filled(queue, tmp_path)

@@ -13,7 +13,7 @@ from support.cli_program import CliProgram, Queue
 SCHEMAS = "select nspname from pg_namespace where nspname like 'gw_bench%'"
 
 
-def test_it_tells_figures_and_leaves_nothing_behind(gw: CliProgram, queue: Queue) -> None:
+def test_it_prints_figures_and_leaves_nothing_behind(gw: CliProgram, queue: Queue) -> None:
     waiting = queue.ready()
 
     ended = gw("bench", "--count", "300", "--json", "-j", "3")
@@ -37,13 +37,13 @@ def test_people_get_words_and_units(gw: CliProgram, queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("count", ["5", "0", "-1", "many", "10000001"])
-def test_a_number_of_jobs_that_tells_nothing_is_refused(gw: CliProgram, queue: Queue, count: str) -> None:
+def test_a_meaningless_number_of_jobs_is_rejected(gw: CliProgram, queue: Queue, count: str) -> None:
     ended = gw("bench", f"--count={count}")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
 
 
-def test_a_role_that_may_not_make_a_schema_is_told_so(gw: CliProgram, queue: Queue) -> None:
+def test_a_role_that_may_not_make_a_schema_gets_a_message(gw: CliProgram, queue: Queue) -> None:
     queue.rows("drop role if exists gw_test_no_schemas")
     queue.rows("create role gw_test_no_schemas login")
     try:

@@ -91,7 +91,7 @@ COMPARED = """
 """
 
 
-def test_what_our_commands_do_is_what_the_ancestor_does(
+def test_what_our_commands_do_is_what_graphile_worker_does(
     gw: CliProgram, node: NodeWorker, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", empty_database_url)
@@ -114,7 +114,7 @@ def test_what_our_commands_do_is_what_the_ancestor_does(
     assert found == queue.rows(COMPARED, theirs)
 
 
-def test_what_the_ancestor_put_there_is_shown_and_can_be_freed_and_run(
+def test_jobs_of_graphile_worker_are_shown_and_can_be_unlocked_and_run(
     gw: CliProgram, node: NodeWorker, empty_database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", empty_database_url)

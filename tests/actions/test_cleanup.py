@@ -29,7 +29,7 @@ def unused(queue: Queue, task: str = "old", queue_name: str = "old") -> None:
     queue.rows("delete from graphile_worker._private_jobs where id = %s", job)
 
 
-def test_jobs_that_failed_for_good_go_and_all_others_stay(gw: CliProgram, queue: Queue) -> None:
+def test_jobs_that_failed_permanently_go_and_all_others_stay(gw: CliProgram, queue: Queue) -> None:
     stay = [queue.ready(), queue.scheduled(), queue.waiting_for_retry(), queue.running()]
     queue.failed(), queue.failed()
 
@@ -57,7 +57,7 @@ def test_failed_jobs_go_in_batches(queue: Queue, schema: str) -> None:
         assert list(client.cleaner.clear(CleanupTarget.FAILED_JOBS)) == [1000, 1000, 500]
 
 
-def test_failed_jobs_go_whenever_they_failed_and_one_that_somebody_holds_is_passed_by(queue: Queue) -> None:
+def test_failed_jobs_go_whenever_they_failed_and_one_that_is_locked_is_skipped(queue: Queue) -> None:
     jobs = [queue.failed() for _ in range(7)]
     for job, moment in zip(jobs, ("-infinity", "yesterday", "now", "now", "tomorrow", "infinity"), strict=False):
         queue.change(job, f"run_at = '{moment}'")
@@ -112,7 +112,7 @@ def test_a_queue_without_jobs_goes_and_a_held_or_used_one_stays(gw: CliProgram, 
     assert queues(queue) == {"held", "used"}
 
 
-def test_a_task_goes_unless_a_job_has_it_or_somebody_knows_it(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
+def test_a_task_goes_unless_a_job_has_it_or_a_worker_knows_it(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
     for task in ("gone", "loaded", "kept", "beating", "silent"):
         unused(queue, task)
     queue.failed("used")
@@ -137,7 +137,7 @@ def test_a_deleted_failed_job_frees_its_queue_and_task_in_one_go(gw: CliProgram,
     ]
 
 
-def test_the_names_of_the_ancestor_are_understood(gw: CliProgram, queue: Queue) -> None:
+def test_the_names_of_graphile_worker_are_understood(gw: CliProgram, queue: Queue) -> None:
     queue.failed("t", queue_name="q")
 
     gw("cleanup", "GC_TASK_IDENTIFIERS, GC_JOB_QUEUES,DELETE_PERMAFAILED_JOBS", "-y")
@@ -172,7 +172,7 @@ def test_it_works_on_a_schema_without_our_line(gw: CliProgram, queue: Queue) -> 
 
 
 @pytest.mark.parametrize("what", ["queues", "tasks"])
-def test_what_somebody_is_adding_to_in_an_open_transaction_stays(
+def test_what_another_session_is_adding_to_in_an_open_transaction_stays(
     queue: Queue, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(cleanup, "TRIES", 1)
@@ -189,7 +189,7 @@ def test_what_somebody_is_adding_to_in_an_open_transaction_stays(
 
 
 @pytest.mark.parametrize(("litter", "table"), [("unused-queues", "job_queues"), ("unused-tasks", "tasks")])
-def test_what_a_job_took_between_looking_and_deleting_stays(queue: Queue, litter: str, table: str) -> None:
+def test_what_a_job_took_between_finding_and_deleting_stays(queue: Queue, litter: str, table: str) -> None:
     unused(queue, "old", "q")
     keyed = queue.ready("other", queue_name="other", job_key="k")
     with psycopg.connect(queue.url) as blocker, Client(queue.url) as client:

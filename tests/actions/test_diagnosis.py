@@ -128,7 +128,7 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
         pytest.param("ids", {"fullest_sequence": ("t", 0.9)}, "90% of the ids of t", "restart", id="ids used up"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_mends_it(check: str, facts: dict[str, Any], words: str, remedy: str) -> None:
+def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], words: str, remedy: str) -> None:
     finding = of(check, **facts)
 
     assert finding.verdict is CheckStatus.WRONG

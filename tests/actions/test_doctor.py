@@ -78,7 +78,7 @@ def test_the_remedy_for_a_missing_index_makes_it_again(gw: CliProgram, queue: Qu
         assert queue.value("select indexdef from pg_indexes where indexname = %s", name) == before
 
 
-def test_a_role_that_sees_no_rows_is_told(gw: CliProgram, queue: Queue) -> None:
+def test_a_role_that_sees_no_rows_is_reported(gw: CliProgram, queue: Queue) -> None:
     queue.ready()
 
     ended = gw("doctor", "--json", "-c", make_conninfo(queue.url, options="-crole=pg_read_all_data"))
@@ -86,7 +86,7 @@ def test_a_role_that_sees_no_rows_is_told(gw: CliProgram, queue: Queue) -> None:
     assert (ended.code, verdicts(ended)["row security"], verdicts(ended)["rights"]) == (7, "wrong", "wrong")
 
 
-def test_a_worker_that_went_silent_with_a_job_is_named(gw: CliProgram, queue: Queue) -> None:
+def test_a_worker_that_stopped_sending_heartbeats_with_a_job_is_named(gw: CliProgram, queue: Queue) -> None:
     queue.running(by="silent\x1b")
     queue.heart("silent\x1b", seconds_ago=3600)
 
@@ -95,13 +95,13 @@ def test_a_worker_that_went_silent_with_a_job_is_named(gw: CliProgram, queue: Qu
     assert (ended.code, r"silent\x1b holds 1 jobs" in ended.out, "\x1b" in ended.out) == (7, True, False)
 
 
-def test_a_database_without_a_queue_is_told_what_to_run(gw: CliProgram, empty_database_url: str) -> None:
+def test_a_database_without_a_queue_reports_what_to_run(gw: CliProgram, empty_database_url: str) -> None:
     ended = gw("doctor", "--json", "-c", empty_database_url)
 
     assert (ended.code, ended.json[-1]["verdict"], ended.json[-1]["remedy"]) == (7, "wrong", "gw migrate")
 
 
-def test_a_schema_of_the_ancestor_alone_is_healthy_with_notes(gw: CliProgram, queue: Queue) -> None:
+def test_a_schema_of_graphile_worker_alone_is_healthy_with_notes(gw: CliProgram, queue: Queue) -> None:
     queue.without_our_line()
 
     ended = gw("doctor", "--json")

@@ -137,7 +137,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue, act: Any
     assert (batch.changed, reasons(batch)) == ((), [(job, SkipReason.MISSING, None)])
 
 
-def test_a_job_that_somebody_else_is_changing_is_not_waited_for(client: Client, queue: Queue, act: Any) -> None:
+def test_a_job_that_another_session_is_changing_is_not_waited_for(client: Client, queue: Queue, act: Any) -> None:
     job, other = queue.failed(), queue.failed()
     seen = look(client, job, other)
     with psycopg.connect(queue.url) as theirs:
@@ -186,7 +186,7 @@ def test_a_restored_job_brings_back_its_task_and_its_queue(client: Client, queue
     assert (restored.task_identifier, restored.queue_name) == ("mail", "letters")
 
 
-def test_workers_hear_of_a_restored_job(client: Client, queue: Queue) -> None:
+def test_workers_are_notified_of_a_restored_job(client: Client, queue: Queue) -> None:
     batch = client.jobs.complete(expected=look(client, queue.ready()))
     assert batch.changed[0].job is not None
 
@@ -196,7 +196,7 @@ def test_workers_hear_of_a_restored_job(client: Client, queue: Queue) -> None:
         assert listener.wait(timedelta(seconds=60)) == 1
 
 
-def test_a_job_whose_key_was_taken_meanwhile_is_not_restored(client: Client, queue: Queue) -> None:
+def test_a_job_whose_key_was_taken_in_the_meantime_is_not_restored(client: Client, queue: Queue) -> None:
     batch = client.jobs.complete(expected=look(client, queue.ready(job_key="welcome", payload='{"old": 1}')))
     new = queue.ready(job_key="welcome", payload='{"new": 1}')
     assert batch.changed[0].job is not None

@@ -123,7 +123,7 @@ def test_dev_brings_its_own_database_from_nothing_to_a_failed_job_retried(tmp_pa
 
 
 @pytest.mark.acceptance
-def test_dev_says_that_it_runs_a_database_nobody_named(tmp_path: Path) -> None:
+def test_dev_reports_that_it_runs_its_own_database(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.gw("init", "--no-embedded")
     with shell.started("dev") as running:

@@ -48,7 +48,7 @@ def test_a_job_that_runs_is_only_kept_from_running_again(client: Client, queue: 
     ]
 
 
-def test_a_job_that_was_taken_meanwhile_is_left_alone(client: Client, queue: Queue) -> None:
+def test_a_job_that_was_taken_in_the_meantime_is_left_alone(client: Client, queue: Queue) -> None:
     job = queue.ready(job_key="welcome")
     before = seen(client, "welcome")
     queue.change(job, "locked_by = 'quick', locked_at = now(), attempts = 1")
@@ -84,7 +84,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue) -> None:
     assert skipped.reason is SkipReason.MISSING
 
 
-def test_a_job_that_somebody_is_changing_is_not_waited_for(client: Client, queue: Queue) -> None:
+def test_a_job_that_another_session_is_changing_is_not_waited_for(client: Client, queue: Queue) -> None:
     job = queue.ready(job_key="welcome")
     before = seen(client, "welcome")
     with psycopg.connect(queue.url) as other:

@@ -36,7 +36,7 @@ def slow(queue: Queue, *, seconds: float = 600) -> None:
 # -- manners -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_read_only_session_can_look_and_not_act(queue: Queue) -> None:
+def test_a_read_only_session_can_read_and_not_act(queue: Queue) -> None:
     job = queue.ready()
     with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
         assert client.jobs.get(job) is not None
@@ -49,7 +49,7 @@ def test_a_read_only_session_can_look_and_not_act(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("connections", [1, 2])
-def test_the_server_holds_every_session_to_its_manners(queue: Queue, connections: int) -> None:
+def test_the_server_applies_the_limits_of_a_session(queue: Queue, connections: int) -> None:
     manners = SessionLimits(
         statement_timeout=timedelta(milliseconds=90_700),
         lock_timeout=timedelta(milliseconds=90_080),
@@ -72,7 +72,7 @@ def test_the_server_holds_every_session_to_its_manners(queue: Queue, connections
     assert (shown, who) == (["90700ms", "90080ms", "94s", "on"], "gw-tui/1")
 
 
-def test_a_look_that_takes_too_long_ends(queue: Queue) -> None:
+def test_a_query_that_takes_too_long_ends(queue: Queue) -> None:
     slow(queue)
     manners = SessionLimits(statement_timeout=timedelta(milliseconds=200))
     with Client(queue.url, max_pool_size=1, manners=manners) as client, pytest.raises(StatementTimeoutError):
@@ -88,7 +88,7 @@ def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
             client.jobs.complete(Selection.of(id=[job]))
 
 
-def test_a_span_that_is_not_positive_is_refused() -> None:
+def test_a_duration_that_is_not_positive_is_rejected() -> None:
     with pytest.raises(InvalidSettingError, match="lock_timeout"):
         SessionLimits(lock_timeout=timedelta(0))
 
@@ -127,7 +127,7 @@ def test_there_is_nothing_to_cancel_while_nothing_runs(queue: Queue) -> None:
 # -- listening ---------------------------------------------------------------------------------------------------------
 
 
-def test_jobs_are_heard_of_as_they_are_added(queue: Queue) -> None:
+def test_jobs_are_announced_as_they_are_added(queue: Queue) -> None:
     with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
         for _ in range(3):
             queue.ready()

@@ -247,5 +247,5 @@ FOUND = "[core] INFO: Database available again: can claim jobs after 2 failed at
         pytest.param([LOST, LOST, FOUND], 1, id="told twice"),
     ],
 )
-def test_a_trouble_that_is_told_twice_is_noticed(lines: list[str], count: int) -> None:
+def test_a_failure_that_is_reported_twice_is_noticed(lines: list[str], count: int) -> None:
     assert len(list(repetitions("\n".join(lines)))) == count

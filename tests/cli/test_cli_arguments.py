@@ -52,7 +52,7 @@ def test_a_job_without_a_payload_gets_an_empty_object() -> None:
         pytest.param("[" * 200_000, "is nested too deeply", id="nested without end"),
     ],
 )
-def test_a_payload_that_is_not_json_is_refused_with_its_place(text: str, message: str) -> None:
+def test_a_payload_that_is_not_json_is_rejected_with_its_place(text: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=f"^the payload .*{message}"):
         arguments.payload_text(text, None)
 
@@ -73,7 +73,7 @@ def test_a_payload_comes_from_stdin(
     assert arguments.payload_text(payload, payload_file) == "[1]"
 
 
-def test_bytes_that_are_no_text_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_that_are_no_text_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Stdin(b'"ab\xff"'))
 
     with pytest.raises(InvalidInputError, match="the payload from stdin is not UTF-8: byte 4"):
@@ -100,28 +100,28 @@ def test_two_payloads_are_one_too_many() -> None:
         pytest.param("2026-01-31T08:00:00+02:00", datetime(2026, 1, 31, 6, tzinfo=UTC), id="a moment with its zone"),
     ],
 )
-def test_a_moment_is_read(text: str | None, at: object) -> None:
+def test_a_time_is_read(text: str | None, at: object) -> None:
     assert arguments.moment("--run-at", text) == at
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2026-01-31T08:00:00", "+5", "2026-13-01T00:00:00Z", ""])
-def test_what_is_no_moment_is_refused_with_its_flag(text: str) -> None:
+def test_what_is_no_time_is_rejected_with_its_flag(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^--run-at: "):
         arguments.moment("--run-at", text)
 
 
 @pytest.mark.parametrize("text", ["x", "1.0", "", "1e3", "9" * 30, "٣", "0x10"])
-def test_what_is_no_whole_number_is_refused_with_its_flag(text: str) -> None:
+def test_what_is_no_whole_number_is_rejected_with_its_flag(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^--priority .*: give a whole number"):
         arguments.whole_number("--priority", text)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "100001"])
-def test_a_limit_out_of_range_is_refused(text: str) -> None:
+def test_a_limit_out_of_range_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInputError, match="a whole number from 1 to 100000"):
         arguments.positive_number("--limit", text, 100_000)
 
 
-def test_a_choice_nobody_offers_is_refused() -> None:
+def test_a_choice_that_is_not_offered_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="--state 'gone': give one of ready, failed"):
         arguments.one_of("--state", "gone", ("ready", "failed"))

@@ -124,7 +124,7 @@ def test_a_reader_that_goes_away_ends_the_program_silently(shell: Shell, databas
         ),
     ],
 )
-def test_streams_that_take_nothing_are_no_fault_of_ours(shell: Shell, ending: str, code: int, words: str) -> None:
+def test_streams_that_take_nothing_cause_no_defect(shell: Shell, ending: str, code: int, words: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f'exec "$0" config show --json {ending}', PROGRAM],
         env=shell.environment,
@@ -155,7 +155,7 @@ def test_a_job_is_added_with_everything_it_may_have(shell: Shell, database_url: 
     ) == [(ended.out, "hello", "mails", datetime(2030, 1, 31, 6, tzinfo=UTC), 3, "key", -5, {"a": True, "b": True})]
 
 
-def test_a_moment_counted_from_now_is_counted_by_the_database(shell: Shell, database_url: str) -> None:
+def test_a_time_counted_from_now_is_counted_by_the_database(shell: Shell, database_url: str) -> None:
     shell.gw("add", "hello", "--run-at", "+1h")
 
     ((ahead,),) = rows(database_url, "select run_at - created_at from graphile_worker.jobs")
@@ -284,7 +284,7 @@ def test_a_plan_changes_nothing_and_a_migration_does_what_it_said(tmp_path: Path
     assert shell.gw("migrate", "--plan").err == "Nothing to do: the schema is up to date.\n"
 
 
-def test_the_script_of_a_migration_can_be_run_by_hand(tmp_path: Path, empty_database_url: str) -> None:
+def test_the_script_of_a_migration_can_be_run_manually(tmp_path: Path, empty_database_url: str) -> None:
     shell = Shell(tmp_path, database=empty_database_url)
     script = shell.gw("migrate", "--sql", "--schema", 'odd "schema"').out
 
@@ -295,7 +295,7 @@ def test_the_script_of_a_migration_can_be_run_by_hand(tmp_path: Path, empty_data
     )
 
 
-def test_the_ancestors_word_for_migrating_works(tmp_path: Path, empty_database_url: str) -> None:
+def test_the_migrate_option_of_graphile_worker_works(tmp_path: Path, empty_database_url: str) -> None:
     ended = Shell(tmp_path, database=empty_database_url).gw("run", "--schema-only")
 
     assert (ended.code, ended.out) == (0, "Schema updated\n")
@@ -305,7 +305,7 @@ def test_the_ancestors_word_for_migrating_works(tmp_path: Path, empty_database_u
 # -- cron --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_crontab_with_a_fault_is_found_unhealthy(shell: Shell) -> None:
+def test_a_crontab_with_an_error_is_found_unhealthy(shell: Shell) -> None:
     shell.write("crontab", "* * * * * hello\n61 * * * * hello\n")
 
     ended = shell.gw("cron", "validate", "crontab", "--json")
@@ -340,7 +340,7 @@ def test_a_misspelt_variable_is_pointed_out(shell: Shell) -> None:
 # -- run ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_job_added_by_hand_is_run(shell: Shell, database_url: str) -> None:
+def test_a_job_added_with_sql_is_run(shell: Shell, database_url: str) -> None:
     shell.write("tasks/hello.py", HELLO)
     shell.gw("add", "hello", "--payload", '{"name":"Bobby Tables"}', "--job-key", "x")
 
@@ -412,7 +412,7 @@ def gate(shell: Shell) -> Path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_ends_a_run_in_order_and_by_that_signal(
+def test_a_signal_ends_a_run_gracefully_and_by_that_signal(
     shell: Shell, database_url: str, gate: Path, number: signal.Signals
 ) -> None:
     with shell.started("run", "--grace-period", "50s") as running:
@@ -439,7 +439,7 @@ def test_what_a_task_registered_for_the_end_of_the_process_is_called_and_cannot_
     assert ended.code in (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
-def test_a_task_that_never_ends_is_given_back_when_the_grace_period_ends(shell: Shell, database_url: str) -> None:
+def test_a_task_that_never_ends_is_returned_when_the_grace_period_ends(shell: Shell, database_url: str) -> None:
     shell.write("tasks/waiting.py", WAITING)
     shell.gw("add", "waiting", "-q", "serial")
 
@@ -456,7 +456,7 @@ def test_a_task_that_never_ends_is_given_back_when_the_grace_period_ends(shell: 
     assert rows(database_url, "select locked_at from graphile_worker._private_job_queues") == [(None,)]
 
 
-def test_a_second_signal_ends_a_run_at_once(shell: Shell, database_url: str) -> None:
+def test_a_second_signal_ends_a_run_immediately(shell: Shell, database_url: str) -> None:
     shell.write("tasks/waiting.py", WAITING)
     shell.gw("add", "waiting")
 
@@ -479,7 +479,7 @@ def test_a_run_stops_with_57_when_a_breaking_migration_is_announced(
     )
 
     with shell.started("run", "--grace-period", "50s", "--verbose") as running:
-        running.says("Listening for new jobs")
+        running.says("listens for new jobs")
         wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=60)
         rows(database_url, announce)
         running.says("999")
@@ -519,7 +519,7 @@ def test_a_run_answers_probes_and_ends_when_their_port_is_taken(shell: Shell) ->
         pytest.param(("--probe-port", "1", "--probe-host", "no such host"), "cannot listen for probes", id="no host"),
     ],
 )
-def test_a_probe_that_cannot_be_is_refused(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+def test_a_probe_that_cannot_be_is_rejected(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
     shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
 
     ended = shell.gw("run", "--once", *arguments)

@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_understood_is_named(below: Path, name: str, text:
     assert str(path) in str(refused.value)
 
 
-def test_bytes_that_are_no_text_are_refused(below: Path) -> None:
+def test_bytes_that_are_no_text_are_rejected(below: Path) -> None:
     (below / "gw.toml").write_bytes(b"\xff\xfe")
 
     with pytest.raises(InvalidSettingError, match="is not TOML"):

@@ -115,7 +115,7 @@ def test_without_any_connection_there_is_none() -> None:
     assert resolved(c.CONNECTION) == (None, "default")
 
 
-def test_the_schema_is_read_from_the_ancestors_variable() -> None:
+def test_the_schema_is_read_from_the_variable_of_graphile_worker() -> None:
     assert resolved(c.SCHEMA, environment={"GRAPHILE_WORKER_SCHEMA": "q"}) == ("q", "GRAPHILE_WORKER_SCHEMA")
 
 
@@ -177,7 +177,7 @@ def test_a_value_is_read(setting: c.Setting[object], raw: object, value: object)
         pytest.param(c.FORBIDDEN_FLAG, [1], "none of them empty", id="a number is no name"),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_with_its_place_and_remedy(
+def test_a_value_that_does_not_fit_is_rejected_with_its_place_and_remedy(
     setting: c.Setting[object], raw: object, remedy: str
 ) -> None:
     with pytest.raises(InvalidSettingError) as refused:
@@ -187,7 +187,7 @@ def test_a_value_that_does_not_fit_is_refused_with_its_place_and_remedy(
     assert remedy in str(refused.value)
 
 
-def test_a_refused_flag_is_named_by_its_flag_and_shown_harmless() -> None:
+def test_a_rejected_flag_is_named_by_its_flag_and_shown_harmless() -> None:
     with pytest.raises(InvalidSettingError, match=r"^--concurrency 'a\\x1b\[2J': give a whole number"):
         r.resolve(sources(flags={"concurrency": "a\x1b[2J"}))
 
@@ -242,7 +242,7 @@ def test_a_key_may_be_written_with_underscores() -> None:
         pytest.param({"log-level": "info", "log_level": "info"}, "'log-level' appears twice", id="twice"),
     ],
 )
-def test_a_key_nobody_knows_is_refused_with_file_and_key(values: dict[str, object], message: str) -> None:
+def test_an_unknown_key_is_rejected_with_file_and_key(values: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidSettingError) as refused:
         r.resolve(sources(file=values))
 

@@ -162,7 +162,7 @@ def test_levels_are_coloured_on_a_terminal_only() -> None:
     assert coloured.getvalue() == b"[core] \x1b[31mERROR\x1b[0m: x\n"
 
 
-def test_a_log_nobody_reads_harms_nobody() -> None:
+def test_a_log_without_a_reader_does_no_harm() -> None:
     class Gone(CountingStream):
         def write(self, data: Any) -> int:
             super().write(data)
@@ -238,7 +238,7 @@ def test_a_json_line_carries_the_scope() -> None:
     }
 
 
-def test_a_json_line_tells_an_error_apart() -> None:
+def test_a_json_line_marks_an_error() -> None:
     stream = BytesIO()
 
     json_sink(stream)("error", "failed", {"error": a_raised_error(), "count": 3, "level": "spoofed"})

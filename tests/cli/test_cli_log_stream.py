@@ -61,7 +61,7 @@ def test_what_is_read_is_passed_on_whole(pipe: Pipe) -> None:
     assert pipe.take(sum(map(len, lines)) + len(lines)).splitlines() == lines
 
 
-def test_nobody_waits_for_a_reader_who_has_stopped_and_what_he_missed_is_counted(pipe: Pipe) -> None:
+def test_a_stopped_reader_blocks_no_worker_and_dropped_lines_are_counted(pipe: Pipe) -> None:
     written = [f"line {number} {'x' * 900}" for number in range(1000)]
     pipe.write(*written)
     before = pipe.take(1)

@@ -74,7 +74,7 @@ def test_half_a_character_from_python_becomes_an_escape() -> None:
     assert to_json("\ud800") == r'"\ud800"'
 
 
-def test_moments_are_written_in_utc_with_their_fractions() -> None:
+def test_times_are_written_in_utc_with_their_fractions() -> None:
     at = datetime(2026, 1, 31, 10, 0, 0, 250, tzinfo=timezone(timedelta(hours=2)))
 
     assert to_json(at) == '"2026-01-31T08:00:00.000250Z"'
@@ -201,7 +201,7 @@ def test_an_answer_fits_its_reader(monkeypatch: pytest.MonkeyPatch, stream: Stri
     assert stream.getvalue() == text
 
 
-def test_a_reader_that_went_away_is_told_from_other_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_went_away_is_distinguished_from_other_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     class Gone(StringIO):
         def flush(self) -> None:
             raise BrokenPipeError

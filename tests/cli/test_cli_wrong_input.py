@@ -79,7 +79,7 @@ def assert_refused(ended: CliResult, code: int, *words: str) -> None:
         pytest.param(("list", "--config", "no.toml"), ("no.toml' does not exist",), id="no configuration file"),
     ],
 )
-def test_wrong_words_are_refused(within: InProcessShell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+def test_wrong_words_are_rejected(within: InProcessShell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
     assert_refused(within.gw(*arguments), 2, *words)
 
 
@@ -292,7 +292,7 @@ def test_removing_a_job_that_is_not_there_says_so(within: InProcessShell) -> Non
         pytest.param({"tasks/_helper.py": ""}, ("no task",), id="an empty folder"),
     ],
 )
-def test_a_run_without_tasks_is_refused(shell: Shell, files: dict[str, str], words: tuple[str, ...]) -> None:
+def test_a_run_without_tasks_is_rejected(shell: Shell, files: dict[str, str], words: tuple[str, ...]) -> None:
     for name, text in files.items():
         shell.write(name, text)
 
@@ -330,7 +330,7 @@ def test_a_task_file_that_does_not_import_is_shown_and_the_others_run(shell: She
 
 
 @pytest.mark.acceptance
-def test_a_task_file_that_does_not_import_is_refused_when_strict(shell: Shell, database_url: str) -> None:
+def test_a_task_file_that_does_not_import_is_rejected_when_strict(shell: Shell, database_url: str) -> None:
     shell.write("tasks/hello.py", HELLO)
     shell.write("tasks/broken.py", BROKEN)
     shell.gw("add", "hello")
@@ -416,7 +416,7 @@ def test_a_task_that_returns_nonsense_has_done_its_job(shell: Shell, database_ur
 
 
 @pytest.mark.acceptance
-def test_a_job_nobody_here_knows_stays_untouched(shell: Shell, database_url: str) -> None:
+def test_a_job_unknown_here_stays_untouched(shell: Shell, database_url: str) -> None:
     shell.write("tasks/hello.py", HELLO)
     shell.gw("add", "stranger")
     before = jobs(database_url)

@@ -89,7 +89,7 @@ class MeasuredModel(pydantic.BaseModel):
         pytest.param({"payload": {"\0": 1}}, "\\u0000", id="NUL in a name of the payload"),
     ],
 )
-def test_a_wrong_job_is_refused_with_its_reason_and_nothing_is_added(
+def test_a_wrong_job_is_rejected_with_its_reason_and_nothing_is_added(
     site: QueueFixture, fields: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidJobError) as refused:
@@ -158,7 +158,7 @@ def test_replace_overwrites_everything_of_a_waiting_job(site: QueueFixture) -> N
     assert second.run_at < datetime.now(UTC) + timedelta(minutes=1)
 
 
-def test_preserve_run_at_keeps_the_moment_alone(site: QueueFixture) -> None:
+def test_preserve_run_at_keeps_the_time_alone(site: QueueFixture) -> None:
     moment = datetime(2035, 1, 1, tzinfo=UTC)
     site.add(payload={"n": 1}, job_key="k", run_at=moment)
     job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode=JobKeyMode.PRESERVE_RUN_AT)
@@ -244,7 +244,7 @@ def test_a_job_belongs_to_the_callers_transaction(site: QueueFixture) -> None:
     assert [job["key"] for job in site.jobs()] == ["kept"]
 
 
-def test_a_refused_bulk_leaves_the_callers_transaction_usable(site: QueueFixture) -> None:
+def test_a_rejected_bulk_leaves_the_callers_transaction_usable(site: QueueFixture) -> None:
     with psycopg.connect(site.url) as conn:
         site.client.add("work", job_key="first", conn=conn)
         with pytest.raises(Exception, match="out of range"):
@@ -298,7 +298,7 @@ def test_unlocking_takes_the_locks_of_the_named_pools(site: QueueFixture) -> Non
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "1", True, 2**63, None])
-def test_what_is_no_id_is_refused(site: QueueFixture, wrong: Any) -> None:
+def test_what_is_no_id_is_rejected(site: QueueFixture, wrong: Any) -> None:
     jobs = site.client.jobs
     for act in (jobs.complete, jobs.fail, jobs.reschedule, jobs.retry):
         with pytest.raises(InvalidJobError, match="not the id of a job"):
@@ -323,7 +323,7 @@ def test_a_database_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param("postgres://u:hunter2@no.such.host.invalid/d", DatabaseUnavailableError, id="no such host"),
     ],
 )
-def test_an_unreachable_database_is_told_without_the_password(url: str, kind: type[Exception]) -> None:
+def test_an_unreachable_database_is_reported_without_the_password(url: str, kind: type[Exception]) -> None:
     with Client(url) as client, pytest.raises(kind) as told:
         client.add("work")
 
@@ -331,13 +331,13 @@ def test_an_unreachable_database_is_told_without_the_password(url: str, kind: ty
     assert "hunter2" not in repr(client._database)
 
 
-def test_a_database_that_does_not_exist_is_told(site: QueueFixture) -> None:
+def test_a_database_that_does_not_exist_is_reported(site: QueueFixture) -> None:
     url = psycopg.conninfo.make_conninfo(site.url, dbname="gw_no_such_database")
     with Client(url) as client, pytest.raises(AuthenticationError, match="does not exist"):
         client.add("work")
 
 
-def test_a_missing_schema_is_told_with_the_command(site: QueueFixture) -> None:
+def test_a_missing_schema_is_reported_with_the_command(site: QueueFixture) -> None:
     with Client(site.url, schema='odd "schema" 100%') as client, pytest.raises(SchemaMissingError, match="gw migrate"):
         client.add("work")
 

@@ -126,7 +126,7 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: Queue
     assert site.held() == []
 
 
-def test_a_claim_carried_out_after_its_pool_had_connected_again_is_given_back(
+def test_a_claim_carried_out_after_its_pool_had_connected_again_is_returned(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gw_core.worker import claimer
@@ -205,7 +205,7 @@ def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_jo
 # -- an outage -----------------------------------------------------------------------------------------------------
 
 
-def test_an_outage_is_survived_with_all_results_and_told_once(site: QueueFixture, proxy: DatabaseProxy) -> None:
+def test_an_outage_is_survived_with_all_results_and_reported_once(site: QueueFixture, proxy: DatabaseProxy) -> None:
     gate = site.gate()
     site.fill(5)
     with site.running({"work": gate}, url=proxy.url) as running:
@@ -290,7 +290,7 @@ def test_a_schema_dropped_and_made_again_while_running(own_site: QueueFixture) -
     assert [event for event in running.heard.of(PoolConnectionLost) if "gw migrate" not in str(event.error)] == []
 
 
-def test_a_claim_that_is_refused_again_and_again_is_told_once(own_site: QueueFixture) -> None:
+def test_a_claim_that_is_rejected_repeatedly_is_reported_once(own_site: QueueFixture) -> None:
     refusals = threading.Semaphore(0)
     own_site.run(
         "create function refuse() returns trigger language plpgsql as "
@@ -330,7 +330,7 @@ def test_a_delay_that_no_calendar_holds_does_not_hold_up_other_results(site: Que
     assert [job["locked_by"] for job in site.jobs()] == [None, None]
 
 
-def test_a_row_somebody_keeps_locked_does_not_hold_up_other_results(site: QueueFixture) -> None:
+def test_a_row_that_stays_locked_does_not_hold_up_other_results(site: QueueFixture) -> None:
     gate = site.gate()
     site.fill(5)
     with site.running({"work": gate}) as running:

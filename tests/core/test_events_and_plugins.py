@@ -30,7 +30,7 @@ from gw_core.events import (
 # -- events --------------------------------------------------------------------------------------------------------
 
 
-def test_a_life_is_told_in_order(site: QueueFixture) -> None:
+def test_a_life_is_listed_by_time(site: QueueFixture) -> None:
     job_id = site.add(payload={"n": 1})
     with site.running({"work": RunRecord()}, concurrency=1) as running:
         running.heard.wait_for(JobCompleted)
@@ -59,7 +59,7 @@ def test_a_life_is_told_in_order(site: QueueFixture) -> None:
     assert running.heard.of(RunnerStopped)[0].reason == "the test asked"
 
 
-def test_a_notification_tells_how_many_jobs_came(site: QueueFixture) -> None:
+def test_a_notification_says_how_many_jobs_came(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}) as running:
         running.heard.wait_for(PoolStarted)
         wait_until(lambda: "pool:listen:success" in running.heard.names())
@@ -68,7 +68,7 @@ def test_a_notification_tells_how_many_jobs_came(site: QueueFixture) -> None:
 
 
 @pytest.mark.parametrize("payload", ["", "not json", "[]", '{"count": "many"}', '{"r": 0.5}', "{"])
-def test_a_notification_that_makes_no_sense_harms_nobody(site: QueueFixture, payload: str) -> None:
+def test_a_notification_that_makes_no_sense_does_no_harm(site: QueueFixture, payload: str) -> None:
     with site.running({"work": RunRecord()}) as running:
         wait_until(lambda: "pool:listen:success" in running.heard.names())
         site.run("select pg_notify('jobs:insert', %s), pg_notify('worker:migrate', %s)", payload, payload)
@@ -76,7 +76,7 @@ def test_a_notification_that_makes_no_sense_harms_nobody(site: QueueFixture, pay
         running.heard.wait_for(JobCompleted)
 
 
-def test_listeners_that_raise_are_reported_and_harm_nobody(site: QueueFixture) -> None:
+def test_listeners_that_raise_are_reported_and_do_no_harm(site: QueueFixture) -> None:
     site.fill(3)
     with site.running({"work": RunRecord()}) as running:
         for name in ("job:start", "job:success", "job:complete", "jobs:settled", "pool:getJobs:complete"):
@@ -89,7 +89,7 @@ def test_listeners_that_raise_are_reported_and_harm_nobody(site: QueueFixture) -
     assert any("ZeroDivisionError" in message for message in running.log.of("error"))
 
 
-def test_a_subscription_can_be_ended_and_an_unknown_event_is_refused() -> None:
+def test_a_subscription_can_be_ended_and_an_unknown_event_is_rejected() -> None:
     events = Events()
     heard = EventRecorder(events)
     got: list[Any] = []
@@ -122,7 +122,7 @@ class Doorman(Plugin):
         return self._answer(spec)
 
 
-def test_a_plugin_may_change_skip_refuse_or_wave_through(site: QueueFixture) -> None:
+def test_a_plugin_may_change_skip_reject_or_wave_through(site: QueueFixture) -> None:
     def answer(spec: JobSpec) -> Any:
         match spec.task:
             case "changed":
@@ -277,7 +277,7 @@ def test_the_lock_of_a_long_job_and_of_its_queue_is_renewed(site: QueueFixture) 
         wait_until(lambda: site.run(fresh.format("_private_job_queues")), what="the queue's lock to be renewed")
 
 
-def test_stale_locks_are_freed_and_told(site: QueueFixture) -> None:
+def test_expired_locks_are_released_and_reported(site: QueueFixture) -> None:
     site.fill(2, queue="'q' || n")
     site.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'dead', attempts = 1")
     site.run("update _private_job_queues set locked_at = now() - interval '5 hours', locked_by = 'dead'")
@@ -288,6 +288,6 @@ def test_stale_locks_are_freed_and_told(site: QueueFixture) -> None:
     assert [event.job.attempts for event in completed] == [2, 2]
 
 
-def test_an_invalid_job_is_refused_before_plugins_and_database() -> None:
+def test_an_invalid_job_is_rejected_before_plugins_and_database() -> None:
     with pytest.raises(InvalidJobError):
         JobSpec(task="")

@@ -29,7 +29,7 @@ from gw_core.postgres import permissions
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"
 
 
-def test_a_start_in_vain_leaves_no_connection_open(empty_database_url: str) -> None:
+def test_a_failed_start_leaves_no_connection_open(empty_database_url: str) -> None:
     runner = Runner(empty_database_url, tasks=a_registry({"work": RunRecord()}), handle_signals=False, migrate=False)
 
     with pytest.raises(SchemaMissingError):
@@ -171,7 +171,7 @@ def test_every_connection_speaks_utf8_whatever_the_environment_asks_for(
     assert sorted(done.entries) == ["plain", "\u65e5\u672c"]
 
 
-def test_a_database_in_sql_ascii_is_refused_in_a_sentence(databases: Databases) -> None:
+def test_a_database_in_sql_ascii_is_rejected_in_one_message(databases: Databases) -> None:
     name = f"{databases.run.prefix}{databases.worker}_ascii"
     with psycopg.connect(databases.conninfo, autocommit=True) as server:
         encoding = "encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'"
@@ -197,7 +197,7 @@ def _raise() -> list[str]:
         pytest.param(lambda: "slow", "it must return a list of names", id="it returns a text"),
     ],
 )
-def test_a_run_once_ends_when_nobody_says_which_flags_are_forbidden(
+def test_a_run_once_ends_when_forbidden_flags_are_not_given(
     site: QueueFixture, flags: Callable[[], list[str]], reason: str
 ) -> None:
     done = RunRecord()
@@ -223,7 +223,7 @@ def test_a_function_that_fails_now_and_then_ends_no_run(site: QueueFixture) -> N
     assert (result.exit_code, done.entries) == (0, [1])
 
 
-def test_a_text_in_place_of_forbidden_flags_is_refused() -> None:
+def test_a_text_in_place_of_forbidden_flags_is_rejected() -> None:
     with pytest.raises(InvalidSettingError, match=r"use \['slow'\]"):
         Runner("postgres://nowhere", tasks=a_registry({"work": RunRecord()}), forbidden_flags="slow")
 
@@ -231,7 +231,7 @@ def test_a_text_in_place_of_forbidden_flags_is_refused() -> None:
 # -- a stop before the start ---------------------------------------------------------------------------------------
 
 
-def test_a_stop_forced_before_the_start_gives_back_at_once(site: QueueFixture) -> None:
+def test_a_stop_forced_before_the_start_returns_jobs_immediately(site: QueueFixture) -> None:
     site.fill(1)
     gate = site.gate()
     runner, _, _ = site.runner({"work": gate}, grace_period=ms(600_000))

@@ -111,7 +111,7 @@ def test_nothing_is_lost_when_workers_are_killed_one_a_second(site: QueueFixture
     assert site.held() == []
 
 
-def test_a_worker_told_to_stop_leaves_no_lock(site: QueueFixture, fleet: ProcessStates) -> None:
+def test_a_worker_asked_to_stop_leaves_no_lock(site: QueueFixture, fleet: ProcessStates) -> None:
     site.fill(JOBS, task="ran", queue="case when mod(n, 3) = 0 then 'q' || mod(n, 7) end")
     process = fleet.start()
     wait_until(lambda: len(fleet.ran()) > 100)

@@ -76,7 +76,7 @@ def test_sys_exit_in_a_task_ends_neither_the_thread_nor_the_program(site: QueueF
 
 
 @pytest.mark.parametrize(("strict", "exit_code"), [(True, 1), (False, 0)])
-def test_strict_tells_failures_by_the_exit_code(site: QueueFixture, strict: bool, exit_code: int) -> None:
+def test_strict_reports_failures_by_the_exit_code(site: QueueFixture, strict: bool, exit_code: int) -> None:
     site.add()
     site.let_retries_wait()
 
@@ -114,7 +114,7 @@ def test_events_of_failures_say_which_was_the_last(site: QueueFixture) -> None:
     assert all(isinstance(event.error, ValueError) for event in running.heard.of(JobCompleted))
 
 
-def test_a_snooze_is_told_as_given_back(site: QueueFixture) -> None:
+def test_a_snooze_is_reported_as_returned(site: QueueFixture) -> None:
     site.add()
     with site.running({"work": raising(Snooze(60, "the shop is closed"))}) as running:
         (returned,) = running.heard.wait_for(JobReturned)

@@ -104,14 +104,14 @@ def test_a_worker_is_ready_when_it_claims(
     assert why_not_ready(now, troubles=troubles, stopping=stopping, poll=timedelta(seconds=2)) == reason
 
 
-def test_a_long_poll_interval_is_no_silence() -> None:
+def test_a_long_poll_interval_is_not_stale() -> None:
     rare = timedelta(minutes=5)
 
     assert why_not_ready(vitals(since_look=rare), troubles=(), stopping=False, poll=rare) is None
 
 
 @pytest.mark.parametrize("wrong", [{"port": -1}, {"port": 65536}, {"port": True}, {"port": 1, "host": ""}])
-def test_an_address_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_address_that_cannot_be_is_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidSettingError):
         ProbeSettings(**wrong)
 
@@ -135,7 +135,7 @@ def test_a_worker_that_claims_is_ready_and_one_that_stops_is_not(site: QueueFixt
         connect(running)
 
 
-def test_the_database_being_away_is_told_in_one_line_that_names_nothing(
+def test_the_database_being_away_is_reported_in_one_line_that_names_nothing(
     site: QueueFixture, proxy: DatabaseProxy
 ) -> None:
     with site.running({"work": print}, url=proxy.url, probe=ANY_PORT) as running:
@@ -176,7 +176,7 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: QueueFixture
 # -- bad clients -----------------------------------------------------------------------------------------------------
 
 
-def test_clients_that_say_nothing_keep_nobody_waiting(site: QueueFixture) -> None:
+def test_clients_without_a_message_delay_no_other_client(site: QueueFixture) -> None:
     with site.running({"work": print}, probe=ANY_PORT) as running, ExitStack() as open_ends:
         for _ in range(3 * MOST_CLIENTS):
             open_ends.enter_context(connect(running))
@@ -242,7 +242,7 @@ def test_what_runs_now_is_shown(site: QueueFixture) -> None:
         assert numbers(running)["gw_jobs_running"] == 2
 
 
-def test_the_queue_is_looked_at_once_for_many_scrapes(site: QueueFixture) -> None:
+def test_the_queue_is_read_once_for_many_scrapes(site: QueueFixture) -> None:
     with site.running({"work": print}, probe=WITH_METRICS) as running:
         wait_until(lambda: is_ready(running))
         first = numbers(running)

@@ -16,7 +16,7 @@ from gw_core.errors import InvalidSettingError, SchemaMissingError, TaskLoadErro
 from gw_core.events import PoolClaimed
 
 
-def test_an_empty_queue_ends_at_once(site: QueueFixture) -> None:
+def test_an_empty_queue_ends_immediately(site: QueueFixture) -> None:
     result = site.run_once({"work": RunRecord()}, poll_interval=ms(60_000))
 
     assert (result.completed, result.exit_code, result.reason) == (0, 0, "no job is left to run")
@@ -56,7 +56,7 @@ def test_a_job_waiting_for_its_retry_is_left(site: QueueFixture) -> None:
     assert site.run_once({"work": work}).failed == 1
 
 
-def test_a_row_locked_for_a_moment_is_waited_for(site: QueueFixture) -> None:
+def test_a_briefly_locked_row_is_waited_for(site: QueueFixture) -> None:
     site.fill(2)
     runner, heard, _ = site.runner({"work": RunRecord()}, poll_interval=ms(60_000))
     with psycopg.connect(site.url) as other:
@@ -81,7 +81,7 @@ def test_a_long_queue_is_drained_by_one_run(site: QueueFixture) -> None:
     assert (result.completed, done.entries) == (300, list(range(1, 301)))
 
 
-def test_two_runs_at_once_share_the_jobs(site: QueueFixture) -> None:
+def test_two_concurrent_runs_share_the_jobs(site: QueueFixture) -> None:
     site.fill(400, queue="case when mod(n, 2) = 0 then 'q' || mod(n, 5) end")
     done = RunRecord()
     first, _, _ = site.runner({"work": done})
@@ -102,7 +102,7 @@ def test_two_runs_at_once_share_the_jobs(site: QueueFixture) -> None:
     assert site.held() == []
 
 
-def test_a_fresh_database_has_the_tasks_made_by_whoever_comes_first(site: QueueFixture) -> None:
+def test_a_fresh_database_has_the_tasks_made_by_the_first_client(site: QueueFixture) -> None:
     """Adding and starting at the same moment: both make the task, and one of them waits for the other."""
     waits = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     runner, _, _ = site.runner({"work": RunRecord()})
@@ -121,12 +121,12 @@ def test_a_fresh_database_has_the_tasks_made_by_whoever_comes_first(site: QueueF
 # -- what cannot begin ---------------------------------------------------------------------------------------------
 
 
-def test_a_registry_without_tasks_is_refused(site: QueueFixture) -> None:
+def test_a_registry_without_tasks_is_rejected(site: QueueFixture) -> None:
     with pytest.raises(TaskLoadError, match="no tasks"):
         Runner(site.url, tasks=TaskRegistry(), handle_signals=False).run_once()
 
 
-def test_a_missing_schema_is_told(empty_database_url: str) -> None:
+def test_a_missing_schema_is_reported(empty_database_url: str) -> None:
     runner = Runner(empty_database_url, tasks=a_registry({"work": RunRecord()}), handle_signals=False, migrate=False)
 
     with pytest.raises(SchemaMissingError, match="gw migrate"):
@@ -153,6 +153,6 @@ def test_a_missing_schema_is_made_when_asked_for(empty_database_url: str) -> Non
         ("expired_lock_interval", (ms(2), ms(1))),
     ],
 )
-def test_a_setting_out_of_its_bounds_is_refused_by_name(setting: str, value: object) -> None:
+def test_a_setting_out_of_its_bounds_is_rejected_by_name(setting: str, value: object) -> None:
     with pytest.raises(InvalidSettingError, match=setting):
         WorkerSettings(**{setting: value})  # type: ignore[arg-type] # that is the point

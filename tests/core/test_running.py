@@ -42,7 +42,7 @@ def test_an_added_job_starts_without_waiting_for_the_poll(site: QueueFixture) ->
             running.heard.wait_for(JobCompleted, count=count)
 
 
-def test_jobs_added_while_nobody_listened_are_found_at_the_start(site: QueueFixture) -> None:
+def test_jobs_added_without_a_listener_are_found_at_the_start(site: QueueFixture) -> None:
     site.fill(3)
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.heard.wait_for(JobCompleted, count=3)
@@ -94,7 +94,7 @@ class Serial:
         pytest.param(60, 4, 0.01, id="slow tasks"),
     ],
 )
-def test_a_named_queue_is_serial_and_in_order_over_two_pools(
+def test_a_named_queue_is_serial_and_ordered_over_two_pools(
     site: QueueFixture, jobs: int, queues: int, seconds: float
 ) -> None:
     task = Serial(seconds)
@@ -126,7 +126,7 @@ def test_ten_queues_drain_without_waiting_for_the_poll(site: QueueFixture) -> No
         running.heard.wait_for(JobCompleted, count=1_000)
 
 
-def test_more_held_queues_than_a_claim_looks_at_do_not_hide_a_free_one(site: QueueFixture) -> None:
+def test_more_locked_queues_than_a_claim_scans_do_not_hide_a_free_one(site: QueueFixture) -> None:
     site.fill(600, queue="'held' || n")
     site.run("update _private_job_queues set locked_at = now(), locked_by = 'somebody'")
     with site.running({"work": RunRecord()}, poll_interval=ms(30)) as running:
@@ -134,7 +134,7 @@ def test_more_held_queues_than_a_claim_looks_at_do_not_hide_a_free_one(site: Que
         running.heard.wait_for(JobCompleted)
 
 
-def test_a_queue_that_somebody_else_leaves_without_a_word_is_found_before_the_poll(site: QueueFixture) -> None:
+def test_a_queue_that_another_worker_leaves_without_a_notification_is_found_before_the_poll(site: QueueFixture) -> None:
     site.run("insert into _private_job_queues (queue_name, locked_at, locked_by) values ('q', now(), 'somebody')")
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)

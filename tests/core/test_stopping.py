@@ -38,7 +38,7 @@ def warm_up(site: QueueFixture, running: RunningWorker) -> None:
     running.heard.wait_for(JobCompleted, count=30)
 
 
-def test_an_idle_pool_stops_at_once(site: QueueFixture) -> None:
+def test_an_idle_pool_stops_immediately(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)
         result = running.stop(within=5)
@@ -63,7 +63,7 @@ def test_a_running_job_may_end_and_counts(site: QueueFixture) -> None:
 
 
 @pytest.mark.parametrize("queue", ["null", "'q'"], ids=["unqueued", "in one queue"])
-def test_what_was_claimed_ahead_is_given_back_uncounted(site: QueueFixture, queue: str) -> None:
+def test_what_was_claimed_ahead_is_returned_without_counting_an_attempt(site: QueueFixture, queue: str) -> None:
     gate = site.gate()
     with site.running({"quick": RunRecord(), "work": gate}, concurrency=1, prefetch=FAR) as running:
         warm_up(site, running)
@@ -80,7 +80,7 @@ def test_what_was_claimed_ahead_is_given_back_uncounted(site: QueueFixture, queu
     assert site.held() == []
 
 
-def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(site: QueueFixture) -> None:
+def test_when_the_grace_period_ends_what_still_runs_is_returned_with_a_delay(site: QueueFixture) -> None:
     gate = site.gate()
     job_id = site.add(queue_name="q")
     with site.running({"work": gate}, grace_period=ms(100)) as running:
@@ -98,7 +98,7 @@ def test_when_the_grace_period_ends_what_still_runs_is_given_back_with_a_delay(s
     assert running.heard.of(PoolStopped)[0].unsettled == 0
 
 
-def test_the_rest_of_a_queue_behind_a_stubborn_job_is_given_back_too(site: QueueFixture) -> None:
+def test_the_rest_of_a_queue_behind_a_stubborn_job_is_returned_too(site: QueueFixture) -> None:
     gate = site.gate()
     with site.running(
         {"quick": RunRecord(), "work": gate}, concurrency=1, prefetch=FAR, grace_period=ms(100)
@@ -126,7 +126,7 @@ def test_a_second_request_ends_the_grace_period(site: QueueFixture) -> None:
     assert [job["attempts"] for job in site.jobs()] == [0, 0, 0]
 
 
-def test_tasks_are_told_that_they_should_stop(site: QueueFixture) -> None:
+def test_tasks_are_notified_that_they_should_stop(site: QueueFixture) -> None:
     told = threading.Event()
     began = threading.Event()
 
@@ -162,7 +162,7 @@ def test_a_job_that_ended_but_whose_listener_does_not_return_is_not_left_locked(
         release.set()
 
 
-def test_an_outcome_after_the_job_was_given_back_changes_nothing(site: QueueFixture) -> None:
+def test_an_outcome_after_the_job_was_returned_changes_nothing(site: QueueFixture) -> None:
     gate = site.gate()
     job_id = site.add()
     with site.running({"work": gate}, grace_period=ms(20)) as running:
@@ -202,7 +202,7 @@ class Slow(Service):
 
 
 @pytest.mark.parametrize(("seconds", "ends"), [(6.0, True), (0.02, False)], ids=["it stood still", "it did not"])
-def test_who_is_waited_for_gets_a_moment_more_when_the_machine_stood_still(
+def test_a_deadline_is_extended_when_the_machine_stalled(
     monkeypatch: pytest.MonkeyPatch, seconds: float, ends: bool
 ) -> None:
     slow, looks = Slow(), count()
@@ -238,7 +238,7 @@ def test_results_are_written_although_a_stall_used_up_the_time_for_them(
 # -- the hand-off by itself ----------------------------------------------------------------------------------------
 
 
-def test_a_closed_hand_off_starts_nothing_and_keeps_what_is_left_for_whoever_takes_it_back() -> None:
+def test_a_closed_hand_off_starts_nothing_and_keeps_what_is_left_for_the_owner() -> None:
     handoff = Handoff(on_low=lambda: None)
     jobs: list[Any] = ["first", "second"]
     handoff.put(jobs)
@@ -268,7 +268,7 @@ def test_closing_wakes_every_parked_thread() -> None:
 # -- prefetch ----------------------------------------------------------------------------------------------------
 
 
-def test_jobs_behind_stuck_threads_are_given_back_for_another_pool_to_run(site: QueueFixture) -> None:
+def test_jobs_behind_stuck_threads_are_returned_for_another_pool_to_run(site: QueueFixture) -> None:
     gate: Gate = site.gate()
     done = RunRecord()
     with site.running({"quick": done, "work": gate}, concurrency=10, prefetch=ms(1_000), poll_interval=NEVER) as stuck:

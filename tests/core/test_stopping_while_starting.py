@@ -71,7 +71,7 @@ def test_a_migration_that_is_under_way_is_cancelled_and_undone(
     assert watching.execute(INSTALLED).fetchone() == (None,)
 
 
-def test_a_run_that_was_told_to_stop_before_it_began_does_not_begin(empty_database_url: str) -> None:
+def test_a_run_that_was_asked_to_stop_before_it_began_does_not_begin(empty_database_url: str) -> None:
     runner = Runner(empty_database_url, tasks=a_registry({"work": RunRecord()}), handle_signals=False)
     runner.stop("too early")
 

@@ -87,7 +87,7 @@ def test_parse_as_json_has_everything(gw: Gw, crontab: Path) -> None:
     assert json.loads(out)[2]["key_mode"] == "replace"
 
 
-def test_parse_refuses_a_wrong_crontab_with_every_fault(gw: Gw, tmp_path: Path) -> None:
+def test_parse_rejects_a_wrong_crontab_with_every_error(gw: Gw, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text(WRONG)
     code, out, err = gw("cron", "parse", "wrong")
 
@@ -116,7 +116,7 @@ def test_validate_is_content_with_a_right_crontab(gw: Gw, crontab: Path) -> None
     assert gw("cron", "validate", str(crontab)) == (0, "", "3 items in 1 file, no faults.\n")
 
 
-def test_validate_writes_every_fault_of_every_file_as_editors_want_it(gw: Gw, crontab: Path, tmp_path: Path) -> None:
+def test_validate_writes_every_error_of_every_file_as_editors_want_it(gw: Gw, crontab: Path, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text(WRONG)
     code, out, err = gw("cron", "validate", "wrong", str(crontab), "wrong")
 
@@ -169,7 +169,7 @@ def test_next_shows_the_runs_of_all_items_in_the_order_of_time(gw: Gw, crontab: 
     ]
 
 
-def test_next_of_one_item_looks_years_ahead(gw: Gw, crontab: Path) -> None:
+def test_next_of_one_item_searches_years_ahead(gw: Gw, crontab: Path) -> None:
     code, out, _ = gw(
         "cron", "next", "--json", "--item", "leap-day", "-n", "2", "--after", "2096-03-01T00:00Z", str(crontab)
     )
@@ -195,7 +195,7 @@ def test_next_of_a_day_that_does_not_exist_says_so(gw: Gw, tmp_path: Path) -> No
     ("arguments", "code"),
     [(["-n", "0"], 2), (["-n", "many"], 2), (["--after", "soon"], 2), (["--item", "nobody"], 6)],
 )
-def test_next_refuses_what_it_cannot_answer(gw: Gw, crontab: Path, arguments: list[str], code: int) -> None:
+def test_next_rejects_what_it_cannot_answer(gw: Gw, crontab: Path, arguments: list[str], code: int) -> None:
     found, out, err = gw("cron", "next", str(crontab), *arguments)
 
     assert (found, out) == (code, "")

@@ -35,13 +35,13 @@ def test_a_duration_is_read(text: str, span: timedelta) -> None:
     "text",
     ["", "5", "m", "-5m", "5 m", "5y", "1h30", "\u0665m", "1e5s", "9" * 50 + "w", "5m" * 100, "5m\n5m", "99999999999w"],
 )
-def test_what_is_no_duration_is_refused_with_a_sentence(text: str) -> None:
+def test_what_is_no_duration_is_rejected_with_a_message(text: str) -> None:
     with pytest.raises(InvalidInputError, match="duration"):
         parse_duration(text)
 
 
 @given(span=st.integers(0, 10**12).map(lambda number: timedelta(milliseconds=number)))
-def test_a_printed_duration_is_read_as_the_same_span(span: timedelta) -> None:
+def test_a_printed_duration_is_read_as_the_same_duration(span: timedelta) -> None:
     assert parse_duration(format_duration(span)) == span
 
 
@@ -55,7 +55,7 @@ def test_a_printed_duration_is_read_as_the_same_span(span: timedelta) -> None:
         ("2026-01-31 08:00+02:00", datetime(2026, 1, 31, 6, tzinfo=UTC)),
     ],
 )
-def test_a_moment_is_read_and_answered_in_utc(text: str, moment: datetime) -> None:
+def test_a_time_is_read_and_answered_in_utc(text: str, moment: datetime) -> None:
     parsed = parse_time(text, NOW)
 
     assert parsed == moment
@@ -63,16 +63,16 @@ def test_a_moment_is_read_and_answered_in_utc(text: str, moment: datetime) -> No
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "+", "+5", "2026-13-01T00:00Z", "12:00", "\x1b[31m", "++5m"])
-def test_what_is_no_moment_is_refused_with_a_sentence(text: str) -> None:
+def test_what_is_no_time_is_rejected_with_a_message(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"not a (moment|duration)"):
         parse_time(text, NOW)
 
 
-def test_a_moment_without_its_zone_is_refused() -> None:
+def test_a_time_without_its_zone_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="no time zone"):
         parse_time("2026-01-31T08:00:00", NOW)
 
 
-def test_a_moment_beyond_the_calendar_is_refused() -> None:
+def test_a_time_beyond_the_calendar_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="years 1 to 9999"):
         parse_time("+999999w", NOW)

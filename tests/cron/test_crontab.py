@@ -126,7 +126,7 @@ def test_both_spellings_of_one_option_are_a_repetition() -> None:
         pytest.param(f"* * * * * t {{a:'{'x' * 10_000}'}}", 10_001, "the line is 10018 characters", id="long line"),
     ],
 )
-def test_a_fault_has_its_column_and_says_what_is_wrong(line: str, column: int, message: str) -> None:
+def test_an_error_has_its_column_and_says_what_is_wrong(line: str, column: int, message: str) -> None:
     (fault,) = faults_of(f"# a comment\n{line}")
 
     assert (fault.line, fault.column, fault.text) == (2, column, line)
@@ -134,7 +134,7 @@ def test_a_fault_has_its_column_and_says_what_is_wrong(line: str, column: int, m
     assert fault.expected
 
 
-def test_all_faults_of_a_file_are_reported_at_once_in_order() -> None:
+def test_all_errors_of_a_file_are_reported_together_and_sorted() -> None:
     text = "61 25 * * 8 task ?max=0&nope=1 {a:}\n* * * * * fine\n* * * task\n"
 
     assert [(fault.line, fault.column) for fault in faults_of(text)] == [
@@ -148,7 +148,7 @@ def test_all_faults_of_a_file_are_reported_at_once_in_order() -> None:
     ]
 
 
-def test_the_error_shows_each_fault_under_its_line_and_lists_them() -> None:
+def test_the_message_shows_each_error_under_its_line_and_lists_them() -> None:
     with pytest.raises(CrontabError) as caught:
         parse_crontab("* * * * * a\n\t* 24 * * * b", source="my/crontab")
 
@@ -161,13 +161,13 @@ def test_the_error_shows_each_fault_under_its_line_and_lists_them() -> None:
     assert [type(fault) for fault in caught.value.faults] == [CrontabFault]
 
 
-def test_identifiers_used_twice_are_refused_with_both_lines() -> None:
+def test_identifiers_used_twice_are_rejected_with_both_lines() -> None:
     (fault,) = faults_of("* * * * * a\n* * * * * b\n0 0 * * * b ?id=a")
 
     assert (fault.line, fault.message) == (3, "the identifier 'a' is already used in line 1")
 
 
-def test_a_task_that_does_not_exist_is_a_fault_where_the_tasks_are_known() -> None:
+def test_a_task_that_does_not_exist_is_an_error_where_the_tasks_are_known() -> None:
     items, faults = read_crontab("* * * * * here\n  * * * * * gone ?id=x", tasks={"here", "there"})
 
     assert [item.task for item in items] == ["here"]
@@ -181,7 +181,7 @@ def test_nothing_from_the_file_can_command_a_terminal() -> None:
     assert all(character.isprintable() or character == "\n" for character in str(caught.value))
 
 
-def test_of_a_thousand_faults_the_message_shows_some_and_counts_the_rest() -> None:
+def test_of_a_thousand_errors_the_message_shows_some_and_counts_the_rest() -> None:
     with pytest.raises(CrontabError, match="and 980 more") as caught:
         parse_crontab("nonsense\n" * 1_000)
 
@@ -286,7 +286,7 @@ def test_an_item_is_made_from_a_pattern_or_a_schedule() -> None:
     ],
     ids=str,
 )
-def test_an_item_the_database_would_refuse_is_refused_at_once(options: dict[str, Any]) -> None:
+def test_an_item_the_database_would_reject_is_rejected_immediately(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         cron_item("* * * * *", "task", **options)
 
@@ -308,7 +308,7 @@ def test_a_job_says_when_it_was_due_and_whether_it_came_late() -> None:
     }
 
 
-def test_items_with_one_identifier_are_refused_together() -> None:
+def test_items_with_one_identifier_are_rejected_together() -> None:
     with pytest.raises(CrontabError, match="found more than once: 'a', 'b'"):
         refuse_duplicates([cron_item("* * * * *", task) for task in ("a", "b", "c", "a", "b", "a")])
 
@@ -317,7 +317,7 @@ def test_items_with_one_identifier_are_refused_together() -> None:
 
 
 @pytest.mark.once
-def test_mutated_lines_are_read_or_refused_and_nothing_is_dropped() -> None:
+def test_mutated_lines_are_read_or_rejected_and_nothing_is_dropped() -> None:
     # As many as there is time for at every change; `python tests/cron/mutations.py --lines 1000000` reads more.
     # Milliseconds by far, but a busy machine may halt us for long in between.
     assert read_mutated_lines(MUTATED_LINES, seed=20_261_121) < 1.0
@@ -325,7 +325,7 @@ def test_mutated_lines_are_read_or_refused_and_nothing_is_dropped() -> None:
 
 @examples(500)
 @given(text=st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     found, faults = read_crontab(text)
 
     assert all(fault.column >= 1 and fault.line >= 1 for fault in faults)

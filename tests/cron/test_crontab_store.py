@@ -36,7 +36,7 @@ def test_an_unknown_identifier_becomes_known_and_stays_known_since_then(store: C
     assert store.known() == [second["a"], second["b"]]
 
 
-def test_the_first_to_schedule_a_minute_adds_its_jobs_in_order(store: CronStore, world: CronFixture) -> None:
+def test_the_first_to_schedule_a_minute_adds_its_jobs_in_sequence(store: CronStore, world: CronFixture) -> None:
     added = store.schedule(NOON, {"z": a_run("zebra"), "a": a_run("ape")})
 
     ids = world.execute("select id from graphile_worker._private_jobs order by id")
@@ -92,7 +92,7 @@ def test_a_key_replaces_the_job_of_the_minute_before(store: CronStore, world: Cr
     assert world.due() == [("report", "12:01")]
 
 
-def test_what_the_database_refuses_leaves_the_minute_open(store: CronStore, world: CronFixture) -> None:
+def test_what_the_database_rejects_leaves_the_minute_open(store: CronStore, world: CronFixture) -> None:
     world.execute("alter table graphile_worker._private_jobs add constraint no_reports check (priority <> 99)")
     bad = cron_item("* * * * *", "report", priority=99).job_spec(NOON, backfilled=False)
     with pytest.raises(InvalidJobError):
@@ -102,7 +102,7 @@ def test_what_the_database_refuses_leaves_the_minute_open(store: CronStore, worl
     assert store.schedule(NOON, {"a": a_run(), "b": a_run("other")}).keys() == {"a", "b"}
 
 
-def test_sixteen_workers_at_once_add_each_job_once(world: CronFixture) -> None:
+def test_sixteen_concurrent_workers_add_each_job_once(world: CronFixture) -> None:
     runs = {f"id{number}": a_run(f"task{number}") for number in range(20)}
 
     def schedule(_: int) -> int:

@@ -285,7 +285,7 @@ def test_the_table_is_large_enough() -> None:
     assert len(set(ALIKE)) >= 120
 
 
-def test_every_line_is_parsed_or_refused_as_the_ancestor_does(ancestor: NodeCrontab) -> None:
+def test_every_line_is_parsed_or_rejected_as_graphile_worker_does(ancestor: NodeCrontab) -> None:
     differences = [
         (text, theirs, ours)
         for text, theirs in zip(ALIKE, ancestors_answers(ancestor, ALIKE), strict=True)
@@ -311,7 +311,7 @@ DELIBERATE = re.compile(
 )
 
 
-def test_spoiled_lines_are_parsed_or_refused_as_the_ancestor_does(ancestor: NodeCrontab) -> None:
+def test_spoiled_lines_are_parsed_or_rejected_as_graphile_worker_does(ancestor: NodeCrontab) -> None:
     chance = random.Random(4)
     tame = [*TAME_LINES, *(text for text in ALIKE if len(text) < 200)]
     # Left out: what cannot be sent to another program, and the differences about escaped keys and endless numbers.

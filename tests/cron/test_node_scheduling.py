@@ -113,7 +113,7 @@ def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_
     world.close()
 
 
-def test_ours_takes_over_what_the_ancestor_registered_and_the_other_way_round(
+def test_ours_takes_over_what_graphile_worker_registered_and_the_other_way_round(
     ancestor: NodeCrontab, database_url: str
 ) -> None:
     clock = FastClock()

@@ -73,7 +73,7 @@ def test_seconds_and_zones_do_not_matter_for_matching() -> None:
     assert Schedule.parse("30 4 * * *").matches(datetime(2026, 11, 21, 13, 30, 59, 999, tzinfo=tokyo))
 
 
-def test_a_moment_without_a_zone_is_refused() -> None:
+def test_a_time_without_a_zone_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="no time zone"):
         every_minute().matches(datetime(2026, 1, 1))
 
@@ -82,7 +82,7 @@ def test_a_moment_without_a_zone_is_refused() -> None:
     "pattern",
     ["", "* * * *", "* * * * * *", "60 * * * *", "* * * jan *", "*/0 * * * *", "5-5 * * * *", "x" * 2_000],
 )
-def test_a_wrong_pattern_is_refused_with_a_sentence(pattern: str) -> None:
+def test_a_wrong_pattern_is_rejected_with_a_message(pattern: str) -> None:
     with pytest.raises(InvalidInputError, match="the cron pattern"):
         Schedule.parse(pattern)
 
@@ -249,7 +249,7 @@ def test_the_builder_makes_the_schedule_its_name_says(built: Schedule, pattern: 
         lambda: Schedule(minutes=()),
     ],
 )
-def test_the_builder_refuses_what_no_clock_shows(build: object) -> None:
+def test_the_builder_rejects_what_no_clock_shows(build: object) -> None:
     with pytest.raises(InvalidInputError):
         build()  # type: ignore[operator]
 

@@ -198,7 +198,7 @@ def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: CronF
     assert timedelta(hours=24) == CATCH_UP_LIMIT
 
 
-def test_an_outage_of_days_tells_once_what_it_cost(world: CronFixture) -> None:
+def test_an_outage_of_days_reports_once_what_it_cost(world: CronFixture) -> None:
     heard: list[Event] = []
     line = world.line()
     scheduler = world.scheduler("0 * * * * hourly", line=line, heard=heard)
@@ -370,7 +370,7 @@ def test_a_single_deadlock_is_not_worth_a_warning(world: CronFixture) -> None:
     assert names(heard).count("CronFailed") == 1
 
 
-def test_workers_whose_crontabs_differ_in_order_still_add_each_job_once(world: CronFixture) -> None:
+def test_workers_whose_crontabs_differ_in_sequence_still_add_each_job_once(world: CronFixture) -> None:
     tasks = [f"task{number}" for number in range(30)]
     shuffled = [random.Random(seed).sample(tasks, len(tasks)) for seed in range(6)]
     workers = [world.scheduler([cron_item("* * * * *", task) for task in order]) for order in shuffled]
@@ -390,7 +390,7 @@ def test_workers_whose_crontabs_differ_in_order_still_add_each_job_once(world: C
 # -- what is refused -----------------------------------------------------------------------------------------------
 
 
-def test_an_item_the_database_refuses_does_not_hold_up_the_others(world: CronFixture) -> None:
+def test_an_item_the_database_rejects_does_not_hold_up_the_others(world: CronFixture) -> None:
     world.execute("alter table graphile_worker._private_jobs add constraint picky check (priority <> 99)")
     heard: list[Event] = []
     scheduler = world.scheduler("* * * * * bad ?priority=99\n* * * * * good", heard=heard)
@@ -403,7 +403,7 @@ def test_an_item_the_database_refuses_does_not_hold_up_the_others(world: CronFix
     assert [event.item.task for event in heard if isinstance(event, CronItemFailed)] == ["bad", "bad"]
 
 
-def test_a_plugin_may_change_skip_or_refuse_a_job(world: CronFixture) -> None:
+def test_a_plugin_may_change_skip_or_reject_a_job(world: CronFixture) -> None:
     def admit(spec: JobSpec) -> JobSpec | None:
         if spec.task == "refused":
             raise JobRejectedError("not today")
@@ -425,7 +425,7 @@ def test_a_plugin_may_change_skip_or_refuse_a_job(world: CronFixture) -> None:
     }
 
 
-def test_two_items_with_one_identifier_are_refused_before_anything_begins(world: CronFixture) -> None:
+def test_two_items_with_one_identifier_are_rejected_before_anything_begins(world: CronFixture) -> None:
     with pytest.raises(CrontabError, match="found more than once: 'tick'"):
         world.scheduler([cron_item("* * * * *", "tick"), cron_item("0 * * * *", "tick")])
 
@@ -482,7 +482,7 @@ def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: CronFi
     assert [job.due for job in world.jobs()] == ["12:01", "12:02", "12:03"]
 
 
-def test_a_source_that_fails_leaves_the_items_in_force_and_is_told_about_once(world: CronFixture) -> None:
+def test_a_source_that_fails_leaves_the_items_in_force_and_is_reported_once(world: CronFixture) -> None:
     answers: list[list[CronItem] | Exception] = [
         [cron_item("* * * * *", "tick")],
         OSError("gone"),
@@ -532,7 +532,7 @@ def test_between_the_minutes_the_database_is_left_alone(world: CronFixture) -> N
 # -- events --------------------------------------------------------------------------------------------------------
 
 
-def test_the_scheduler_tells_what_it_does_in_the_ancestors_order(world: CronFixture) -> None:
+def test_the_scheduler_reports_what_it_does_in_the_order_of_graphile_worker(world: CronFixture) -> None:
     world.know("tick", since=at("11:59"), last=at("11:59"))
     heard: list[Event] = []
     scheduler = world.scheduler("* * * * * tick ?fill=1h", heard=heard)
@@ -551,7 +551,7 @@ def test_the_scheduler_tells_what_it_does_in_the_ancestors_order(world: CronFixt
     ]
 
 
-def test_who_comes_second_hears_that_nothing_was_left_for_it(world: CronFixture) -> None:
+def test_the_second_finds_nothing_left(world: CronFixture) -> None:
     heard: list[Event] = []
     first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE, heard=heard)
     first.step()

@@ -56,7 +56,7 @@ def test_a_connection_string_names_a_folder(connection: str, expected: str, monk
         pytest.param("postgres:///x", "not an embedded", id="another scheme"),
     ],
 )
-def test_what_cannot_be_a_folder_is_refused(connection: str, words: str) -> None:
+def test_what_cannot_be_a_folder_is_rejected(connection: str, words: str) -> None:
     with pytest.raises(EmbeddedError, match=words):
         folder_of(connection)
 

@@ -44,7 +44,7 @@ def test_the_folder_that_was_named_wins(tmp_path: Path, places: list[Path]) -> N
     assert find_binaries(named, major=None, folder=tmp_path) == Binaries(named, 14)
 
 
-def test_a_folder_without_a_server_is_refused(tmp_path: Path, places: list[Path]) -> None:
+def test_a_folder_without_a_server_is_rejected(tmp_path: Path, places: list[Path]) -> None:
     places.append(a_server(tmp_path / "found"))
 
     with pytest.raises(EmbeddedError, match="holds no postgres and initdb"):
@@ -57,7 +57,7 @@ def test_existing_data_choose_the_version(tmp_path: Path, places: list[Path]) ->
     assert find_binaries(None, major=15, folder=tmp_path).major == 15
 
 
-def test_data_of_a_version_that_is_not_here_are_refused_with_advice(tmp_path: Path, places: list[Path]) -> None:
+def test_data_of_a_version_that_is_not_here_are_rejected_with_advice(tmp_path: Path, places: list[Path]) -> None:
     places += [a_server(tmp_path / "new", "18.0"), a_server(tmp_path / "old", "15.7")]
 
     with pytest.raises(EmbeddedError, match=r"belong to PostgreSQL 13, and only version 15, 18 was found.*--pg-bin"):

@@ -210,7 +210,7 @@ def test_data_made_when_every_user_was_trusted_are_served_by_the_new_rules(folde
     ]
 
 
-def test_rules_that_somebody_changed_are_written_again_at_the_next_start(folder: Path) -> None:
+def test_rules_that_were_changed_are_written_again_at_the_next_start(folder: Path) -> None:
     folder.mkdir()
     (folder / "target").write_text("kept")
     (folder / "gw_hba.conf").symlink_to(folder / "target")
@@ -283,7 +283,7 @@ def test_an_account_shared_with_other_services_is_named_when_the_data_are_made(
     ]
 
 
-def test_a_user_without_a_name_is_told_why_nobody_could_connect(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_learns_why_connections_failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with start_or_attach(f"embedded://{folder}"):
         pass
     monkeypatch.setattr("gw_core.embedded.server.name_of", lambda _uid: None)

@@ -134,7 +134,7 @@ def test_any_path_will_do(folder: Path, name: str) -> None:
     assert link == place / "data" or not link.is_symlink()
 
 
-def test_a_link_that_somebody_else_put_in_our_place_is_not_followed(folder: Path, tmp_path: Path) -> None:
+def test_a_link_that_another_user_put_in_our_place_is_not_followed(folder: Path, tmp_path: Path) -> None:
     place = Path("/tmp", "x" * 200)
     home = DataFolder(place)
     ours = home.socket_folder
@@ -147,7 +147,7 @@ def test_a_link_that_somebody_else_put_in_our_place_is_not_followed(folder: Path
         ours.unlink()
 
 
-def test_a_folder_with_other_files_is_refused_and_left_alone(folder: Path) -> None:
+def test_a_folder_with_other_files_is_rejected_and_left_alone(folder: Path) -> None:
     folder.mkdir()
     (folder / "letter.txt").write_text("dear reader")
 
@@ -156,7 +156,7 @@ def test_a_folder_with_other_files_is_refused_and_left_alone(folder: Path) -> No
     assert [path.name for path in folder.iterdir()] == ["letter.txt"]
 
 
-def test_the_data_folder_of_another_server_is_refused(folder: Path) -> None:
+def test_the_data_folder_of_another_server_is_rejected(folder: Path) -> None:
     folder.mkdir()
     (folder / "PG_VERSION").write_text("15\n")
 
@@ -182,7 +182,7 @@ def test_a_start_that_fails_shows_the_end_of_the_log(folder: Path) -> None:
     assert "\x1b" not in str(caught.value)
 
 
-def test_data_of_a_version_we_have_no_programs_for_are_refused(folder: Path) -> None:
+def test_data_of_a_version_we_have_no_programs_for_are_rejected(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}"):
         pass
     (folder / "data" / "PG_VERSION").write_text("12\n")
@@ -236,7 +236,7 @@ def test_uses_in_one_process_share_a_server_and_the_last_stops_it(folder: Path) 
     assert not answers(second.conninfo)
 
 
-def test_threads_that_start_at_once_share_a_server(folder: Path) -> None:
+def test_threads_that_start_concurrently_share_a_server(folder: Path) -> None:
     servers = []
     threads = [
         threading.Thread(target=lambda: servers.append(start_or_attach(f"embedded://{folder}"))) for _ in range(4)
@@ -251,7 +251,7 @@ def test_threads_that_start_at_once_share_a_server(folder: Path) -> None:
         server.close()
 
 
-def test_eight_processes_that_start_at_once_share_a_server(folder: Path, use: Users, pg_bin: Path) -> None:
+def test_eight_processes_that_start_concurrently_share_a_server(folder: Path, use: Users, pg_bin: Path) -> None:
     users = [use(folder, pg_bin) for _ in range(8)]
 
     assert len({ask(user.conninfo, "select pg_postmaster_start_time()::text") for user in users}) == 1
@@ -378,7 +378,7 @@ def test_who_leaves_last_stops_the_server_of_a_killed_watchdog(folder: Path) -> 
     assert is_gone(folder)
 
 
-def test_everything_may_be_killed_at_once(folder: Path, use: Users, pg_bin: Path) -> None:
+def test_everything_may_be_killed_together(folder: Path, use: Users, pg_bin: Path) -> None:
     user = use(folder, pg_bin)
     tell(user.conninfo, "create table kept as select 42 as answer")
     for pid in (watchdog_of(folder), postmaster(folder), user.process.pid):
@@ -404,7 +404,7 @@ def test_a_backend_that_computes_on_after_its_server_was_killed_is_ended(folder:
         assert backend not in processes_of(str(folder / "data"))
 
 
-def test_a_pid_file_that_names_somebody_else_by_now_does_not_matter(folder: Path) -> None:
+def test_a_pid_file_that_by_now_names_another_process_does_not_matter(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}"):
         text = (folder / "data" / "postmaster.pid").read_text().splitlines()
     (folder / "data" / "postmaster.pid").write_text("\n".join([str(os.getppid()), *text[1:], ""]))
@@ -413,7 +413,7 @@ def test_a_pid_file_that_names_somebody_else_by_now_does_not_matter(folder: Path
         assert answers(server.conninfo)
 
 
-def test_a_server_that_was_started_by_hand_is_not_disturbed(folder: Path) -> None:
+def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> None:
     programs = extra_binaries()
     with start_or_attach(f"embedded://{folder}", pg_bin=programs.folder):
         pass
@@ -573,7 +573,7 @@ def test_root_starts_the_server_of_an_ordinary_users_folder_as_that_user(
 
 
 @as_root
-def test_a_user_without_a_name_is_told_what_initdb_needs(
+def test_a_user_without_a_name_learns_what_initdb_needs(
     reachable: Path, use: Users, python_for_all: str, code_for_all: Path
 ) -> None:
     place = reachable / "home"

@@ -50,7 +50,7 @@ def cancel(site: QueueFixture, *ids: int, **options: Any) -> list[CancelResult]:
     return [job.result for job in jobs]
 
 
-def test_a_cancelled_task_is_told_why_and_its_job_has_failed_for_good(site: QueueFixture) -> None:
+def test_a_cancelled_task_gets_the_reason_and_its_job_has_failed_permanently(site: QueueFixture) -> None:
     task = Obedient()
     with site.running({"work": task}, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)
@@ -171,7 +171,7 @@ def test_a_job_claimed_ahead_is_cancelled_before_it_begins(site: QueueFixture) -
     assert [row["id"] for row in site.jobs()] == [last]
 
 
-def test_a_pool_that_only_polls_hears_with_its_heartbeat(site: QueueFixture) -> None:
+def test_a_pool_that_only_polls_receives_requests_with_its_heartbeat(site: QueueFixture) -> None:
     options: dict[str, Any] = {"listen": False, "poll_interval": ms(50), "heartbeat_interval": ms(100)}
     with site.running({"work": Obedient()}, **options) as running:
         site.fill(1)
@@ -198,7 +198,7 @@ def test_what_cannot_be_cancelled_is_said_honestly(site: QueueFixture) -> None:
     site.run("delete from _private_gw_cancellations")
 
 
-def test_a_job_that_ends_by_itself_meanwhile_is_not_called_cancelled(site: QueueFixture) -> None:
+def test_a_job_that_ends_on_its_own_in_the_meantime_is_not_called_cancelled(site: QueueFixture) -> None:
     gate: Gate = site.gate()
     with site.running({"work": gate}, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)

@@ -41,7 +41,7 @@ def test_the_deadline_of_a_first_statement_is_shorter_than_a_probe_waits() -> No
         pytest.param(lambda client: client.listen(), id="listen"),
     ],
 )
-def test_whoever_gets_no_answer_to_a_first_statement_gives_up(
+def test_a_client_without_an_answer_to_its_first_statement_gives_up(
     hollow: HollowServer, monkeypatch: pytest.MonkeyPatch, act: Callable[[Client], object], max_connections: int
 ) -> None:
     monkeypatch.setattr(database, "FIRST_ANSWER_WITHIN", ms(200))

@@ -56,7 +56,7 @@ def hole(site: QueueFixture) -> Iterator[PacketDropProxy]:
 # -- silence -------------------------------------------------------------------------------------------------------
 
 
-def test_every_connection_is_told_to_notice_a_dead_network_in_seconds(site: QueueFixture) -> None:
+def test_every_connection_is_set_to_notice_a_dead_network_in_seconds(site: QueueFixture) -> None:
     given = conninfo_to_dict(Database(site.url).libpq_conninfo("claim"))
     of_several = conninfo_to_dict(Database("host=one,other dbname=queue").libpq_conninfo("claim"))
 
@@ -89,7 +89,7 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
     assert any("has not answered for" in str(event.error) for event in running.heard.of(PoolConnectionLost))
 
 
-def test_the_servers_own_limit_ends_a_claim_before_our_patience_does() -> None:
+def test_the_servers_own_limit_ends_a_claim_before_our_timeout_does() -> None:
     from gw_core.postgres.claims import CLAIM_PLAN
     from gw_core.postgres.job_store import SETTLE_PLAN
 
@@ -156,7 +156,7 @@ def test_time_in_which_this_process_stood_still_does_not_count_as_waiting(
 # -- deafness ------------------------------------------------------------------------------------------------------
 
 
-def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
+def test_an_unresponsive_listener_notices_it_by_a_ping_and_listens_again(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_channel, echo = notifications.own_channel, notifications.ECHO
@@ -183,7 +183,7 @@ def test_a_listener_that_is_deaf_notices_by_its_echo_and_listens_again(
     assert len(running.log.of("warning")) == 1
 
 
-def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
+def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
     heard = listener.NotificationHealth(
         worker_id="gw-1",
         events=Events(),
@@ -199,7 +199,7 @@ def test_a_pool_that_hears_anything_has_no_need_of_an_echo() -> None:
     assert heard.needs_ping()
 
 
-def test_a_pool_that_hears_another_ones_echo_has_no_need_of_its_own(site: QueueFixture) -> None:
+def test_a_pool_that_receives_a_ping_of_another_needs_none_of_its_own(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)) as running:
         running.heard.wait_for(PoolListening)
         pool = running.pool
@@ -270,7 +270,7 @@ def test_a_connection_that_leads_to_a_standby_is_not_lent_again(site: QueueFixtu
         pytest.param("XX000", DatabaseError, True, id="internal error"),
     ],
 )
-def test_each_trouble_that_passes_is_known(
+def test_each_failure_that_passes_is_known(
     site: QueueFixture, code: str, kind: type[DatabaseError], reconnects: bool
 ) -> None:
     with pytest.raises(psycopg.Error) as caught, psycopg.connect(site.url) as connection:
@@ -309,7 +309,7 @@ def test_a_worker_outlives_it_says_so_once_and_loses_nothing(own_site: QueueFixt
     assert own_site.held() == []
 
 
-def test_the_kernel_is_told_so_for_every_connection_of_a_worker(site: QueueFixture, hole: PacketDropProxy) -> None:
+def test_the_kernel_limits_every_connection_of_a_worker(site: QueueFixture, hole: PacketDropProxy) -> None:
     gate = site.gate()
     site.fill(2)
     with site.running({"work": gate}, url=hole.url) as running:

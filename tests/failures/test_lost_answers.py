@@ -117,7 +117,7 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
 
 
 @pytest.mark.slow
-def test_thousands_of_jobs_of_named_queues_survive_a_lost_answer_every_moment(
+def test_thousands_of_jobs_of_named_queues_survive_frequently_lost_answers(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gw_core.worker import settler

@@ -26,7 +26,7 @@ def test_the_mode_of_a_pooler_is_noticed(site: QueueFixture, bouncer: PgBouncer)
     assert noticed(bouncer.url) is PoolerMode.TRANSACTION
 
 
-def test_a_pooler_that_lends_for_sessions_is_no_trouble(site: QueueFixture, session_bouncer: PgBouncer) -> None:
+def test_a_pooler_that_lends_for_sessions_is_no_failure(site: QueueFixture, session_bouncer: PgBouncer) -> None:
     with site.running({"work": RunRecord()}, url=session_bouncer.url, poll_interval=NEVER) as running:
         running.heard.wait_for(PoolListening)
         site.fill(1)
@@ -64,7 +64,7 @@ def test_no_setting_of_ours_stays_behind_in_the_pooler(site: QueueFixture, bounc
     assert names & {"enable_seqscan", "synchronous_commit", "lock_timeout", "statement_timeout", "jit"} == set()
 
 
-def test_behind_a_pooler_a_direct_connection_hears_of_jobs_at_once(site: QueueFixture, bouncer: PgBouncer) -> None:
+def test_behind_a_pooler_a_direct_connection_receives_jobs_immediately(site: QueueFixture, bouncer: PgBouncer) -> None:
     options = {"url": bouncer.url, "poll_interval": NEVER, "listen_conninfo": site.url}
     with site.running({"work": RunRecord()}, **options) as running:
         running.heard.wait_for(PoolListening)
@@ -93,7 +93,7 @@ def test_results_of_jobs_survive_a_pooler_that_restarts(site: QueueFixture, boun
         wait_until(lambda: site.jobs() == [])
 
 
-def test_the_doctor_notices_the_pooler_and_looks_at_everything_through_it(
+def test_the_doctor_notices_the_pooler_and_checks_everything_through_it(
     site: QueueFixture, bouncer: PgBouncer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code = program(["doctor", "--connection", bouncer.url, "--no-prepared-statements", "--json"])

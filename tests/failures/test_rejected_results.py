@@ -36,7 +36,7 @@ def protect(own_site: QueueFixture, words: str = "raise 'this job is protected'"
         pytest.param("raise insufficient_privilege", id="no right"),
     ],
 )
-def test_what_a_trigger_refuses_stays_and_the_rest_goes_through(own_site: QueueFixture, words: str) -> None:
+def test_what_a_trigger_rejects_stays_and_the_rest_goes_through(own_site: QueueFixture, words: str) -> None:
     protect(own_site, words)
     gate = own_site.gate()
     own_site.fill(10)
@@ -55,7 +55,7 @@ def test_what_a_trigger_refuses_stays_and_the_rest_goes_through(own_site: QueueF
     assert len(running.log.of("error")) == 2
 
 
-def test_a_queue_is_freed_when_the_refused_result_of_its_job_is_written(own_site: QueueFixture) -> None:
+def test_a_queue_is_freed_when_the_rejected_result_of_its_job_is_written(own_site: QueueFixture) -> None:
     protect(own_site)
     own_site.fill(5, queue="case n when 3 then 'held' else 'q' || n end")
     with own_site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
@@ -67,7 +67,7 @@ def test_a_queue_is_freed_when_the_refused_result_of_its_job_is_written(own_site
         wait_until(lambda: own_site.held() == [])
 
 
-def test_a_failure_that_breaks_a_constraint_of_yours_holds_up_nobody(own_site: QueueFixture) -> None:
+def test_a_failure_that_breaks_a_constraint_of_yours_delays_no_other_job(own_site: QueueFixture) -> None:
     own_site.run("alter table _private_jobs add constraint polite check (last_error not like '%%damn%%')")
 
     def work(payload: dict[str, int]) -> None:
@@ -84,7 +84,7 @@ def test_a_failure_that_breaks_a_constraint_of_yours_holds_up_nobody(own_site: Q
     own_site.run("alter table _private_jobs drop constraint polite")
 
 
-def test_a_single_run_ends_although_a_result_is_refused(own_site: QueueFixture) -> None:
+def test_a_single_run_ends_although_a_result_is_rejected(own_site: QueueFixture) -> None:
     protect(own_site)
     own_site.fill(4)
 

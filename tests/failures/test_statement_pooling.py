@@ -32,7 +32,7 @@ def test_a_worker_says_at_its_start_that_the_pooler_does_not_do(
     assert site.held() == []
 
 
-def test_the_doctor_says_so_and_nothing_of_what_it_could_not_look_at(
+def test_the_doctor_says_so_and_nothing_of_what_it_could_not_check(
     statement_bouncer: PgBouncer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code = program(["doctor", "--connection", statement_bouncer.url, "--json"])

@@ -59,7 +59,7 @@ class Process:
         STARTED.append(self.process)
 
     def wait_until_it_listens(self) -> Process:
-        self.wait_for("Listening for new jobs")
+        self.wait_for("listens for new jobs")
         return self
 
     def wait_for(self, words: str) -> None:

@@ -33,7 +33,7 @@ def _taken_by_somebody_else(site: Site) -> None:
 # -- the zombie: a late result after having been presumed dead --------------------------------------------------------
 
 
-def test_a_zombie_of_node_ends_the_run_of_somebody_else(site: Site) -> None:
+def test_a_zombie_of_node_ends_the_run_of_another_process(site: Site) -> None:
     with site.closed_gate() as gate, node_worker(NEWEST).running(site.url, {"job": WAITS["node"]}) as node:
         site.wait_until_node_listens()
         site.schema.add_job("job")

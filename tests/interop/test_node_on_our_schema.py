@@ -191,7 +191,7 @@ def test_node_and_we_may_install_at_the_same_time(empty_database_url: str) -> No
         assert [row["id"] for row in rows] == list(range(1, 21))
 
 
-def test_a_running_old_node_worker_is_told_of_a_breaking_step(empty_database_url: str) -> None:
+def test_a_running_old_node_worker_is_warned_of_a_breaking_step(empty_database_url: str) -> None:
     node = node_worker("0.16.6")
     node.install_schema(empty_database_url)
     with node.running(empty_database_url, {"note": ""}) as worker, connected(empty_database_url) as schema:

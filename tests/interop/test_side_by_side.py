@@ -56,7 +56,7 @@ create trigger on_order after insert on public.orders for each row execute funct
 
 
 @ANY_KIND
-def test_a_job_added_in_any_way_is_picked_up_at_once_by_either_side(site: Site, kind: Kind) -> None:
+def test_a_job_added_in_any_way_is_picked_up_immediately_by_either_side(site: Site, kind: Kind) -> None:
     site.schema.connection.execute(A_TRIGGER.encode())
     with side_by_side(
         site, kind, node={"in_node": NOTES["node"]}, python={"in_python": NOTES["python"]}, poll=AN_HOUR
@@ -98,7 +98,7 @@ TO_RUN = 900 + 200 + 720 + 200
 
 
 @ANY_KIND
-def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_in_order(site: Site, kind: Kind) -> None:
+def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: Site, kind: Kind) -> None:
     with side_by_side(
         site,
         kind,
@@ -125,7 +125,7 @@ def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_in_order(site: S
 
 
 @ANY_KIND
-def test_a_named_queue_goes_on_at_once_when_a_long_job_of_node_ends(site: Site, kind: Kind) -> None:
+def test_a_named_queue_goes_on_immediately_when_a_long_job_of_node_ends(site: Site, kind: Kind) -> None:
     # A worker of Node that ended a job of a queue sleeps for the poll interval afterwards, and tells nobody.
     node = {"for_node": WAITS["node"], "shared": NOTES["node"]}
     with (

@@ -82,7 +82,7 @@ def test_a_job_of_node_that_was_killed_comes_back_by_our_unlock(site: Site, vers
 
 
 @VERSIONS
-def test_what_we_give_back_when_stopped_is_run_by_node(site: Site, version: str) -> None:
+def test_jobs_that_we_return_when_stopped_are_run_by_node(site: Site, version: str) -> None:
     node = node_worker(version)
     tasks = {"job": WAITS["python"]}
     with site.closed_gate() as gate, site.gw_running(tasks, "--jobs", "1", "--grace-period", "100ms") as ours:
@@ -199,7 +199,7 @@ def stale_locks(site: Site) -> int:
 # -- a schema that moves on --------------------------------------------------------------------------------------------
 
 
-def test_a_breaking_migration_that_nobody_here_knows_ends_every_worker_alike(site: Site) -> None:
+def test_a_breaking_migration_that_no_worker_here_knows_ends_every_worker_alike(site: Site) -> None:
     with ExitStack() as stack:
         ours = stack.enter_context(site.gw_running({"job": NOTES["python"]}))
         theirs = [

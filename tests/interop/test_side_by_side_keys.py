@@ -52,7 +52,7 @@ def test_a_job_replaced_by_the_other_side_runs_once_with_the_last_payload(site: 
     assert len(site.ledger()) == 2
 
 
-def test_debounced_adds_of_both_sides_keep_the_first_moment(site: Site) -> None:
+def test_debounced_adds_of_both_sides_keep_the_first_time(site: Site) -> None:
     site.gw("add", "note", "--job-key", "b", "--run-at", LATER.isoformat(), "--payload", '{"from": "gw"}')
     theirs = by_node(
         site,

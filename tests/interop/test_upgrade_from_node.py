@@ -97,7 +97,7 @@ def test_what_was_kept_is_alive(filled: NodeDatabase, empty_database_url: str, v
 
 @pytest.mark.parametrize("version", BREAKING_AHEAD)
 @pytest.mark.parametrize("table", ["jobs", "job_queues"])
-def test_locked_jobs_and_queues_are_refused_and_nothing_is_changed(
+def test_locked_jobs_and_queues_are_rejected_and_nothing_is_changed(
     filled: NodeDatabase, empty_database_url: str, version: str, table: str
 ) -> None:
     filled.run(f"update :T{table} set locked_at = now() - interval '1 hour', locked_by = 'alive' where id = 1")

@@ -24,7 +24,7 @@ def test_a_failure_sent_again_does_not_end_the_next_attempt(a_world: Callable[..
     world.finish()
 
 
-def test_a_result_that_a_trigger_refuses_stays_its_pool_s(a_world: Callable[..., World]) -> None:
+def test_a_result_that_a_trigger_rejects_stays_its_pool_s(a_world: Callable[..., World]) -> None:
     world = a_world(pools=1)
     [pool] = world.pools
     refused = world.add()

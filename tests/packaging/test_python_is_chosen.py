@@ -64,7 +64,7 @@ def test_a_version_that_stands_only_in_pyenv_is_found(path: Path) -> None:
     assert choose(path, PYTHON=f"python{OURS}").stdout.strip() == str(python)
 
 
-def test_a_named_one_that_does_not_run_is_refused(path: Path) -> None:
+def test_a_named_one_that_does_not_run_is_rejected(path: Path) -> None:
     a_python(path, "python3")
 
     refused = choose(path, PYTHON="python2")

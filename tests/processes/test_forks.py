@@ -136,7 +136,7 @@ def test_a_pool_of_forked_processes_leaves_the_worker_running(program: Any, site
     assert run_one(program, site, "pools") == ["pooled"]
 
 
-def test_terminate_ends_a_forked_process_and_nobody_else(program: Any, site: QueueFixture) -> None:
+def test_terminate_ends_a_forked_process_and_no_other(program: Any, site: QueueFixture) -> None:
     assert run_one(program, site, "terminates") == [f"terminated {-signal.SIGTERM}"]
 
 

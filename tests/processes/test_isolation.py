@@ -166,7 +166,7 @@ def test_what_a_task_writes_to_the_line_fails_its_job_and_does_not_hang_the_thre
     assert outcome.message.startswith("IsolatedProcessError: the task's process wrote to the worker's own line: ")
 
 
-def test_a_process_that_died_while_it_was_idle_is_not_the_next_jobs_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_died_while_it_was_idle_does_not_fail_the_next_job(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = isolated(theirs.says_who)
     _, log = run(registry)
     # It looks alive when it is lent, and dies before it hears of the job.
@@ -253,7 +253,7 @@ def test_a_task_of_an_application_is_found_whatever_it_is_called_there(
     assert log.of("info") == ["made.<locals>.inner"]
 
 
-def test_a_task_nobody_else_could_find_is_refused_at_the_start(site: QueueFixture) -> None:
+def test_a_task_that_processes_cannot_find_is_rejected_at_the_start(site: QueueFixture) -> None:
     registry = TaskRegistry()
 
     @registry.task("hidden", isolation="process")
@@ -263,7 +263,7 @@ def test_a_task_nobody_else_could_find_is_refused_at_the_start(site: QueueFixtur
         Runner(site.url, tasks=registry, handle_signals=False).start()
 
 
-def test_another_isolation_is_refused() -> None:
+def test_another_isolation_is_rejected() -> None:
     with pytest.raises(TaskLoadError, match="'process' or None, not 'thread'"):
         task(isolation=cast(Any, "thread"))(theirs.returns)
 
@@ -345,7 +345,7 @@ def waiting(log: LogRecorder, word: str) -> list[int]:
     return [int(number) for number in found[0].split()[1:]]
 
 
-def test_a_task_is_told_to_stop_and_ends_as_it_likes(site: QueueFixture) -> None:
+def test_a_task_is_asked_to_stop_and_ends_as_it_likes(site: QueueFixture) -> None:
     job_id = site.add("waits_to_be_told")
     with site.running(isolated(theirs.waits_to_be_told), notify_tasks_after=ms(0)) as running:
         waiting(running.log, "waiting")
@@ -397,7 +397,7 @@ def test_a_stop_that_is_forced_leaves_no_process(site: QueueFixture) -> None:
     assert (job["attempts"], job["last_error"], site.held()) == (0, None, [])
 
 
-def test_a_task_that_hogs_its_interpreter_does_not_stop_the_heart(site: QueueFixture) -> None:
+def test_a_task_that_hogs_its_interpreter_does_not_stop_the_heartbeat(site: QueueFixture) -> None:
     def last_beat() -> Any:
         return site.run("select last_heartbeat_at as at from _private_gw_workers")[0]["at"]
 

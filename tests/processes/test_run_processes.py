@@ -142,7 +142,7 @@ def workers(site: QueueFixture) -> list[Any]:
     return site.run("select id from _private_gw_workers")
 
 
-def test_processes_share_the_jobs_and_stop_in_order(site: QueueFixture, start: Start) -> None:
+def test_processes_share_the_jobs_and_stop_gracefully(site: QueueFixture, start: Start) -> None:
     site.fill(40, task="ran")
     site.run("update _private_jobs set payload = json_build_object('n', id, 'seconds', 0.05)")
     program = start("--processes", "2", "-j", "2", "--prefetch", "0ms")
@@ -191,7 +191,7 @@ def test_a_service_manager_that_signals_every_process_forces_nothing(site: Queue
     assert site.jobs() == []
 
 
-def test_a_second_signal_ends_all_at_once(site: QueueFixture, start: Start) -> None:
+def test_a_second_signal_ends_all_immediately(site: QueueFixture, start: Start) -> None:
     for _ in range(2):
         site.add("ran", {"n": 1, "seconds": 600})
     program = start("--processes", "2", "-j", "1")
@@ -207,7 +207,7 @@ def test_a_second_signal_ends_all_at_once(site: QueueFixture, start: Start) -> N
     assert (site.held(), [job["attempts"] for job in site.jobs()]) == ([], [0, 0])
 
 
-def test_a_process_that_cannot_hear_is_killed_a_second_after_the_grace_period(site: QueueFixture, start: Start) -> None:
+def test_an_unresponsive_process_is_killed_a_second_after_the_grace_period(site: QueueFixture, start: Start) -> None:
     site.add("hog")
     program = start("--processes", "2", "--grace-period", "500ms")
     pids = program.pids(2)
@@ -223,7 +223,7 @@ def test_a_process_that_cannot_hear_is_killed_a_second_after_the_grace_period(si
     assert not any(map(is_alive, pids))
 
 
-def test_processes_whose_supervisor_is_killed_stop_in_order(site: QueueFixture, start: Start) -> None:
+def test_processes_whose_supervisor_is_killed_stop_gracefully(site: QueueFixture, start: Start) -> None:
     program = start("--processes", "2")
     pids = program.pids(2)
     site.add("ran", {"n": 1, "seconds": 1})
@@ -264,7 +264,7 @@ def test_a_single_run_in_several_processes_does_not_wait_for_a_database_that_is_
     assert start("-c", f"host=127.0.0.1 port={free_port()}", "--processes", "2", "--once").end() == 3
 
 
-def test_tasks_that_do_not_load_are_told_once_and_end_all(start: Start) -> None:
+def test_tasks_that_do_not_load_are_reported_once_and_end_all(start: Start) -> None:
     program = start("--processes", "4", "--tasks", "nowhere")
 
     assert program.end() == 8
@@ -287,7 +287,7 @@ def test_a_process_that_has_run_long_enough_is_replaced(site: QueueFixture, star
 
 
 @pytest.mark.parametrize("number", ["0", "many", "1001"])
-def test_a_number_of_processes_that_makes_no_sense_is_refused(start: Start, number: str) -> None:
+def test_a_number_of_processes_that_makes_no_sense_is_rejected(start: Start, number: str) -> None:
     program = start("--processes", number)
 
     assert program.end() == 2

@@ -78,14 +78,14 @@ def test_what_ended_is_started_again_or_left_out(end: ProcessExit, fleet: Proces
         ),
     ],
 )
-def test_what_starting_again_cannot_mend_ends_all(end: ProcessExit, fleet: ProcessStates, code: int) -> None:
+def test_a_failure_that_a_restart_cannot_fix_ends_all(end: ProcessExit, fleet: ProcessStates, code: int) -> None:
     decision = what_next(end, fleet)
 
     assert isinstance(decision, StopAll)
     assert decision.exit_code == code
 
 
-def test_starts_in_vain_are_few_enough_to_be_told_within_seconds() -> None:
+def test_failed_starts_are_few_enough_to_be_reported_within_seconds() -> None:
     assert sum((pause_after(number) for number in range(MOST_VAIN_STARTS - 1)), timedelta()) < timedelta(seconds=5)
 
 
@@ -103,5 +103,5 @@ def test_pauses_grow_and_stay_within_a_bound(ends: int) -> None:
         (-99, "was ended by signal 99", 227),
     ],
 )
-def test_an_end_is_told_in_words_and_as_a_shell_shows_it(code: int, words: str, shell: int) -> None:
+def test_an_end_is_reported_as_text_and_as_a_shell_shows_it(code: int, words: str, shell: int) -> None:
     assert (told(code), exit_code_of(code)) == (words, shell)

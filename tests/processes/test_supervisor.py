@@ -69,7 +69,7 @@ def test_a_process_that_is_killed_is_started_again_in_its_place() -> None:
         assert stop(running) == 0
 
 
-def test_a_process_that_ends_in_order_is_replaced_at_once() -> None:
+def test_a_process_that_ends_gracefully_is_replaced_immediately() -> None:
     with Supervised({"code": 0}, {}) as running:
         running.heard.wait_for(ProcessReady, count=2)
 
@@ -77,7 +77,7 @@ def test_a_process_that_ends_in_order_is_replaced_at_once() -> None:
         assert (ended.graceful, ended.restart_in) == (True, timedelta(0))
 
 
-def test_an_end_that_cannot_be_mended_ends_the_others_too() -> None:
+def test_an_end_that_cannot_be_fixed_ends_the_others_too() -> None:
     with Supervised({}, {"code": 57}, processes=2, hopeless=(57,)) as running:
         assert running.end() == 57
 
@@ -99,7 +99,7 @@ def test_in_a_single_run_nothing_is_started_again_and_the_worst_code_counts(tmp_
 # -- stopping ------------------------------------------------------------------------------------------------------
 
 
-def test_all_are_asked_to_stop_and_told_why() -> None:
+def test_all_are_asked_to_stop_with_a_reason() -> None:
     with Supervised({}, processes=2) as running:
         running.heard.wait_for(ProcessReady, count=2)
         assert stop(running) == 0
@@ -107,7 +107,7 @@ def test_all_are_asked_to_stop_and_told_why() -> None:
     assert [words["reasons"] for words in running.last_words()] == [["the test asked"]] * 2
 
 
-def test_one_that_starts_without_a_database_while_all_are_told_to_stop_spoils_no_end_in_order(tmp_path: Path) -> None:
+def test_one_that_starts_without_a_database_while_all_are_asked_to_stop_spoils_no_graceful_end(tmp_path: Path) -> None:
     go = tmp_path / "go"
     starting = {"ready": False, "waits_for": str(go), "stubborn": True, "code": 3}
     with Supervised(starting, passing=(3,)) as running:
@@ -120,7 +120,7 @@ def test_one_that_starts_without_a_database_while_all_are_told_to_stop_spoils_no
     assert ended.graceful
 
 
-def test_one_that_worked_and_lost_its_database_at_the_end_is_told_of(tmp_path: Path) -> None:
+def test_one_that_worked_and_lost_its_database_at_the_end_is_reported(tmp_path: Path) -> None:
     go = tmp_path / "go"
     with Supervised({"waits_for": str(go), "stubborn": True, "code": 3}, passing=(3,)) as running:
         running.heard.wait_for(ProcessReady)
@@ -168,7 +168,7 @@ def test_only_what_has_not_ended_by_then_is_killed() -> None:
 @pytest.mark.parametrize(
     ("stall", "in_vain"), [(6.0, False), (0.1, True)], ids=["the machine stood still", "it was only busy"]
 )
-def test_nobody_is_killed_who_had_no_time_to_end(
+def test_no_process_is_killed_before_its_time_to_end(
     monkeypatch: pytest.MonkeyPatch, stall: float, in_vain: bool, news: bool
 ) -> None:
     supervisor = Supervised({}).supervisor
@@ -207,7 +207,7 @@ def test_a_stop_while_one_waits_to_be_started_again_does_not_wait_for_it(monkeyp
         assert stop(running) == 0
 
 
-def test_processes_hear_that_their_supervisor_is_gone() -> None:
+def test_processes_notice_that_their_supervisor_is_gone() -> None:
     with Supervised({}) as running:
         running.heard.wait_for(ProcessReady)
         (process,) = running.supervisor._running()

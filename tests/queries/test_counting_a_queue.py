@@ -38,7 +38,7 @@ def test_a_queue_is_counted_beyond_the_bound_of_the_list(either: Queue, monkeypa
     assert either.reports.count_queue("letters") == (Count(4), Count(3))
 
 
-def test_a_queue_nobody_knows_holds_nothing(queue: Queue) -> None:
+def test_a_queue_that_is_unknown_has_no_locks(queue: Queue) -> None:
     assert queue.reports.count_queue("letters") == (Count(0), Count(0))
 
 
@@ -58,7 +58,7 @@ def test_counting_reads_nothing_but_the_queue(queue: Queue) -> None:
     assert "jobs_gw_queue" in plan
 
 
-def test_a_job_can_be_looked_at_without_its_payload(queue: Queue) -> None:
+def test_a_job_can_be_read_without_its_payload(queue: Queue) -> None:
     job = queue.ready(payload={"secret": "s3cr3t"}, job_key="k")
 
     for report in (queue.reports.job(job, with_payload=False), queue.reports.job(job_key="k", with_payload=False)):
@@ -69,7 +69,7 @@ def test_a_job_can_be_looked_at_without_its_payload(queue: Queue) -> None:
     assert shown.job.payload == '{"secret":"s3cr3t"}'
 
 
-def test_gw_show_leaves_the_payload_out_when_told_to(gw: CliProgram, queue: Queue) -> None:
+def test_gw_show_leaves_the_payload_out_when_asked_to(gw: CliProgram, queue: Queue) -> None:
     job = queue.ready(payload={"secret": "s3cr3t"})
 
     assert gw("show", str(job), "--json", "--no-payload").json["payload"] is None

@@ -211,9 +211,7 @@ def test_a_page_says_in_which_order_it_is(queue: Queue, conditions: dict[str, An
 
 
 @pytest.mark.parametrize("conditions", [{"state": "failed"}, {"state": "running"}, {"worker": "pool-1"}], ids=str)
-def test_what_an_index_leads_to_is_found_without_looking_at_other_jobs(
-    queue: Queue, conditions: dict[str, Any]
-) -> None:
+def test_what_an_index_leads_to_is_found_without_reading_other_jobs(queue: Queue, conditions: dict[str, Any]) -> None:
     queue.many(3 * bounds.FIRST_CHUNK)
     one = queue.failed() if "failed" in conditions.values() else queue.running()
 
@@ -250,7 +248,7 @@ def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None
     assert all_pages(either.reports, wanted, limit=5, timeout=NO_TIME) == [rare]
 
 
-def test_whoever_asks_for_many_jobs_and_gets_them_is_not_cut_short(queue: Queue) -> None:
+def test_a_client_that_gets_many_jobs_is_not_cut_short(queue: Queue) -> None:
     queue.many(3 * bounds.FIRST_CHUNK, "attempts", "case when i % 5 = 0 then 25 else 0 end")
 
     page = queue.reports.list_jobs(Selection.of(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
@@ -266,7 +264,7 @@ def test_whoever_asks_for_many_jobs_and_gets_them_is_not_cut_short(queue: Queue)
         pytest.param({"id": [1]}, "turn/0/2026-01-31_12:00:00/1,1", id="a turn among ids"),
     ],
 )
-def test_a_mark_of_another_list_is_refused(queue: Queue, conditions: dict[str, Any], after: str) -> None:
+def test_a_mark_of_another_list_is_rejected(queue: Queue, conditions: dict[str, Any], after: str) -> None:
     with pytest.raises(InvalidInputError, match="belongs to another list"):
         queue.reports.list_jobs(Selection.of(**conditions), after=after)
 
@@ -311,7 +309,7 @@ def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
     assert "2 jobs are ahead" in report.reasons[1].sentence
 
 
-def test_a_task_no_live_worker_knows_is_told(queue: Queue) -> None:
+def test_a_task_no_live_worker_knows_is_reported(queue: Queue) -> None:
     queue.heart("pool-9", tasks=["pay"])
     queue.heart("gone", tasks=["mail"], ago="1 hour")
 
@@ -378,7 +376,7 @@ def test_a_large_table_is_estimated_unless_counting_is_asked_for(queue: Queue, m
     assert (exact.total.value, exact.total.quality) == (20_000, Quality.EXACT)
 
 
-def test_a_queue_tells_who_waits_who_holds_it_and_what_is_next(either: Queue) -> None:
+def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue) -> None:
     either.scheduled(queue_name="letters", priority=-9)
     head = either.ready("next", queue_name="letters")
     either.ready(queue_name="letters")
@@ -408,7 +406,7 @@ def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatc
     assert (letters.waiting.value, letters.waiting.quality) == (10, Quality.AT_LEAST)
 
 
-def test_tasks_tell_their_jobs_and_the_workers_that_know_them(queue: Queue) -> None:
+def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> None:
     queue.one_of_each()
     queue.heart("pool-1", tasks=["ready", "running"])
     queue.heart("old", tasks=["failed"], ago="1 hour")
@@ -420,7 +418,7 @@ def test_tasks_tell_their_jobs_and_the_workers_that_know_them(queue: Queue) -> N
     assert found["failed"].known_by == ()
 
 
-def test_without_heartbeats_nobody_can_tell_who_knows_a_task(either: Queue) -> None:
+def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> None:
     either.ready()
 
     (mail,) = either.reports.tasks()
@@ -444,7 +442,7 @@ def look_everywhere(queue: Queue) -> Iterator[Any]:
     yield queue.reports.tasks()
 
 
-def test_looking_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
+def test_reading_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
     queue.ready(queue_name="letters")
     connection = queue.client._connections._connection  # type: ignore[union-attr]
     assert connection is not None
@@ -491,7 +489,7 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
     assert [name for name, plan in plans.items() if "Seq Scan on _private_jobs" in plan] == []
 
 
-def test_every_statement_of_looking_is_used_and_bounded() -> None:
+def test_every_statement_of_reading_is_used_and_bounded() -> None:
     source = Path(bounds.__file__).read_text("utf-8")
     patterns = (
         "stats_*",
@@ -512,7 +510,9 @@ def test_every_statement_of_looking_is_used_and_bounded() -> None:
     assert len(files) > 10
 
 
-def test_a_table_locked_by_somebody_is_not_waited_for_long(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_locked_by_another_session_is_not_waited_for_long(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
     queue.ready()
     with psycopg.connect(queue.url) as other:
@@ -523,7 +523,7 @@ def test_a_table_locked_by_somebody_is_not_waited_for_long(queue: Queue, monkeyp
     assert len(queue.reports.list_jobs(Selection()).jobs) == 1
 
 
-def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Databases) -> None:
+def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases: Databases) -> None:
     queue.ready()
     role = f"{databases.run.prefix}reader"
     queue.run(f"create role {role}")
@@ -551,7 +551,7 @@ def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
         queue.close()
 
 
-def test_a_schema_of_any_name_is_looked_at(empty_database_url: str) -> None:
+def test_a_schema_of_any_name_is_read(empty_database_url: str) -> None:
     queue = Queue(empty_database_url, schema="""odd "sch'ema" 100%""")
     try:
         queue.client.migrate()

@@ -89,7 +89,7 @@ def test_a_mark_reads_back_as_it_was_written(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "-1", "x", "9223372036854775808", "turn/0/now/1,1", "queue/1/infinity/1;2", "turn"]
 )
-def test_what_is_no_mark_is_refused(text: str) -> None:
+def test_what_is_no_mark_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInputError, match="mark an earlier page ended with"):
         PageCursor.of(text)
 
@@ -103,7 +103,7 @@ def test_a_count_says_how_good_it_is() -> None:
 # -- the attempts to come ----------------------------------------------------------------------------------------------
 
 
-def test_a_waiting_job_is_tried_at_its_moment_and_then_after_each_backoff() -> None:
+def test_a_waiting_job_is_tried_at_its_time_and_then_after_each_backoff() -> None:
     job = a_job(run_at=NOW + HOUR, attempts=1, max_attempts=4, last_error="x")
 
     planned = retry_schedule(job, JobState.BACKOFF, NOW)
@@ -200,7 +200,7 @@ def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: li
     assert standings(job, **around) == expected
 
 
-def test_a_running_job_says_how_old_the_last_beat_of_its_worker_is() -> None:
+def test_a_running_job_says_the_age_of_the_last_heartbeat_of_its_worker() -> None:
     (reason,) = reasons(RUNNING, JobState.RUNNING, JobFacts(now=NOW, heartbeats=[a_heart(ago=timedelta(seconds=4))]))
 
     assert reason.sentence.endswith("; its last beat was 4s ago")

@@ -80,7 +80,7 @@ def test_odd_texts_survive_in_json(gw: CliProgram) -> None:
 
 
 @pytest.mark.usefixtures("queue")
-def test_a_key_nobody_has_is_named_harmlessly(gw: CliProgram) -> None:
+def test_an_unknown_key_is_named_harmlessly(gw: CliProgram) -> None:
     ended = gw("show", "--job-key", EVIL)
 
     assert ended.code == 6
@@ -335,7 +335,7 @@ def test_estimates_are_marked_for_people_and_named_for_programs(
     assert gw("tasks", "--json").json[0]["quality"] == "estimate"
 
 
-def test_watching_looks_again_until_interrupted(queue: Queue, gw: CliProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_refreshes_until_interrupted(queue: Queue, gw: CliProgram, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.ready()
     rests: list[float] = []
 
@@ -365,7 +365,7 @@ def test_queues_and_tasks_for_a_person(queue: Queue, gw: CliProgram) -> None:
     assert re.search(r"^pay +1 +0 +0 +0 +0 +nobody$", gw("tasks", terminal=True).out, re.MULTILINE)
 
 
-def test_a_schema_of_npm_alone_is_looked_at(queue: Queue, gw: CliProgram) -> None:
+def test_a_schema_of_npm_alone_is_read(queue: Queue, gw: CliProgram) -> None:
     queue.one_of_each()
     queue.ready(queue_name="letters")
     queue.without_our_line()

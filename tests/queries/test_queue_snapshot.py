@@ -24,7 +24,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 # -- what is seen ------------------------------------------------------------------------------------------------------
 
 
-def test_a_glance_tells_where_we_are(queue: Queue) -> None:
+def test_a_snapshot_names_its_server(queue: Queue) -> None:
     glance = queue.reports.glance()
 
     assert glance.server.database == queue.run("select current_database()")[0][0]
@@ -36,7 +36,7 @@ def test_a_glance_tells_where_we_are(queue: Queue) -> None:
     assert glance.unseen == ()
 
 
-def test_the_first_glance_is_whole_already(queue: Queue) -> None:
+def test_the_first_snapshot_is_complete(queue: Queue) -> None:
     queue.one_of_each()
 
     glance = queue.reports.glance()
@@ -103,7 +103,7 @@ def test_many_priorities_are_cut_short_and_said_to_be(queue: Queue, monkeypatch:
     assert glance.ready == Count(5, Quality.AT_LEAST)
 
 
-def test_workers_are_known_by_their_hearts_and_by_their_locks(queue: Queue) -> None:
+def test_workers_are_known_by_their_heartbeats_and_by_their_locks(queue: Queue) -> None:
     queue.heart("alive")
     queue.heart("silent", ago="1 hour")
     queue.running(by="alive")
@@ -176,7 +176,7 @@ def test_npms_schema_shows_what_it_can(queue: Queue) -> None:
     assert glance.unseen == ()
 
 
-def test_a_schema_that_changes_between_two_glances_is_noticed(queue: Queue) -> None:
+def test_a_schema_that_changes_between_two_snapshots_is_noticed(queue: Queue) -> None:
     queue.running()
     before = queue.reports.glance()
     queue.without_our_line()
@@ -187,7 +187,7 @@ def test_a_schema_that_changes_between_two_glances_is_noticed(queue: Queue) -> N
     assert after.unseen == ()
 
 
-def test_who_looks_often_is_told_again_what_was_known_of_locks(queue: Queue) -> None:
+def test_a_frequent_reader_gets_the_known_count_of_locks_again(queue: Queue) -> None:
     queue.running(by="pool-1")
     before = queue.reports.glance(locks_every=timedelta(days=1))
     queue.running(by="pool-1")
@@ -199,7 +199,7 @@ def test_who_looks_often_is_told_again_what_was_known_of_locks(queue: Queue) -> 
     assert [worker.jobs for each in (before, kept, anew) for worker in each.workers] == [1, 1, 2]
 
 
-def test_what_workers_hold_is_counted_apart_from_the_glances(queue: Queue) -> None:
+def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> None:
     reports = queue.reports
     reports.count_locks()
     queue.running(by="pool-1")
@@ -220,9 +220,7 @@ def test_what_workers_hold_is_counted_apart_from_the_glances(queue: Queue) -> No
     assert first.workers[0].lock_age < kept.workers[0].lock_age
 
 
-def test_a_count_of_what_workers_hold_that_fails_is_named_by_the_glances(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_count_of_locks_is_named_by_the_snapshots(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
     reports = queue.reports
     queue.running()
@@ -239,7 +237,7 @@ def test_a_count_of_what_workers_hold_that_fails_is_named_by_the_glances(
     assert (anew.unseen, anew.running) == ((), Count(1))
 
 
-def test_a_glance_says_how_long_the_server_worked_at_it(queue: Queue) -> None:
+def test_a_snapshot_has_the_time_the_server_worked_at_it(queue: Queue) -> None:
     queue.reports.glance()
 
     glance = queue.reports.glance()
@@ -267,7 +265,7 @@ def test_a_part_that_fails_is_named_and_the_rest_is_seen(
         assert [each.identifier for each in queue.reports.glance().crontabs] == ["nightly"]
 
 
-def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Databases) -> None:
+def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases: Databases) -> None:
     role = f"{databases.run.prefix}blind"
     queue.ready()
     queue.run(f"create role {role}")
@@ -284,7 +282,7 @@ def test_a_role_that_may_not_see_the_rows_is_told_so(queue: Queue, databases: Da
 
 
 @pytest.mark.parametrize("looks_before", range(8))
-def test_however_often_it_looked_before_it_sees_all_again_when_a_lock_is_gone(queue: Queue, looks_before: int) -> None:
+def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(queue: Queue, looks_before: int) -> None:
     """The driver has the server prepare a statement that it sent some times: the look that fails may be that time."""
     queue.failed(queue_name="q")
     impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
@@ -311,7 +309,7 @@ def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
 # -- what it costs -----------------------------------------------------------------------------------------------------
 
 
-def test_a_glance_is_one_trip_to_the_server(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_is_one_round_trip(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.one_of_each()
     queue.reports.glance()
     asked: list[int] = []
@@ -324,7 +322,7 @@ def test_a_glance_is_one_trip_to_the_server(queue: Queue, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("statistics", ["fresh", "missing"])
-def test_no_part_of_a_glance_reads_the_table_of_jobs_whole(queue: Queue, statistics: str) -> None:
+def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, statistics: str) -> None:
     queue.many(20_000, "priority, locked_at, locked_by", "i % 4, case when i % 500 = 0 then now() end, 'pool'")
     queue.run("update _private_jobs set attempts = max_attempts where id % 10 = 0 and locked_at is null")
     if statistics == "fresh":
@@ -372,7 +370,7 @@ def later(glance: QueueSnapshot, seconds: float, *, inserted: int, updated: int 
     return replace(glance, at=NOON + timedelta(seconds=seconds), counters=counters)
 
 
-def test_two_glances_make_a_flow(seen: QueueSnapshot) -> None:
+def test_two_snapshots_make_a_throughput(seen: QueueSnapshot) -> None:
     meter = ThroughputMeter()
 
     assert meter.read(later(seen, 0, inserted=100, updated=50, deleted=10)) is None
@@ -389,7 +387,7 @@ def test_a_flow_is_measured_over_one_window(seen: QueueSnapshot) -> None:
     assert [flow and flow.added for flow in flows] == [None, 10, 20, 40, 60, 80]
 
 
-def test_counters_that_began_anew_make_no_spike(seen: QueueSnapshot) -> None:
+def test_counters_that_began_again_make_no_spike(seen: QueueSnapshot) -> None:
     meter = ThroughputMeter()
     meter.read(later(seen, 0, inserted=1_000_000))
 
@@ -407,7 +405,7 @@ def test_another_server_makes_a_new_beginning(seen: QueueSnapshot) -> None:
     assert meter.read(replace(later(seen, 1, inserted=1_000_000), server=other)) is None
 
 
-def test_a_glance_without_counters_is_passed_over(seen: QueueSnapshot) -> None:
+def test_a_snapshot_without_counters_is_passed_over(seen: QueueSnapshot) -> None:
     meter = ThroughputMeter()
     meter.read(later(seen, 0, inserted=10))
     assert meter.read(replace(seen, at=NOON + timedelta(seconds=1), counters=None)) is None

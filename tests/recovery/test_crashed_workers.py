@@ -52,7 +52,7 @@ def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: RecoveryFixture) -> Non
     assert (ward.jobs(), ward.held(), ward.workers()) == ([], [], [])
 
 
-def test_without_recovery_a_sweep_by_hand_gives_the_jobs_of_a_killed_worker_back(ward: RecoveryFixture) -> None:
+def test_without_recovery_a_manual_sweep_returns_the_jobs_of_a_killed_worker(ward: RecoveryFixture) -> None:
     done = RunRecord()
     job_id = ward.add("wait", {"n": 1})
     with ward.process() as process:
@@ -164,7 +164,7 @@ def test_only_our_recovery_keeps_a_removed_job_retired(ward: RecoveryFixture, is
     assert ward.job(job_id)["is_available"] is comes_back
 
 
-def test_a_worker_that_was_taken_for_dead_tells_only_tasks_that_have_lost_their_job(ward: RecoveryFixture) -> None:
+def test_a_worker_that_was_presumed_dead_notifies_only_tasks_that_have_lost_their_job(ward: RecoveryFixture) -> None:
     both, free = threading.Barrier(3), threading.Event()
     told: dict[int, bool] = {}
 

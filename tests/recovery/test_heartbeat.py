@@ -71,7 +71,7 @@ def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
     assert (info.id, info.is_stale, info.metadata) == (running.worker_id, False, row["metadata"])
 
 
-def test_the_heartbeat_goes_on_while_a_job_refuses_to_end(ward: RecoveryFixture) -> None:
+def test_the_heartbeat_goes_on_while_a_job_does_not_end(ward: RecoveryFixture) -> None:
     gate = ward.gate()
     ward.add()
     with ward.running({"work": gate}, **QUICK) as running:
@@ -103,7 +103,7 @@ def test_a_run_until_nothing_is_left_has_no_heartbeat(ward: RecoveryFixture) -> 
     assert known == [[]]
 
 
-def test_the_rust_ports_table_is_told_too(own_ward: RecoveryFixture) -> None:
+def test_the_table_of_graphile_worker_rs_is_reported_too(own_ward: RecoveryFixture) -> None:
     with own_ward.running({"work": RunRecord()}, **QUICK) as running:
         own_ward.run(RUST_WORKERS)
         rows = wait_until(
@@ -145,7 +145,7 @@ def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: RecoveryFixtur
 # -- late ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_notices_that_it_was_silent_for_longer_than_others_tolerate(ward: RecoveryFixture) -> None:
+def test_a_worker_notices_that_it_sent_no_heartbeat_for_longer_than_others_tolerate(ward: RecoveryFixture) -> None:
     began = time.monotonic()
     with ward.running({"work": RunRecord()}, **QUICK) as running:
         wait_until(lambda: seems_silent(ward) or running.heard.of(HeartbeatLate), what="the worker to notice")
@@ -166,7 +166,7 @@ def test_a_worker_notices_that_it_was_taken_for_dead_and_is_known_again(ward: Re
     assert [each for each in running.log.of("warning") if "was presumed dead" in each]
 
 
-def test_code_that_hogs_the_interpreter_does_not_stop_the_heart(ward: RecoveryFixture) -> None:
+def test_code_that_hogs_the_interpreter_does_not_stop_the_heartbeat(ward: RecoveryFixture) -> None:
     job_id = ward.add("hog")
     with ward.process() as process:
         process.wait_to_say(f"began {job_id}")

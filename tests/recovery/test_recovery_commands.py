@@ -39,7 +39,7 @@ def test_sweep_gives_back_and_says_what(shell: Shell, ward: RecoveryFixture) -> 
     assert shell.gw("sweep").err == "No worker counts as dead.\n"
 
 
-def test_sweep_tells_a_dry_run_in_json_and_changes_nothing(shell: Shell, ward: RecoveryFixture) -> None:
+def test_sweep_prints_a_dry_run_as_json_and_changes_nothing(shell: Shell, ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.held_by("dead")
 
@@ -96,7 +96,7 @@ def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
         pytest.param(("run", "--max-rss", "lots"), "give a size like 512M or 2G", id="no size"),
     ],
 )
-def test_wrong_spans_are_refused(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+def test_wrong_durations_are_rejected(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
     shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
 
     ended = shell.gw(*arguments)

@@ -37,18 +37,18 @@ def a_worker(heartbeat: timedelta | None = None, lock: timedelta | None = None, 
         pytest.param(a_worker(seconds(-3)), False, id="a heartbeat from a clock that was set back"),
     ],
 )
-def test_a_worker_counts_as_dead_after_its_allowed_silence(worker: WorkerInfo, dead: bool) -> None:
+def test_a_worker_counts_as_dead_after_its_allowed_time_without_heartbeats(worker: WorkerInfo, dead: bool) -> None:
     assert is_dead(worker, RecoverySettings()) is dead
 
 
-def test_no_silence_counts_from_before_the_server_could_hear() -> None:
+def test_no_staleness_counts_from_before_the_server_could_receive_heartbeats() -> None:
     silent = a_worker(minutes(60))
 
     assert not is_dead(silent, RecoverySettings(), possible_for=minutes(4))
     assert is_dead(silent, RecoverySettings(), possible_for=minutes(5))
 
 
-def test_the_allowed_silence_follows_the_settings() -> None:
+def test_the_allowed_time_without_heartbeats_follows_the_settings() -> None:
     settings = RecoverySettings(threshold=seconds(10), orphans_after=seconds(20), resilient_multiplier=2)
 
     assert allowed_silence(a_worker(seconds(0)), settings) == seconds(10)
@@ -114,7 +114,7 @@ def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make: Any) -> None:
+def test_what_cannot_be_meant_is_rejected(make: Any) -> None:
     with pytest.raises(ValueError, match=r"must|zone"):
         make()
 
@@ -134,7 +134,7 @@ def test_the_threshold_matters_only_to_those_who_sweep() -> None:
         pytest.param(seconds(5), seconds(1.25), seconds(1.25), seconds(0.5), id="seconds"),
     ],
 )
-def test_the_usual_spans_shrink_with_the_threshold(
+def test_the_usual_durations_shrink_with_the_threshold(
     threshold: timedelta, heartbeat: timedelta, sweep: timedelta, delay: timedelta
 ) -> None:
     settings = WorkerSettings(sweep_threshold=threshold)
@@ -146,7 +146,7 @@ def test_the_usual_spans_shrink_with_the_threshold(
     )
 
 
-def test_a_span_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_usual_one() -> None:
+def test_a_duration_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_usual_one() -> None:
     given = {"heartbeat_interval": seconds(30), "sweep_interval": seconds(60), "recovery_delay": seconds(30)}
     settings = WorkerSettings(sweep_threshold=seconds(5), **given)
 
@@ -156,7 +156,7 @@ def test_a_span_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_
         replace(settings, recover=True)
 
 
-def test_another_threshold_gives_other_usual_spans() -> None:
+def test_another_threshold_gives_other_usual_durations() -> None:
     settings = replace(WorkerSettings(sweep_threshold=minutes(10)), sweep_threshold=seconds(4))
 
     assert (settings.effective_heartbeat_interval, settings.recovery.delay) == (seconds(1), seconds(0.4))

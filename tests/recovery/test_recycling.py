@@ -27,7 +27,7 @@ from gw_core.maintenance.recycling import memory_in_use
         pytest.param(RecycleLimits(max_rss=150 * MEGABYTE), "it uses 200 MB of memory, of at most 150 MB", id="memory"),
     ],
 )
-def test_a_bound_is_overstepped_when_it_is_reached(bounds: RecycleLimits, reason: str | None) -> None:
+def test_a_limit_is_reached_at_its_value(bounds: RecycleLimits, reason: str | None) -> None:
     assert bounds.overstepped(ended=100, lived=minutes(60), rss=200 * MEGABYTE) == reason
 
 
@@ -39,7 +39,7 @@ def test_the_memory_in_use_is_that_of_a_python_with_a_database_driver() -> None:
     assert 10 * MEGABYTE < (memory_in_use() or 0) < 10_000 * MEGABYTE
 
 
-def test_a_worker_ends_in_order_after_so_many_jobs(ward: RecoveryFixture) -> None:
+def test_a_worker_ends_gracefully_after_so_many_jobs(ward: RecoveryFixture) -> None:
     done = RunRecord()
     ward.fill(300)
     with ward.running({"work": done}, max_jobs=20, prefetch=ms(0)) as running:
@@ -50,17 +50,17 @@ def test_a_worker_ends_in_order_after_so_many_jobs(ward: RecoveryFixture) -> Non
     assert (len(ward.jobs()), ward.held()) == (300 - result.completed, [])
 
 
-def test_a_worker_ends_in_order_after_its_lifetime(ward: RecoveryFixture) -> None:
+def test_a_worker_ends_gracefully_after_its_lifetime(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord()}, max_lifetime=ms(50)) as running:
         assert running.end().reason == "its lifetime of 50ms is over"
 
 
-def test_a_worker_ends_in_order_when_it_uses_too_much_memory(ward: RecoveryFixture) -> None:
+def test_a_worker_ends_gracefully_when_it_uses_too_much_memory(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord()}, max_rss=MEGABYTE) as running:
         assert "MB of memory, of at most 1 MB" in running.end().reason
 
 
 @pytest.mark.parametrize("options", [{"max_jobs": 0}, {"max_rss": -1}, {"max_lifetime": ms(-1)}])
-def test_a_bound_that_leaves_nothing_is_refused(options: dict[str, Any]) -> None:
+def test_a_bound_that_leaves_nothing_is_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidSettingError):
         WorkerSettings(**options)

@@ -27,7 +27,7 @@ from gw_core import (
 from gw_core.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
 
 
-def test_a_dead_workers_jobs_go_back_with_their_attempt_uncounted_after_a_delay(ward: RecoveryFixture) -> None:
+def test_a_dead_workers_jobs_go_back_without_counting_their_attempt_after_a_delay(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
 
@@ -64,7 +64,7 @@ def test_a_living_workers_jobs_are_left_alone(ward: RecoveryFixture) -> None:
     assert ward.workers() == ["alive"]
 
 
-def test_a_worker_that_claimed_a_moment_ago_lives_whatever_its_heartbeat_says(ward: RecoveryFixture) -> None:
+def test_a_worker_that_claimed_just_now_lives_whatever_its_heartbeat_says(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.held_by("dead", locked_for=minutes(60))
     ward.held_by("dead", locked_for=seconds(1))
@@ -90,7 +90,9 @@ def test_a_dead_worker_that_holds_nothing_is_forgotten(ward: RecoveryFixture) ->
     assert (ward.sweep().jobs, ward.workers()) == (0, [])
 
 
-def test_a_worker_with_a_resilient_job_may_be_silent_for_three_times_as_long(ward: RecoveryFixture) -> None:
+def test_a_worker_with_a_resilient_job_may_stay_without_heartbeats_for_three_times_as_long(
+    ward: RecoveryFixture,
+) -> None:
     flags = {"flags": ["infrastructure_resilient"]}
     for worker, silence in (("patient", minutes(14)), ("gone", minutes(16))):
         ward.a_worker(worker, silent_for=silence)
@@ -145,7 +147,7 @@ def test_one_recent_lock_shows_that_a_worker_without_a_heartbeat_lives(ward: Rec
     assert ward.sweep(orphans_after=seconds(30)).jobs == 2
 
 
-def test_a_queue_nobody_known_holds_is_freed(ward: RecoveryFixture) -> None:
+def test_a_queue_locked_by_an_unknown_worker_is_released(ward: RecoveryFixture) -> None:
     job_id = ward.held_by("pool-gone", queue_name="q", locked_for=minutes(300))
     ward.run("update _private_jobs set locked_by = null, locked_at = null where id = %s", job_id)
 
@@ -196,7 +198,7 @@ def test_a_job_removed_by_a_transaction_older_than_its_claim_stays_retired(ward:
     assert ward.job(job_id)["attempts"] == 25
 
 
-def test_the_last_attempt_of_a_job_without_a_key_is_uncounted_too(ward: RecoveryFixture) -> None:
+def test_the_last_attempt_of_a_job_without_a_key_is_not_counted_either(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", max_attempts=1)
 
@@ -208,7 +210,7 @@ def test_the_last_attempt_of_a_job_without_a_key_is_uncounted_too(ward: Recovery
 # -- a sweep beside others -----------------------------------------------------------------------------------------
 
 
-def test_two_sweeps_at_once_recover_each_job_once(ward: RecoveryFixture) -> None:
+def test_two_concurrent_sweeps_recover_each_job_once(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     for _ in range(50):
         ward.held_by("dead")
@@ -289,7 +291,7 @@ def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: Recover
 # -- hooks and events ----------------------------------------------------------------------------------------------
 
 
-def test_a_hook_hears_the_job_the_dead_worker_and_the_reason(ward: RecoveryFixture) -> None:
+def test_a_hook_receives_the_job_the_dead_worker_and_the_reason(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
     hook = Deciding(DefaultRecovery())
@@ -345,7 +347,7 @@ def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: Re
     assert ward.sweep().jobs == 1
 
 
-def test_a_hook_that_raises_is_told_and_its_job_goes_the_usual_way(ward: RecoveryFixture) -> None:
+def test_a_hook_that_raises_is_reported_and_its_job_goes_the_usual_way(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
     told: list[RecoveryHookFailed] = []
@@ -386,7 +388,7 @@ def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: RecoveryFix
     assert (report.jobs, report.workers, ward.held()) == (0, (), ["dead"])
 
 
-def test_a_sweep_tells_of_every_job_and_of_the_whole(ward: RecoveryFixture) -> None:
+def test_a_sweep_reports_every_job_and_the_total(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", queue_name="q")
     told: list[Event] = []

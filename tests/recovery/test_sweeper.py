@@ -77,12 +77,12 @@ def world() -> World:
     return World().that_has_begun()
 
 
-def test_a_sweeper_that_has_just_started_lets_everybody_be_heard_first(fresh: World) -> None:
+def test_a_sweeper_that_has_just_started_first_waits_for_heartbeats_of_all_workers(fresh: World) -> None:
     assert fresh.turn_for(2.5 * MINUTE) == 0
     assert fresh.turn_for(MINUTE) == 1
 
 
-def test_the_time_to_be_heard_begins_with_the_first_contact(fresh: World) -> None:
+def test_the_time_to_send_a_heartbeat_begins_with_the_first_contact(fresh: World) -> None:
     fresh.sweep.is_away = True
     fresh.turn_for(10 * MINUTE)
     fresh.sweep.is_away = False
@@ -95,13 +95,13 @@ def test_it_sweeps_every_interval(world: World) -> None:
     assert world.turn_for(5 * MINUTE) == 5
 
 
-def test_locks_without_a_heartbeat_are_looked_for_every_ten_minutes(world: World) -> None:
+def test_locks_without_a_heartbeat_are_swept_every_ten_minutes(world: World) -> None:
     world.turn_for(21 * MINUTE)
 
     assert [at for at, looked in enumerate(world.sweep.with_orphans) if looked] == [0, 10, 20]
 
 
-def test_impatience_for_orphans_looks_for_them_more_often() -> None:
+def test_a_short_orphan_threshold_sweeps_more_often() -> None:
     world = World(orphans_after=minutes(4)).that_has_begun()
     world.turn_for(3 * MINUTE)
 
@@ -119,7 +119,7 @@ def test_after_an_outage_it_waits_for_the_others_to_come_back(world: World) -> N
     assert len(world.failures) == 1
 
 
-def test_after_a_short_outage_it_goes_on_at_once(world: World) -> None:
+def test_after_a_short_outage_it_goes_on_immediately(world: World) -> None:
     world.turn_for(2 * MINUTE)
     world.sweep.is_away = True
     world.turn_for(2 * MINUTE)
@@ -136,7 +136,7 @@ def test_after_being_frozen_itself_it_waits_too(world: World) -> None:
     assert world.turn_for(MINUTE) == 1
 
 
-def test_a_sweeper_whose_own_heartbeats_came_too_late_lets_everybody_be_heard_first(world: World) -> None:
+def test_a_sweeper_whose_own_heartbeats_came_too_late_first_waits_for_heartbeats_of_all_workers(world: World) -> None:
     world.turn_for(2 * MINUTE)
     world.held_up_at = world.now
 

@@ -88,7 +88,7 @@ def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: RecoveryFixt
     assert quick.entries == [1]
 
 
-def test_a_task_that_waits_for_the_signal_ends_at_once(ward: RecoveryFixture) -> None:
+def test_a_task_that_waits_for_the_signal_ends_immediately(ward: RecoveryFixture) -> None:
     ward.add("slow")
     ended = threading.Event()
 
@@ -161,6 +161,6 @@ def test_the_timeout_of_a_task_file_is_what_its_decorator_says() -> None:
     assert made.timeout == timedelta(seconds=2.5)
 
 
-def test_a_timeout_of_nothing_is_refused() -> None:
+def test_a_timeout_of_nothing_is_rejected() -> None:
     with pytest.raises(TaskLoadError, match="longer than nothing"):
         a_registry(lambda payload, context: None, timeout=0)

@@ -94,13 +94,13 @@ def test_replace_overwrites_a_waiting_job(schema: SchemaFixture) -> None:
 
 
 @pytest.mark.parametrize("mode", ["replace", None], ids=["asked for", "null, which means the same"])
-def test_replace_takes_the_new_moment(schema: SchemaFixture, mode: str | None) -> None:
+def test_replace_takes_the_new_time(schema: SchemaFixture, mode: str | None) -> None:
     schema.add_job(run_at=TOMORROW, job_key="k")
 
     assert schema.add_job(run_at=LATER, job_key="k", job_key_mode=mode)["run_at"] == LATER
 
 
-def test_preserve_run_at_keeps_the_moment_and_takes_the_rest(schema: SchemaFixture) -> None:
+def test_preserve_run_at_keeps_the_time_and_takes_the_rest(schema: SchemaFixture) -> None:
     schema.add_job(run_at=TOMORROW, job_key="k", payload={"n": 1})
 
     job = schema.add_job(run_at=LATER, job_key="k", payload={"n": 2}, job_key_mode="preserve_run_at")
@@ -108,7 +108,7 @@ def test_preserve_run_at_keeps_the_moment_and_takes_the_rest(schema: SchemaFixtu
     assert (job["run_at"], job["payload"], job["revision"]) == (TOMORROW, {"n": 2}, 1)
 
 
-def test_preserve_run_at_takes_the_new_moment_of_a_job_that_failed_before(schema: SchemaFixture) -> None:
+def test_preserve_run_at_takes_the_new_time_of_a_job_that_failed_before(schema: SchemaFixture) -> None:
     first = schema.add_job(run_at=TOMORROW, job_key="k")
     schema.change(first, attempts=1, last_error="broken")
 
@@ -117,7 +117,7 @@ def test_preserve_run_at_takes_the_new_moment_of_a_job_that_failed_before(schema
     assert (job["id"], job["run_at"], job["attempts"], job["last_error"]) == (first["id"], LATER, 0, None)
 
 
-def test_replacing_a_job_that_failed_before_starts_it_anew(schema: SchemaFixture) -> None:
+def test_replacing_a_job_that_failed_before_starts_it_again(schema: SchemaFixture) -> None:
     first = schema.add_job(job_key="k")
     schema.change(first, attempts=7, last_error="broken")
 
@@ -140,7 +140,7 @@ def test_a_running_job_gives_up_its_key_to_a_new_one_and_is_retired(schema: Sche
     assert (retired["key"], retired["attempts"], retired["locked_by"]) == (None, 25, "pool-theirs")
 
 
-def test_a_job_that_failed_for_good_stays_visible_without_its_key(schema: SchemaFixture) -> None:
+def test_a_job_that_failed_permanently_stays_visible_without_its_key(schema: SchemaFixture) -> None:
     failed = schema.add_job(job_key="k")
     schema.fail_for_good(failed)
 
@@ -205,7 +205,7 @@ def test_unsafe_dedupe_adds_a_job_when_the_key_is_free(schema: SchemaFixture) ->
 
 
 @pytest.mark.parametrize("mode", KEYED_MODES)
-def test_adding_a_job_tells_the_workers_of_one(schema: SchemaFixture, mode: str) -> None:
+def test_adding_a_job_notifies_the_workers_of_one(schema: SchemaFixture, mode: str) -> None:
     schema.listen()
 
     schema.add_job(job_key="k", job_key_mode=mode)
@@ -215,7 +215,7 @@ def test_adding_a_job_tells_the_workers_of_one(schema: SchemaFixture, mode: str)
     assert 0 <= note["r"] < 1
 
 
-def test_workers_hear_nothing_when_unsafe_dedupe_adds_nothing(schema: SchemaFixture) -> None:
+def test_workers_are_not_notified_when_unsafe_dedupe_adds_nothing(schema: SchemaFixture) -> None:
     schema.add_job(job_key="k")
     schema.listen()
 
@@ -245,7 +245,7 @@ def test_workers_hear_nothing_when_unsafe_dedupe_adds_nothing(schema: SchemaFixt
         ),
     ],
 )
-def test_what_breaks_a_rule_is_refused_and_nothing_is_stored(
+def test_what_breaks_a_rule_is_rejected_and_nothing_is_stored(
     schema: SchemaFixture, arguments: dict[str, Any], error: type[psycopg.Error]
 ) -> None:
     with pytest.raises(error):
@@ -269,14 +269,14 @@ def test_what_just_fits_is_stored(schema: SchemaFixture, arguments: dict[str, An
     assert schema.add_job(**{"identifier": "mail", **arguments})["id"] is not None
 
 
-def test_a_mode_nobody_knows_is_refused_with_a_key(schema: SchemaFixture) -> None:
+def test_an_unknown_mode_is_rejected_with_a_key(schema: SchemaFixture) -> None:
     with pytest.raises(psycopg.Error, match="Invalid job_key_mode value") as caught:
         schema.add_job(job_key="k", job_key_mode="merge")
 
     assert caught.value.sqlstate == "GWBKM"
 
 
-def test_a_mode_nobody_knows_does_not_matter_without_a_key(schema: SchemaFixture) -> None:
+def test_an_unknown_mode_does_not_matter_without_a_key(schema: SchemaFixture) -> None:
     assert schema.add_job(job_key_mode="merge")["id"] is not None
 
 

@@ -65,7 +65,7 @@ def test_each_holder_of_a_key_is_treated_by_its_own_state(schema: SchemaFixture)
 
 
 @pytest.mark.parametrize("flag", [False, None], ids=["false", "null"])
-def test_the_moment_is_kept_only_when_asked_for(schema: SchemaFixture, flag: bool | None) -> None:
+def test_the_time_is_kept_only_when_asked_for(schema: SchemaFixture, flag: bool | None) -> None:
     schema.add_jobs({"job_key": "k", "run_at": "2099-01-01T00:00:00Z"})
 
     (moved,) = schema.add_jobs({"job_key": "k", "run_at": "2099-02-02T00:00:00Z"}, preserve_run_at=flag)
@@ -75,7 +75,7 @@ def test_the_moment_is_kept_only_when_asked_for(schema: SchemaFixture, flag: boo
 
 
 @pytest.mark.parametrize("state", ["free", "waiting", "running"])
-def test_a_key_twice_in_one_call_is_refused(schema: SchemaFixture, state: str) -> None:
+def test_a_key_twice_in_one_call_is_rejected(schema: SchemaFixture, state: str) -> None:
     if state != "free":
         job = schema.add_job(job_key="k")
         if state == "running":
@@ -88,7 +88,7 @@ def test_a_key_twice_in_one_call_is_refused(schema: SchemaFixture, state: str) -
     assert schema.jobs() == before
 
 
-def test_workers_are_told_once_how_many(schema: SchemaFixture) -> None:
+def test_workers_are_notified_once_how_many(schema: SchemaFixture) -> None:
     schema.listen()
 
     schema.add_jobs({}, {}, {"job_key": "k"})
@@ -103,7 +103,7 @@ def test_adding_no_jobs_answers_no_rows(schema: SchemaFixture) -> None:
     assert schema.notices() == [{}]
 
 
-def test_one_bad_specification_refuses_all(schema: SchemaFixture) -> None:
+def test_one_bad_specification_rejects_all(schema: SchemaFixture) -> None:
     with pytest.raises(pg.CheckViolation):
         schema.add_jobs({}, {"max_attempts": 0}, {"job_key": "k"})
 

@@ -31,5 +31,5 @@ def test_a_lock_older_than_four_hours_does_not_count(schema: SchemaFixture) -> N
     assert schema.jobs() == []
 
 
-def test_ids_nobody_has_are_passed_over(schema: SchemaFixture) -> None:
+def test_unknown_ids_are_passed_over(schema: SchemaFixture) -> None:
     assert schema.call("complete_jobs", job_ids=[99]) == []

@@ -28,7 +28,7 @@ def test_the_last_payload_waits_to_be_run_under_its_key(database_url: str, race:
 
 
 @pytest.mark.parametrize("race", [CLAIMED_MEANWHILE, ADDED_AND_CLAIMED_MEANWHILE], ids=str)
-def test_a_job_claimed_meanwhile_is_retired_and_left_to_its_worker(database_url: str, race: Race) -> None:
+def test_a_job_claimed_in_the_meantime_is_retired_and_left_to_its_worker(database_url: str, race: Race) -> None:
     added = add_against(race, database_url)
 
     with connected(database_url) as schema:
@@ -37,7 +37,7 @@ def test_a_job_claimed_meanwhile_is_retired_and_left_to_its_worker(database_url:
         assert (old["key"], old["attempts"], old["locked_by"]) == (None, 25, "pool-theirs")
 
 
-def test_arrays_added_at_once_are_all_gathered(database_url: str) -> None:
+def test_arrays_added_concurrently_are_all_gathered(database_url: str) -> None:
     race = Race(
         "gathered meanwhile",
         lambda schema: schema.add_job(job_key="k", payload=Json([1])),

@@ -173,7 +173,7 @@ def test_a_schema_may_have_any_name(empty_database_url: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "x" * 64, "é" * 32, "\udc80"], ids=repr)
-def test_a_name_that_postgresql_would_cut_or_refuse_is_refused_everywhere_in_one_sentence(name: str) -> None:
+def test_a_name_that_postgresql_would_cut_or_reject_is_rejected_everywhere_in_one_message(name: str) -> None:
     for refusing in (
         check_schema_name,
         lambda name: query("health_check", name),
@@ -228,7 +228,7 @@ def as_role(url: str, role: str) -> str:
     return psycopg.conninfo.make_conninfo(url, options=f"-c role={role}")
 
 
-def test_a_role_without_rights_is_refused_in_one_sentence_and_nothing_is_done(
+def test_a_role_without_rights_is_rejected_in_one_message_and_nothing_is_done(
     role: str, empty_database_url: str
 ) -> None:
     with pytest.raises(PermissionDeniedError, match=r"lacks a right that migration install_000020 needs .* --sql"):
@@ -246,7 +246,7 @@ def test_a_role_that_may_make_nothing_in_the_schema_leaves_it_empty(role: str, e
     assert not state_of(empty_database_url).ledger_exists
 
 
-def test_a_role_that_may_not_look_into_the_schema_is_told_so(role: str, database_url: str) -> None:
+def test_a_role_that_may_not_use_the_schema_gets_a_message(role: str, database_url: str) -> None:
     with pytest.raises(PermissionDeniedError):
         state_of(as_role(database_url, role))
 
@@ -283,7 +283,7 @@ def test_threads_on_connections_of_their_own_all_succeed(empty_database_url: str
 # -- what stands in the way
 
 
-def test_a_newer_breaking_revision_is_refused_and_nothing_is_changed(database_url: str) -> None:
+def test_a_newer_breaking_revision_is_rejected_and_nothing_is_changed(database_url: str) -> None:
     run(database_url, "insert into graphile_worker.migrations (id, breaking) values (21, true), (22, false)")
     run(database_url, "drop table graphile_worker._private_gw_workers")
     before = catalog(database_url)
@@ -319,7 +319,7 @@ def test_the_functions_of_a_newer_revision_are_left_as_they_are(database_url: st
     assert any("is not the repaired one" in warning for warning in report.warnings)
 
 
-def test_a_schema_from_before_revision_11_is_refused_with_what_to_run(empty_database_url: str) -> None:
+def test_a_schema_from_before_revision_11_is_rejected_with_what_to_run(empty_database_url: str) -> None:
     run(
         empty_database_url,
         "create schema graphile_worker; create table graphile_worker.migrations (id int primary key, ts timestamptz "
@@ -358,7 +358,7 @@ def test_a_revision_that_another_program_is_installing_is_waited_for(
         assert migrating.result(timeout=60).after.status is SchemaStatus.CURRENT
 
 
-def test_an_installation_that_stays_unfinished_is_refused_after_some_seconds(
+def test_an_installation_that_stays_unfinished_is_rejected_after_some_seconds(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema_state, "INSTALLING_SECONDS", 1)
@@ -413,7 +413,7 @@ def owners(url: str) -> set[str]:
         return {name for (name,) in rows}
 
 
-def test_what_an_administrator_installs_in_somebody_s_schema_belongs_to_its_owner(
+def test_what_an_administrator_installs_in_another_owners_schema_belongs_to_its_owner(
     role: str, empty_database_url: str
 ) -> None:
     run(empty_database_url, f'create schema graphile_worker authorization "{role}"')
@@ -450,7 +450,7 @@ def test_a_role_that_lacks_rights_on_a_table_of_an_administrator_is_given_the_st
     run(database_url, f'drop owned by "{role}"')
 
 
-def test_a_server_older_than_12_is_refused(database_url: str) -> None:
+def test_a_server_older_than_12_is_rejected(database_url: str) -> None:
     old = replace(state_of(database_url), server_version=110_022)
 
     problem = old.problem()
@@ -465,7 +465,7 @@ def back_to_revision_18(url: str) -> None:
 
 
 @pytest.mark.parametrize("locked", ["job", "queue"])
-def test_a_breaking_step_is_refused_while_workers_hold_anything(database_url: str, locked: str) -> None:
+def test_a_breaking_step_is_rejected_while_workers_hold_anything(database_url: str, locked: str) -> None:
     back_to_revision_18(database_url)
     with connected(database_url) as schema:
         job = schema.add_job(queue_name="q")
@@ -506,7 +506,7 @@ def test_a_step_that_breaks_nothing_runs_beside_running_workers(database_url: st
     assert [step.name for step in migrate(database_url).applied] == ["000020_keep_sequences"]
 
 
-def test_a_claim_in_progress_is_waited_for_and_then_refused(database_url: str) -> None:
+def test_a_claim_in_progress_is_waited_for_and_then_rejected(database_url: str) -> None:
     back_to_revision_18(database_url)
     with connected(database_url) as worker, connected(database_url) as onlooker, ThreadPoolExecutor(1) as thread:
         job = worker.add_job()
@@ -642,7 +642,7 @@ def test_the_script_run_by_psql_does_what_migrate_does(empty_database_url: str, 
     assert catalog(empty_database_url, name, with_bodies=True) == catalog(database_url, name, with_bodies=True)
 
 
-def test_the_script_of_an_upgrade_refuses_locked_jobs_and_stops_there(database_url: str) -> None:
+def test_the_script_of_an_upgrade_rejects_locked_jobs_and_stops_there(database_url: str) -> None:
     if shutil.which("psql") is None and os.environ.get("CI") != "true":
         pytest.skip("psql is not installed")
     back_to_revision_18(database_url)

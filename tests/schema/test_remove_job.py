@@ -7,7 +7,7 @@ from support.schema_fixture import SchemaFixture
 
 
 @pytest.mark.parametrize("lock", [None, "4 hours 1 minute"], ids=["waiting", "locked by a worker that died"])
-def test_a_job_that_nobody_runs_is_deleted_and_answered(schema: SchemaFixture, lock: str | None) -> None:
+def test_a_job_that_no_worker_runs_is_deleted_and_answered(schema: SchemaFixture, lock: str | None) -> None:
     job = schema.add_job(job_key="k")
     if lock:
         schema.claim(job, ago=lock)
@@ -18,7 +18,7 @@ def test_a_job_that_nobody_runs_is_deleted_and_answered(schema: SchemaFixture, l
     assert schema.jobs() == []
 
 
-def test_removing_tells_the_workers_of_one_less(schema: SchemaFixture) -> None:
+def test_removing_notifies_the_workers_of_one_less(schema: SchemaFixture) -> None:
     schema.add_job(job_key="k")
     schema.listen()
 

@@ -12,7 +12,7 @@ from support.schema_fixture import SchemaFixture
 LATER = datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_nothing_given_keeps_everything_but_the_moment_of_change(schema: SchemaFixture) -> None:
+def test_nothing_given_keeps_everything_but_the_time_of_change(schema: SchemaFixture) -> None:
     job = schema.add_job(run_at=LATER, priority=3, max_attempts=4, job_key="k")
 
     (moved,) = schema.call("reschedule_jobs", job_ids=[job["id"]])
@@ -34,7 +34,7 @@ def test_what_is_given_is_stored_and_the_rest_kept(schema: SchemaFixture, column
     assert moved == {**(before or {}), column: value, "updated_at": moved["updated_at"]}
 
 
-def test_a_job_that_failed_for_good_is_revived_by_fewer_attempts(schema: SchemaFixture) -> None:
+def test_a_job_that_failed_permanently_is_revived_by_fewer_attempts(schema: SchemaFixture) -> None:
     job = schema.add_job()
     schema.fail_for_good(job)
 
@@ -53,7 +53,7 @@ def test_a_running_job_is_left_alone_until_its_lock_is_four_hours_old(schema: Sc
     assert [job["id"] for job in moved] == [old["id"]]
 
 
-def test_a_priority_beyond_smallint_is_refused(schema: SchemaFixture) -> None:
+def test_a_priority_beyond_smallint_is_rejected(schema: SchemaFixture) -> None:
     job = schema.add_job()
 
     with pytest.raises(pg.NumericValueOutOfRange):

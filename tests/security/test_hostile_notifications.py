@@ -171,7 +171,7 @@ def works_on(site: QueueFixture, running: RunningWorker) -> bool:
     return running.result is None and not running.heard.of(BreakingMigrationDetected)
 
 
-def test_a_forged_migration_is_looked_up_and_ignored(site: QueueFixture, nobody: psycopg.Connection[Any]) -> None:
+def test_a_forged_migration_is_found_and_ignored(site: QueueFixture, nobody: psycopg.Connection[Any]) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
         running.heard.wait_for(PoolListening)
         nobody.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))
@@ -229,7 +229,7 @@ def test_a_breaking_migration_is_noticed_after_a_reconnect(site: QueueFixture, l
         assert ends_for_migration(running)
 
 
-def test_a_heartbeat_that_failed_looks_up_the_revision_when_it_is_tried_again(
+def test_a_heartbeat_that_failed_queries_the_revision_when_it_is_tried_again(
     site: QueueFixture, nobody: psycopg.Connection[Any]
 ) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:

@@ -39,7 +39,7 @@ def gw(*arguments: str, folder: Path, **more: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.parametrize("url", AMBIGUOUS)
-def test_a_raw_separator_in_the_password_is_refused_without_repeating_it(url: str, tmp_path: Path) -> None:
+def test_a_raw_separator_in_the_password_is_rejected_without_repeating_it(url: str, tmp_path: Path) -> None:
     refused = gw("list", "-c", url, folder=tmp_path)
     shown = gw("config", "show", "-c", url, folder=tmp_path)
 
@@ -87,7 +87,7 @@ def test_an_address_in_the_wrong_place_is_not_repeated(command: str, url: str, t
     assert "s3kr3t" not in ended.stdout + ended.stderr
 
 
-def test_an_embedded_server_with_a_user_is_refused_without_repeating_it(tmp_path: Path) -> None:
+def test_an_embedded_server_with_a_user_is_rejected_without_repeating_it(tmp_path: Path) -> None:
     url = "embedded://u:s3kr3t@h/x"
     ended = gw("list", "-c", url, folder=tmp_path)
     shown = gw("config", "show", "-c", url, folder=tmp_path)

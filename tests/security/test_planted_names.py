@@ -144,7 +144,7 @@ def test_no_statement_springs_a_trap(intruder: str, installed: str, session: str
         assert ", ".join(traps.sprung(connection, calls)) == ""
 
 
-def test_our_sessions_look_names_up_in_pg_catalog_and_borrowed_ones_where_the_user_says(fresh_url: str) -> None:
+def test_our_sessions_resolve_names_in_pg_catalog_and_borrowed_ones_where_the_user_says(fresh_url: str) -> None:
     def search_path(role: str) -> Any:
         with Database(fresh_url).connect(role) as connection:
             return connection.execute("show search_path").fetchone()
@@ -166,9 +166,7 @@ def weaken(connection: psycopg.Connection[Any]) -> None:
     connection.execute("delete from graphile_worker._private_gw_migrations where id = 7")
 
 
-def test_the_operator_that_add_job_of_0_1_0_looked_up_in_public_is_sprung_no_longer(
-    intruder: str, fresh_url: str
-) -> None:
+def test_the_operator_that_add_job_of_0_1_0_resolved_in_public_is_not_called(intruder: str, fresh_url: str) -> None:
     migrate(fresh_url)
     with connected(fresh_url) as connection:
         weaken(connection)
@@ -213,7 +211,7 @@ def test_the_functions_of_a_newer_revision_are_left_as_they_are_and_a_warning_sa
     assert any("have no search_path of their own" in warning for warning in report.warnings)
 
 
-def test_what_is_planted_in_public_is_not_run_by_whoever_migrates(intruder: str, fresh_url: str) -> None:
+def test_what_is_planted_in_public_is_not_run_during_a_migration(intruder: str, fresh_url: str) -> None:
     with connected(fresh_url) as connection, recorded(connection) as calls:
         migrate(connection)
     with connected(fresh_url) as connection:

@@ -35,7 +35,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         pytest.param(b'{"after":0,"ask":"x"}' + b" " * 1_000_000 + b"\n", 540, id="many long lines"),
     ],
 )
-def test_a_bomb_is_refused_before_it_is_unpacked(part: bytes, count: int, tmp_path: Path) -> None:
+def test_a_bomb_is_rejected_before_it_is_unpacked(part: bytes, count: int, tmp_path: Path) -> None:
     path = tmp_path / "bomb.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(HEAD)

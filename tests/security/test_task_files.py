@@ -70,13 +70,13 @@ def test_the_selection_holds_after_a_file_was_read_again(tasks: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["DATABASE_URL", ["a=b"], [""], [1]])
-def test_a_selection_that_is_no_list_of_names_is_refused(wrong: object) -> None:
+def test_a_selection_that_is_no_list_of_names_is_rejected(wrong: object) -> None:
     with pytest.raises(InvalidSettingError, match="executable_env must be a list of names"):
         WorkerSettings(executable_env=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", ["", "A B", "A=1", "A,,B"])
-def test_a_flag_that_names_no_variables_is_refused(shell: Shell, wrong: str) -> None:
+def test_a_flag_that_names_no_variables_is_rejected(shell: Shell, wrong: str) -> None:
     ended = shell.gw("run", "--once", f"--executable-env={wrong}")
 
     assert ended.code == 2

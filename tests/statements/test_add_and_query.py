@@ -101,7 +101,7 @@ def test_key_modes_may_be_mixed_in_a_bulk(queue: Queue) -> None:
     assert [row["run_at"] > queue.now() for row in rows] == [False, True, True]
 
 
-def test_a_missing_schema_is_told_with_the_command_that_makes_it(queue: Queue) -> None:
+def test_a_missing_schema_is_reported_with_the_command_that_makes_it(queue: Queue) -> None:
     with (
         Client(queue.url, schema="no such schema", max_pool_size=1) as client,
         pytest.raises(SchemaMissingError, match="gw migrate '--schema=no such schema'"),
@@ -109,7 +109,7 @@ def test_a_missing_schema_is_told_with_the_command_that_makes_it(queue: Queue) -
         client.add("mail")
 
 
-def test_a_number_the_table_refuses_is_an_invalid_job(queue: Queue) -> None:
+def test_a_number_the_table_rejects_is_an_invalid_job(queue: Queue) -> None:
     queue.run("alter table _private_jobs add constraint calm check (priority > -10)")
 
     with pytest.raises(InvalidJobError, match="calm"):

@@ -60,7 +60,7 @@ def test_a_job_locked_by_a_node_worker_is_left_alone(queue: Queue) -> None:
     assert queue.claim() == []
 
 
-def test_jobs_start_in_order_of_priority_then_run_at(queue: Queue) -> None:
+def test_jobs_start_by_priority_then_run_at(queue: Queue) -> None:
     late = queue.add(run_at=-HOUR)
     early = queue.add(run_at=-2 * HOUR)
     urgent = queue.add(priority=-5)
@@ -109,7 +109,7 @@ def test_a_job_that_cannot_run_now_is_left_alone(
     assert queue.claim() == [], why
 
 
-def test_jobs_of_tasks_nobody_here_knows_stay_untouched(queue: Queue) -> None:
+def test_jobs_of_tasks_unknown_here_stay_untouched(queue: Queue) -> None:
     foreign = queue.add("theirs"), queue.add("theirs", queue_name="q")
     ours = queue.add("mail")
 
@@ -128,7 +128,7 @@ def test_a_job_with_a_forbidden_flag_is_left_alone(queue: Queue, queue_name: str
     assert queue.claim_ids(forbidden_flags=[]) == [flagged]
 
 
-def test_a_row_somebody_has_locked_for_a_moment_is_stepped_over(queue: Queue) -> None:
+def test_a_briefly_locked_row_is_stepped_over(queue: Queue) -> None:
     busy, free = queue.add(), queue.add()
 
     with queue.locking("select from _private_jobs where id = %s for update", busy):
@@ -167,7 +167,7 @@ def test_of_a_queue_come_at_most_as_many_jobs_as_asked_for_in_its_order(queue: Q
     assert queue.claim_ids(per_queue=3) == [fourth]
 
 
-def test_jobs_of_one_queue_with_equal_priority_and_moment_come_in_the_order_they_were_added(queue: Queue) -> None:
+def test_jobs_of_one_queue_with_equal_priority_and_time_come_in_the_order_they_were_added(queue: Queue) -> None:
     ids = [queue.add(queue_name="q") for _ in range(5)]
     queue.run("update _private_jobs set run_at = '2020-01-01 00:00:00+00'")
     queue.change(ids[0], last_error="moved to the end of the table")
@@ -176,7 +176,7 @@ def test_jobs_of_one_queue_with_equal_priority_and_moment_come_in_the_order_they
 
 
 @pytest.mark.parametrize("holder", [THEIRS, "worker-of-node"])
-def test_the_jobs_of_a_queue_somebody_else_holds_are_left_alone(queue: Queue, holder: str) -> None:
+def test_the_jobs_of_a_queue_another_worker_has_locked_are_left_alone(queue: Queue, holder: str) -> None:
     queue.add(queue_name="held")
     free = queue.add(queue_name="free")
     queue.change_queue("held", locked_at="=now()", locked_by=holder)
@@ -185,7 +185,7 @@ def test_the_jobs_of_a_queue_somebody_else_holds_are_left_alone(queue: Queue, ho
     assert queue.queue_holder("held") == holder
 
 
-def test_a_queue_whose_row_somebody_has_locked_for_a_moment_is_stepped_over(queue: Queue) -> None:
+def test_a_queue_whose_row_is_briefly_locked_is_stepped_over(queue: Queue) -> None:
     busy, free = queue.add(queue_name="busy"), queue.add(queue_name="free")
 
     with queue.locking("select from _private_job_queues where queue_name = 'busy' for update"):
@@ -225,7 +225,7 @@ def test_many_jobs_of_held_queues_ahead_do_not_hide_a_free_queue(queue: Queue) -
     assert queue.claim_ids(limit=10) == [free]
 
 
-def test_two_claims_at_once_never_both_get_a_job_or_a_queue(queue: Queue) -> None:
+def test_two_concurrent_claims_never_both_get_a_job_or_a_queue(queue: Queue) -> None:
     unqueued = [queue.add() for _ in range(60)]
     queued = [queue.add(queue_name=f"q{number % 7}") for number in range(60)]
     others = [Queue(queue.url) for _ in range(4)]

@@ -37,7 +37,7 @@ def test_the_delay_counts_from_now_and_not_from_when_the_job_was_due(queue: Queu
     assert queue.row(job.id)["run_at"] in span.later(math.e)
 
 
-def test_the_delay_counts_from_a_moment_the_job_was_moved_to_meanwhile(queue: Queue) -> None:
+def test_the_delay_counts_from_a_time_the_job_was_moved_to_in_the_meantime(queue: Queue) -> None:
     job = queue.claimed()
     with MeasuredBlock(queue.now) as span:
         queue.change(job.id, run_at="=now() + interval '1 hour'")

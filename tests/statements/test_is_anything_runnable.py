@@ -22,7 +22,7 @@ def test_a_job_that_could_be_claimed_is(queue: Queue, queue_name: str | None) ->
     assert is_anything_runnable(queue)
 
 
-def test_a_job_whose_row_is_locked_for_a_moment_is(queue: Queue) -> None:
+def test_a_job_whose_row_is_briefly_locked_is(queue: Queue) -> None:
     queue.add()
     with queue.locking("select from _private_jobs for update"):
         assert is_anything_runnable(queue)

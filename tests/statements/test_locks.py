@@ -44,7 +44,7 @@ def test_renewing_changes_nothing_else(queue: Queue) -> None:
 # -- reset_stale_locks ---------------------------------------------------------------------------------------------
 
 
-def test_locks_older_than_four_hours_are_freed_whoever_holds_them(queue: Queue) -> None:
+def test_locks_older_than_four_hours_are_released_whatever_worker_holds_them(queue: Queue) -> None:
     stale, fresh = queue.claimed(queue_name="stale"), queue.claimed(queue_name="fresh")
     queue.change(stale.id, locked_at="=now() - interval '4 hours 1 second'", locked_by="worker-of-node")
     queue.change_queue("stale", locked_at="=now() - interval '4 hours 1 second'", locked_by="worker-of-node")
@@ -69,7 +69,7 @@ def test_a_stale_job_that_was_retired_stays_retired(queue: Queue, max_attempts: 
     assert queue.claim() == []
 
 
-def test_a_stale_row_somebody_has_locked_is_left_for_the_next_sweep(queue: Queue) -> None:
+def test_an_expired_row_that_is_locked_is_left_for_the_next_sweep(queue: Queue) -> None:
     job = queue.claimed()
     queue.change(job.id, locked_at="=now() - interval '5 hours'")
 
@@ -98,7 +98,7 @@ def test_only_the_named_pools_lose_their_locks(queue: Queue) -> None:
     assert (queue.queue_holder("a"), queue.queue_holder("b")) == (None, "alive")
 
 
-def test_a_dead_workers_claim_that_is_written_down_meanwhile_is_unlocked_whole_or_not_at_all(queue: Queue) -> None:
+def test_a_dead_workers_claim_that_commits_late_is_unlocked_whole_or_not_at_all(queue: Queue) -> None:
     held = queue.claimed()
     queue.change(held.id, locked_by="dead")
     late = queue.add(queue_name="a")

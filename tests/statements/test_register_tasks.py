@@ -28,7 +28,7 @@ def test_registering_again_uses_up_no_ids(queue: Queue) -> None:
     assert newest == max(before) + 1
 
 
-def test_a_task_somebody_else_makes_at_the_same_moment_is_answered_as_well(queue: Queue) -> None:
+def test_a_task_another_session_makes_at_the_same_time_is_answered_as_well(queue: Queue) -> None:
     waits = "select pid from pg_stat_activity where datname = current_database() and wait_event = 'transactionid'"
     with psycopg.connect(queue.url) as other, ThreadPoolExecutor(1) as thread:
         other.execute("insert into graphile_worker._private_tasks (identifier) values ('mail')")

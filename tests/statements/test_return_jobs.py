@@ -12,7 +12,7 @@ from support.time_range import MeasuredBlock
 from statements.statement_fixture import OURS, THEIRS, Queue
 
 
-def test_a_job_given_back_is_as_it_was_before(queue: Queue) -> None:
+def test_a_returned_job_is_as_it_was_before(queue: Queue) -> None:
     job_id = queue.add(job_key="k", queue_name="q")
     before = queue.row(job_id)
     (job,) = queue.claim()
@@ -23,7 +23,7 @@ def test_a_job_given_back_is_as_it_was_before(queue: Queue) -> None:
     assert queue.queue_holder("q") is None
 
 
-def test_a_delay_moves_the_job_and_never_to_an_earlier_moment(queue: Queue) -> None:
+def test_a_delay_moves_the_job_and_never_to_an_earlier_time(queue: Queue) -> None:
     soon, later = queue.claimed(), queue.claimed()
     with MeasuredBlock(queue.now) as span:
         queue.change(later.id, run_at="=now() + interval '1 day'")
@@ -45,14 +45,14 @@ def test_a_job_retired_while_it_ran_does_not_come_back(queue: Queue, retire: str
 
 
 @pytest.mark.parametrize("key", ["k", None], ids=["keyed", "without a key"])
-def test_the_last_attempt_is_uncounted_too(queue: Queue, key: str | None) -> None:
+def test_the_last_attempt_is_not_counted_either(queue: Queue, key: str | None) -> None:
     job = queue.claimed(max_attempts=1, job_key=key)
     queue.give_back(job)
 
     assert queue.claim_ids() == [job.id]
 
 
-def test_a_job_whose_attempts_were_used_up_by_hand_while_it_ran_stays_failed(queue: Queue) -> None:
+def test_a_job_whose_attempts_were_used_up_with_sql_while_it_ran_stays_failed(queue: Queue) -> None:
     job = queue.claimed(max_attempts=2)
     queue.change(job.id, attempts="=max_attempts", updated_at="=now()", last_error="by hand")
     queue.give_back(job)
@@ -98,7 +98,7 @@ def test_a_repeated_statement_leaves_the_queue_to_its_next_holder(queue: Queue) 
 
 
 @pytest.mark.parametrize(("delay", "heard"), [(timedelta(0), [2]), (timedelta(minutes=5), [])], ids=["now", "later"])
-def test_who_listens_hears_of_jobs_given_back_that_can_run(
+def test_listeners_are_notified_of_returned_jobs_that_can_run(
     statements_url: str, queue: Queue, delay: timedelta, heard: list[int]
 ) -> None:
     jobs = [queue.claimed(), queue.claimed()]

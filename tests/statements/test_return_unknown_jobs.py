@@ -8,7 +8,7 @@ from gw_core.domain.claim import queue_locks
 from statements.statement_fixture import OURS, THEIRS, Queue
 
 
-def test_all_but_what_the_pool_knows_of_is_given_back_uncounted(queue: Queue) -> None:
+def test_all_but_what_the_pool_knows_of_is_returned_without_counting_an_attempt(queue: Queue) -> None:
     forgotten, held = queue.claimed(queue_name="a"), queue.claimed(queue_name="b")
     queue.add("theirs")
     (theirs,) = queue.claim(["theirs"], worker_id=THEIRS)
@@ -32,14 +32,14 @@ def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attemp
 
 
 @pytest.mark.parametrize("key", [None, "k"])
-def test_a_forgotten_last_attempt_is_uncounted(queue: Queue, key: str | None) -> None:
+def test_a_forgotten_last_attempt_is_not_counted(queue: Queue, key: str | None) -> None:
     job = queue.claimed(max_attempts=1, job_key=key)
     queue.store.give_back_forgotten(worker_id=OURS, jobs=[], queues=[])
 
     assert queue.claim_ids() == [job.id]
 
 
-def test_rows_somebody_keeps_locked_are_named_and_those_that_are_gone_are_not(queue: Queue) -> None:
+def test_rows_that_stay_locked_are_named_and_those_that_are_gone_are_not(queue: Queue) -> None:
     locked, free, gone = queue.claimed(), queue.claimed(), queue.claimed()
     queue.run("delete from _private_jobs where id = %s", gone.id)
 

@@ -116,7 +116,7 @@ def test_a_coroutine_that_cancels_itself_has_failed() -> None:
     assert isinstance(run(task), Failed)
 
 
-def test_a_coroutine_whose_job_is_given_back_is_cancelled_and_the_run_returned() -> None:
+def test_a_coroutine_whose_job_is_returned_is_cancelled_and_the_run_returned() -> None:
     began, cleaned_up = threading.Event(), threading.Event()
 
     async def task(payload: Any) -> None:
@@ -142,7 +142,7 @@ def test_a_coroutine_whose_job_is_given_back_is_cancelled_and_the_run_returned()
     assert cleaned_up.is_set()
 
 
-def test_the_coroutines_of_jobs_given_back_can_be_cancelled_at_once_and_only_once(loop: SharedLoop) -> None:
+def test_the_coroutines_of_returned_jobs_can_be_cancelled_immediately_and_only_once(loop: SharedLoop) -> None:
     began, cancelled, cleaned_up = threading.Event(), threading.Event(), threading.Event()
     context, free = a_context(), asyncio.Event()
 

@@ -47,7 +47,7 @@ def shell(folder: Path, script: str) -> Path:
     ],
     ids=["-infinity", "before Christ", "infinity"],
 )
-def test_a_run_at_beyond_the_calendar_is_told_as_its_end(tmp_path: Path, epoch: float, told: str) -> None:
+def test_a_run_at_beyond_the_calendar_is_reported_as_its_end(tmp_path: Path, epoch: float, told: str) -> None:
     log = LogRecorder()
     program = shell(tmp_path, "echo $GRAPHILE_WORKER_JOB_RUN_AT")
 
@@ -66,7 +66,7 @@ def test_the_payload_stands_on_stdin_as_json(tmp_path: Path) -> None:
     assert json.loads(line) == {"payload": {"to": "Bobby \u00e9\U0001f600"}}
 
 
-def test_the_environment_tells_about_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_describes_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = LogRecorder()
     monkeypatch.setenv("COLOUR", "red")
     monkeypatch.setenv("JOB_ID", "not ours")
@@ -211,7 +211,7 @@ def test_the_exit_code_and_the_last_lines_of_stderr_are_the_error(tmp_path: Path
     assert "fine" not in message
 
 
-def test_a_silent_failure_says_so(tmp_path: Path) -> None:
+def test_a_failure_without_a_message_says_so(tmp_path: Path) -> None:
     message = failed(run_program(shell(tmp_path, "exit 1"))).message
 
     assert message.endswith("ended with exit code 1 and wrote nothing to stderr")
@@ -252,7 +252,7 @@ def test_something_left_in_the_background_that_keeps_talking_does_not_hold_up_th
             os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
 
-def test_what_a_program_says_between_our_look_at_its_pipes_and_its_end_is_not_lost(
+def test_what_a_program_prints_between_the_last_read_of_its_pipes_and_its_end_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, go_on, looks = LogRecorder(), tmp_path / "go", count()
@@ -317,7 +317,7 @@ def ending(program: Path, context: JobContext, **options: Any) -> Any:
     return in_thread(run)
 
 
-def test_a_program_is_told_to_stop_and_what_it_did_counts_when_it_succeeds(tmp_path: Path) -> None:
+def test_a_program_is_asked_to_stop_and_what_it_did_counts_when_it_succeeds(tmp_path: Path) -> None:
     log = LogRecorder()
     context = a_context(log=log)
     program = shell(tmp_path, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done")
@@ -330,7 +330,7 @@ def test_a_program_is_told_to_stop_and_what_it_did_counts_when_it_succeeds(tmp_p
     assert "saved" in log.of("info")
 
 
-def test_a_program_that_ends_by_the_request_to_stop_is_given_back(tmp_path: Path) -> None:
+def test_a_program_that_ends_by_the_request_to_stop_is_returned(tmp_path: Path) -> None:
     log, job = LogRecorder(), a_job()
     context = a_context(job, log)
     program = shell(tmp_path, "echo ready; sleep 600")
@@ -379,7 +379,7 @@ def test_what_a_stopped_program_left_running_is_killed(tmp_path: Path) -> None:
     wait_until(partial(gone, int(pid_file.read_text())), what="the process left behind to be gone")
 
 
-def test_a_job_that_is_given_back_has_its_program_killed_at_once(tmp_path: Path) -> None:
+def test_a_job_that_is_returned_has_its_program_killed_immediately(tmp_path: Path) -> None:
     log = LogRecorder()
     context = a_context(log=log)
     program = shell(tmp_path, "trap '' TERM; echo ready; while :; do sleep 0.02; done")
@@ -391,7 +391,7 @@ def test_a_job_that_is_given_back_has_its_program_killed_at_once(tmp_path: Path)
     assert isinstance(ended(), Snooze)
 
 
-def test_the_programs_of_jobs_given_back_can_be_killed_at_once_and_no_others(tmp_path: Path) -> None:
+def test_the_programs_of_returned_jobs_can_be_killed_immediately_and_no_others(tmp_path: Path) -> None:
     logs, go_on = [LogRecorder(), LogRecorder()], tmp_path / "go"
     program = shell(tmp_path, f"trap '' TERM; echo ready; while [ ! -e '{go_on}' ]; do sleep 0.02; done")
     contexts = [a_context(log=log) for log in logs]

@@ -17,7 +17,7 @@ from gw_core.execution.executor import execute
 from gw_core.execution.kill import interrupt_given_back
 
 
-def test_programs_and_coroutines_of_jobs_given_back_end_without_anybody_looking(
+def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_loop, "_LOOK_UP_EVERY", 2 * DEADLINE)

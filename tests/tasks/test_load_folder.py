@@ -234,7 +234,7 @@ def test_no_bytecode_is_written_for_task_files(tasks: Path) -> None:
 # -- what is left out ----------------------------------------------------------------------------------------------
 
 
-def test_private_files_and_folders_are_skipped_in_silence(tasks: Path) -> None:
+def test_private_files_and_folders_are_skipped_without_a_message(tasks: Path) -> None:
     for name in ("__init__.py", "_private.py", ".hidden.py", "_lib/mail.py", ".git/mail.py", "__pycache__/x.py"):
         write(tasks / name, "raise RuntimeError('imported')\n")
 
@@ -292,7 +292,7 @@ def test_a_program_runs_with_the_job(tasks: Path) -> None:
     assert isinstance(execute(job, task, a_context(job)), Completed)
 
 
-def test_a_script_that_is_not_executable_is_a_fault_that_says_what_to_run(tasks: Path) -> None:
+def test_a_script_that_is_not_executable_is_an_error_that_says_what_to_run(tasks: Path) -> None:
     path = write(tasks / "mail.sh", "#!/bin/sh\n")
 
     assert only_fault(load_folder(tasks)) == f"{path}: it begins with #! but is not executable; run: chmod +x mail.sh"
@@ -324,7 +324,7 @@ def with_a_good_neighbour(tasks: Path) -> Callable[[], LoadedTasks]:
     return load
 
 
-def test_a_file_that_does_not_import_is_a_fault_with_its_own_frames(tasks: Path) -> None:
+def test_a_file_that_does_not_import_is_an_error_with_its_own_frames(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad.py", "import json\n\ndef read():\n    return json.loads('nope')\n\nread()\n")
 
@@ -337,14 +337,14 @@ def test_a_file_that_does_not_import_is_a_fault_with_its_own_frames(tasks: Path)
     ]
 
 
-def test_a_missing_module_is_a_fault_at_the_line_that_imports_it(tasks: Path) -> None:
+def test_a_missing_module_is_an_error_at_the_line_that_imports_it(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad.py", "\nimport nobody_has_this\n")
 
     assert only_fault(load()).startswith(f"{path}:2: ModuleNotFoundError: No module named 'nobody_has_this'\n")
 
 
-def test_a_syntax_error_is_a_fault_at_its_line(tasks: Path) -> None:
+def test_a_syntax_error_is_an_error_at_its_line(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad.py", "x = 1\ndef run(payload:\n")
 
@@ -369,21 +369,21 @@ def test_a_deep_traceback_is_cut(tasks: Path) -> None:
     assert len(only_fault(load_folder(tasks)).splitlines()) == 5
 
 
-def test_a_file_that_calls_sys_exit_is_a_fault(tasks: Path) -> None:
+def test_a_file_that_calls_sys_exit_is_an_error(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad.py", "import sys\nsys.exit(3)\n")
 
     assert only_fault(load()).startswith(f"{path}:2: it calls sys.exit(3) when imported")
 
 
-def test_source_that_is_no_text_is_a_fault(tasks: Path) -> None:
+def test_source_that_is_no_text_is_an_error(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     (tasks / "bad.py").write_bytes(b"\xff\xfe\x00x = 1\n")
 
     assert str(tasks / "bad.py") in only_fault(load())
 
 
-def test_a_file_that_offers_nothing_is_a_fault_that_says_what_to_do(tasks: Path) -> None:
+def test_a_file_that_offers_nothing_is_an_error_that_says_what_to_do(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad-one.py", "def somethingelse(payload): ...\n")
 
@@ -392,14 +392,14 @@ def test_a_file_that_offers_nothing_is_a_fault_that_says_what_to_do(tasks: Path)
     assert fault.startswith(f"{path}: it offers no task; define a function bad_one or run, decorate")
 
 
-def test_a_name_that_is_no_function_is_a_fault(tasks: Path) -> None:
+def test_a_name_that_is_no_function_is_an_error(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     write(tasks / "bad.py", "bad = 'a text'\n")
 
     assert "bad must be a function, not of type str" in only_fault(load())
 
 
-def test_a_function_that_cannot_be_a_task_is_a_fault_and_its_neighbours_in_the_file_load(tasks: Path) -> None:
+def test_a_function_that_cannot_be_a_task_is_an_error_and_its_neighbours_in_the_file_load(tasks: Path) -> None:
     path = write(
         tasks / "mail.py",
         "from gw_core.tasks.registry import task\n"
@@ -416,7 +416,7 @@ def test_a_function_that_cannot_be_a_task_is_a_fault_and_its_neighbours_in_the_f
     assert "'Nowhere' is not defined" in str(loaded.faults[1])
 
 
-def test_two_files_for_one_identifier_are_a_fault_naming_both(tasks: Path) -> None:
+def test_two_files_for_one_identifier_are_an_error_naming_both(tasks: Path) -> None:
     answering(tasks / "mail.py", "python")
     program = write_program(tasks / "mail.sh", "#!/bin/sh\n")
 
@@ -428,13 +428,13 @@ def test_two_files_for_one_identifier_are_a_fault_naming_both(tasks: Path) -> No
     assert str(program) in fault
 
 
-def test_an_identifier_that_is_too_long_is_a_fault(tasks: Path) -> None:
+def test_an_identifier_that_is_too_long_is_an_error(tasks: Path) -> None:
     answering(tasks / ("a" * 100) / ("b" * 100 + ".py"), "long")
 
     assert "201 characters" in only_fault(load_folder(tasks))
 
 
-def test_strict_refuses_everything_and_lists_every_fault(tasks: Path) -> None:
+def test_strict_rejects_everything_and_lists_every_error(tasks: Path) -> None:
     answering(tasks / "good.py", "good")
     write(tasks / "bad.py", "import nobody_has_this\n")
     write(tasks / "worse.py", "1 / 0\n")
@@ -488,7 +488,7 @@ def test_files_come_and_go(tasks: Path) -> None:
     assert reload_folder(loaded).registry.identifiers == ("two",)
 
 
-def test_a_file_that_breaks_keeps_its_tasks_until_it_is_mended(tasks: Path) -> None:
+def test_a_file_that_breaks_keeps_its_tasks_until_it_is_fixed(tasks: Path) -> None:
     path = answering(tasks / "mail.py", "old")
     before = load_folder(tasks)
 
@@ -520,7 +520,7 @@ def test_a_changed_helper_reloads_those_that_use_it(tasks: Path, helper: str, ho
     assert result_of(reload_folder(loaded), "mail") == "newer"
 
 
-def test_a_helper_that_appears_mends_the_file_that_misses_it(tasks: Path) -> None:
+def test_a_helper_that_appears_fixes_the_file_that_misses_it(tasks: Path) -> None:
     sys.modules.pop("_late_helper", None)
     write(tasks / "mail.py", "from _late_helper import answer\ndef run(payload): raise ValueError(answer)\n")
     loaded = load_folder(tasks)
@@ -542,7 +542,7 @@ def test_a_file_that_becomes_executable_becomes_a_task(tasks: Path) -> None:
     assert reload_folder(loaded).registry.identifiers == ("mail",)
 
 
-def test_a_folder_that_disappears_leaves_no_tasks_and_a_fault(tasks: Path) -> None:
+def test_a_folder_that_disappears_leaves_no_tasks_and_an_error(tasks: Path) -> None:
     answering(tasks / "mail.py", "hi")
     loaded = load_folder(tasks)
 

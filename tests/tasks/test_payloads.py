@@ -157,7 +157,7 @@ def test_a_class_defined_beside_the_task_in_a_function_is_found() -> None:
     assert payload == kind("home")
 
 
-def test_annotations_of_other_parameters_are_not_looked_up() -> None:
+def test_annotations_of_other_parameters_are_not_resolved() -> None:
     def around(seen: list[Any]) -> Callable[..., object]:
         def task(payload: Mail, context: NobodyDefinesThis) -> NorThis:  # type: ignore[name-defined]  # noqa: F821
             seen.append(payload)
@@ -302,7 +302,7 @@ class Other:
         (generator, "generator function"),
     ],
 )
-def test_a_function_that_cannot_be_a_task_is_refused_when_it_is_registered(
+def test_a_function_that_cannot_be_a_task_is_rejected_when_it_is_registered(
     function: Callable[..., object], reason: str
 ) -> None:
     with pytest.raises(TaskLoadError, match=reason):
@@ -371,5 +371,5 @@ def test_a_payload_no_scheduler_touched_has_no_cron(text: str) -> None:
     assert seen == [None, None]
 
 
-def test_a_strict_type_still_refuses_what_else_it_does_not_know() -> None:
+def test_a_strict_type_still_rejects_what_else_it_does_not_know() -> None:
     assert "unknown field `cc`" in refusal(StrictStruct, text='{"to": "home", "_cron": {}, "cc": "you"}')

@@ -69,7 +69,7 @@ def test_identifiers_are_sorted() -> None:
     assert "d" not in registry
 
 
-def test_an_identifier_used_twice_is_refused_with_both_places() -> None:
+def test_an_identifier_used_twice_is_rejected_with_both_places() -> None:
     registry = TaskRegistry()
 
     def first(payload: Any) -> None: ...
@@ -87,7 +87,7 @@ def test_an_identifier_used_twice_is_refused_with_both_places() -> None:
 
 
 @pytest.mark.parametrize("identifier", ["", "x" * 129, "a\0b", 7])
-def test_an_identifier_that_breaks_the_rules_is_refused(identifier: Any) -> None:
+def test_an_identifier_that_breaks_the_rules_is_rejected(identifier: Any) -> None:
     with pytest.raises(TaskLoadError, match="identifier"):
         TaskRegistry().register(identifier, len)
 
@@ -104,7 +104,7 @@ def test_a_lambda_needs_an_identifier() -> None:
         TaskRegistry().task(lambda payload: None)
 
 
-def test_a_function_that_cannot_be_a_task_is_refused_with_its_place() -> None:
+def test_a_function_that_cannot_be_a_task_is_rejected_with_its_place() -> None:
     def send(payload: Any, context: Any, account: str) -> None: ...
 
     with pytest.raises(
@@ -195,7 +195,7 @@ def test_task_works_bare() -> None:
     assert send(1) == 2
 
 
-def test_a_mark_with_a_bad_identifier_is_refused_where_it_stands() -> None:
+def test_a_mark_with_a_bad_identifier_is_rejected_where_it_stands() -> None:
     with pytest.raises(TaskLoadError, match="129 characters"):
         task("x" * 129)
 

@@ -46,7 +46,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     sys.path[:] = path
 
 
-def test_a_reload_hands_over_a_new_registry_and_tells(watched: Watched) -> None:
+def test_a_reload_hands_over_a_new_registry_and_reports_it(watched: Watched) -> None:
     write(watched.folder / "more.py", GOOD)
 
     assert watched.watcher.reload()
@@ -61,7 +61,7 @@ def test_without_a_change_nothing_is_handed_over(watched: Watched) -> None:
     assert watched.told == []
 
 
-def test_a_file_that_breaks_is_told_and_keeps_its_task(watched: Watched) -> None:
+def test_a_file_that_breaks_is_reported_and_keeps_its_task(watched: Watched) -> None:
     before = watched.watcher.loaded.registry.get("mail")
     write(watched.folder / "mail.py", "1 / 0\n")
 

@@ -108,7 +108,7 @@ def test_every_kind_of_act_can_be_written_down(log: ActionLog, action: actions.A
     assert lines(log)[0]["action"] == type(action).__name__.lower()
 
 
-def test_what_only_looks_is_not_written_down(log: ActionLog) -> None:
+def test_what_only_reads_is_not_recorded(log: ActionLog) -> None:
     for action in (actions.Sweep(dry_run=True), actions.CountExactly()):
         log.note(DemoSource().info, action, actions.Result())
 
@@ -128,7 +128,7 @@ def test_the_file_is_where_state_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert usual_path() == Path("~/.local/state/gw/actions.jsonl").expanduser()
 
 
-def test_an_act_is_done_and_the_operator_told_when_it_cannot_be_written_down(tmp_path: Path) -> None:
+def test_an_action_is_done_and_its_operator_informed_when_it_cannot_be_recorded(tmp_path: Path) -> None:
     blocked = tmp_path / "actions.jsonl"
     blocked.mkdir()
 
@@ -194,7 +194,7 @@ def test_a_console_that_starts_deletes_what_is_too_old(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["", "no JSON\n", '{"at":"yesterday"}\n', '{"at":"2026-01-01"}\n', '{"at":1}\n'])
-def test_a_first_line_of_somebody_else_stops_nothing(log: ActionLog, first: str) -> None:
+def test_a_first_line_of_another_process_stops_nothing(log: ActionLog, first: str) -> None:
     log.path.parent.mkdir(parents=True)
     log.path.write_text(first)
 
@@ -203,7 +203,7 @@ def test_a_first_line_of_somebody_else_stops_nothing(log: ActionLog, first: str)
     assert '"action":"sweep"' in log.path.read_text("utf-8")
 
 
-def test_consoles_that_write_at_the_same_moment_lose_nothing(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consoles_that_write_at_the_same_time_lose_nothing(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gw_tui.actions.log.MAX_BYTES", 12_000)
     target = DemoSource().info
 

@@ -34,11 +34,11 @@ def found(snapshot: QueueSnapshot, **more: object) -> list[Alert]:
     return alerts(AlertInput(snapshot=snapshot, **more))
 
 
-def test_a_quiet_queue_worries_nobody() -> None:
+def test_a_quiet_queue_raises_no_alert() -> None:
     assert found(quiet_glance()) == []
 
 
-def test_silent_workers_come_first_with_the_jobs_they_hold() -> None:
+def test_stale_workers_come_first_with_the_jobs_they_hold() -> None:
     snapshot = DemoSource(FixedClock()).snapshot()
 
     worst = found(snapshot)[0]
@@ -57,7 +57,7 @@ def test_a_queue_held_for_long_is_named() -> None:
     assert (alert.what, alert.place, alert.filter) == ("queue imports locked by w1", "queues", "imports")
 
 
-def test_a_long_wait_is_told() -> None:
+def test_a_long_wait_is_reported() -> None:
     (alert,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)))
 
     assert (alert.severity, alert.place, alert.filter) == (Severity.WARNING, "jobs", "state:ready")
@@ -121,7 +121,7 @@ def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_worry: bool) -> 
     assert named == (["sync_customer missed 14:30"] if is_worry else [])
 
 
-def test_hidden_rows_standbys_deafness_and_unseen_parts_are_told() -> None:
+def test_hidden_rows_standbys_lost_notifications_and_unseen_parts_are_reported() -> None:
     snapshot = quiet_glance()
     changed = replace(
         snapshot,
@@ -138,14 +138,14 @@ def test_hidden_rows_standbys_deafness_and_unseen_parts_are_told() -> None:
     ]
 
 
-def test_dead_rows_that_pile_up_are_told() -> None:
+def test_dead_rows_that_pile_up_are_reported() -> None:
     snapshot = quiet_glance()
     counters = replace(snapshot.counters, live_rows=1_000, dead_rows=20_000, last_vacuum_at=None)
 
     assert found(replace(snapshot, counters=counters))[0].what == "20.0k dead rows wait for vacuum"
 
 
-def test_the_doctor_is_heard_where_nothing_fresher_is_known() -> None:
+def test_the_doctor_is_asked_where_nothing_newer_is_known() -> None:
     findings = [
         Finding("indexes", CheckStatus.WRONG, "index x is invalid"),
         Finding("vacuum", CheckStatus.NOTE, "later"),

@@ -63,7 +63,7 @@ def test_no_attempt_is_put_before_the_job_was_added() -> None:
     assert [row.at is None for row in rows] == [True, True, True, True, True, False, False]
 
 
-def test_a_job_that_failed_for_good_ends_with_its_last_attempt() -> None:
+def test_a_job_that_failed_permanently_ends_with_its_last_attempt() -> None:
     rows = attempt_rows(a_report(JobState.FAILED, attempts=5, failed_at=NOW))
 
     assert rows[-1] == AttemptRow(5, NOW, None, Certainty.INFERRED, is_last=True)

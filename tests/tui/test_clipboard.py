@@ -94,7 +94,7 @@ def test_a_payload_is_copied_as_one_line_of_json() -> None:
     run(scenario, source=Payload())
 
 
-def test_a_payload_too_large_to_copy_is_refused_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_payload_too_large_to_copy_is_rejected_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
     payload = "[" + "1," * 1_000_000 + "1]"
 
     class Large(HostileSource):
@@ -136,7 +136,7 @@ def test_what_is_copied_covers_every_job_or_is_not_offered(action: type, count: 
     assert f", {count}]::bigint[]" in found["sql"].replace(f"[{count}]", f"[, {count}]")
 
 
-def test_more_than_a_terminal_copies_is_refused() -> None:
+def test_more_than_a_terminal_copies_is_rejected() -> None:
     typed = preview(Retry(jobs=seen(60_000)), HERE)
 
     assert typed is not None

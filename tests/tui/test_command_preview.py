@@ -179,5 +179,5 @@ def gw(url: str, command: str) -> None:
     ],
     ids=lambda action: type(action).__name__,
 )
-def test_what_only_looks_is_not_offered_to_be_typed(ground: Ground, action: actions.Action) -> None:
+def test_what_only_reads_is_not_offered_to_be_typed(ground: Ground, action: actions.Action) -> None:
     assert preview(action, ground.source.info, ground.source.snapshot()) is None

@@ -65,7 +65,9 @@ LOST = HEARD.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4.0)
         ),
     ],
 )
-def test_what_was_heard_says_how_things_stand(state: ConnectionState, now: float, phase: ConnectionPhase) -> None:
+def test_the_status_follows_the_received_notifications(
+    state: ConnectionState, now: float, phase: ConnectionPhase
+) -> None:
     assert state.phase(now, period=2.0) is phase
 
 
@@ -89,7 +91,7 @@ def test_the_next_try_is_counted_down_and_tries_are_counted() -> None:
     assert twice.answered(110.0).attempt == 0
 
 
-def test_silence_is_counted_from_the_last_answer() -> None:
+def test_staleness_is_counted_from_the_last_answer() -> None:
     assert NEW.unanswered_for(50.0) is None
     assert LOST.unanswered_for(109.0) == 9.0
 

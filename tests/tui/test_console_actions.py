@@ -256,7 +256,7 @@ def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.
 # -- reschedule ------------------------------------------------------------------------------------------------------
 
 
-def test_a_job_is_given_another_moment_in_the_words_of_the_command_line() -> None:
+def test_a_job_is_given_another_time_in_the_words_of_the_command_line() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("t")
@@ -358,7 +358,7 @@ async def to_worker(console: Console, *, is_stale: bool) -> str:
     return worker_id
 
 
-def test_a_worker_whose_heart_beats_is_unlocked_only_when_its_id_is_typed() -> None:
+def test_a_worker_that_sends_heartbeats_is_unlocked_only_when_its_id_is_typed() -> None:
     async def scenario(console: Console) -> None:
         worker_id = await to_worker(console, is_stale=False)
         await console.press("u")
@@ -403,7 +403,7 @@ def test_a_sweep_shows_first_what_it_would_do() -> None:
     run(scenario, screen="workers")
 
 
-def test_litter_is_cleared_away_after_a_question() -> None:
+def test_cleanup_runs_after_a_question() -> None:
     async def scenario(console: Console) -> None:
         assert any(each.state is JobState.FAILED for each in console.source.queue.states())
         await console.press("C")
@@ -465,7 +465,7 @@ def test_read_only_offers_no_act(screen: str) -> None:
     run(scenario, source=DemoSource(read_only=True), screen=screen)
 
 
-def test_an_act_the_database_refuses_says_why() -> None:
+def test_an_action_the_database_rejects_says_why() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
 
@@ -507,7 +507,7 @@ def test_what_would_do_the_act_is_copied_as_a_command_or_as_sql(keys: list[str],
     run(scenario, filter=FAILED)
 
 
-def test_every_act_is_told_among_the_events() -> None:
+def test_every_action_is_reported_among_the_events() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("r")
@@ -545,7 +545,7 @@ def test_records_of_events_are_json() -> None:
     run(scenario, filter=FAILED)
 
 
-def test_no_more_jobs_are_marked_at_once_than_was_said() -> None:
+def test_no_more_jobs_are_marked_together_than_was_said() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("ctrl+a")

@@ -71,7 +71,7 @@ def test_what_needs_a_row_waits_for_one(name: str) -> None:
     assert BY_ID[name].possible(IDLE) is None
 
 
-def test_trying_again_is_offered_only_in_trouble() -> None:
+def test_trying_again_is_offered_only_after_a_failure() -> None:
     assert BY_ID["reconnect"].possible(IDLE) is False
     assert BY_ID["reconnect"].possible(CommandContext(is_live=False, is_down=True)) is True
 
@@ -99,6 +99,6 @@ def test_a_command_can_have_other_keys() -> None:
         pytest.param({"quit": "?"}, "'?' is assigned to both help and quit", id="taken everywhere"),
     ],
 )
-def test_keys_that_cannot_be_are_refused(chosen: dict[str, str], words: str) -> None:
+def test_keys_that_cannot_be_are_rejected(chosen: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         with_keys(chosen)

@@ -72,7 +72,7 @@ def test_the_editor_has_the_terminal_and_what_it_wrote_stands_in_the_form(
     assert terminal.output.index(ON) < terminal.output.index(b"1 Overview")
 
 
-def test_an_editor_that_was_told_to_keep_nothing_changes_nothing(
+def test_an_editor_that_was_set_to_keep_nothing_changes_nothing(
     start: Callable[[str], Terminal], editor: Editor
 ) -> None:
     terminal = start(editor('printf gone > "$1"; exit 1'))
@@ -103,7 +103,7 @@ def test_an_editor_may_have_options_and_leave_any_text(monkeypatch: pytest.Monke
     [("printf '\\377' > $1", "codec can't decode"), ("exit 3", "ended with 3")],
     ids=["bytes", "code"],
 )
-def test_what_an_editor_leaves_that_is_no_text_is_refused(
+def test_what_an_editor_leaves_that_is_no_text_is_rejected(
     monkeypatch: pytest.MonkeyPatch, editor: Editor, lines: str, words: str
 ) -> None:
     monkeypatch.setenv("VISUAL", editor(lines))
@@ -139,7 +139,7 @@ def test_what_was_recorded_is_shown_again(tmp_path: Path) -> None:
     ],
     ids=["missing", "no recording", "two sources", "there already"],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(arguments: tuple[str, ...], words: str) -> None:
+def test_what_cannot_be_is_rejected_in_one_message(arguments: tuple[str, ...], words: str) -> None:
     done = gw(*arguments)
 
     assert done.returncode == 2

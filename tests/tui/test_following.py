@@ -153,7 +153,7 @@ def test_a_digit_goes_to_its_screen() -> None:
 # -- exact counts ------------------------------------------------------------------------------------------------------
 
 
-def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_told() -> None:
+def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_reported() -> None:
     source = DemoSource()
     do = source.run
 
@@ -174,7 +174,7 @@ def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_told() -> None:
     run(scenario, source=source, screen="queues", size=(140, 34))
 
 
-def test_the_holder_of_the_queue_under_the_cursor_says_when_its_heart_last_beat() -> None:
+def test_the_holder_of_the_queue_under_the_cursor_says_when_it_last_sent_a_heartbeat() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: "imports" in console.table().keys)
         console.table().move_to("imports")
@@ -215,7 +215,7 @@ def test_without_payloads_none_is_fetched_not_even_of_the_job_that_is_opened() -
     run(scenario, source=source, show_payload=False)
 
 
-def test_without_payloads_a_filter_that_asks_for_them_is_refused() -> None:
+def test_without_payloads_a_filter_that_asks_for_them_is_rejected() -> None:
     source = Nosy()
 
     async def scenario(console: Console) -> None:

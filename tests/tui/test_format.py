@@ -45,11 +45,11 @@ def test_a_count_says_how_good_it_is(quality: Quality, shown: str) -> None:
     [(0, "0.0s"), (4.24, "4.2s"), (9.96, "10s"), (38, "38s"), (59.6, "1m00s"), (542, "9m02s"), (21_960, "6h06m"),
      (273_600, "3d04h"), (40 * 86_400, "40d"), (-127, "-2m07s")],
 )  # fmt: skip
-def test_a_span_has_its_two_largest_units(seconds: float, shown: str) -> None:
+def test_a_duration_has_its_two_largest_units(seconds: float, shown: str) -> None:
     assert formatting.span(timedelta(seconds=seconds)) == shown
 
 
-def test_moments_say_where_they_lie() -> None:
+def test_times_say_where_they_lie() -> None:
     assert formatting.until(NOW + timedelta(seconds=54), NOW) == "in 54s"
     assert formatting.until(NOW - timedelta(seconds=127), NOW) == "2m07s ago"
     assert formatting.day(NOW - timedelta(hours=1), NOW) == "11:00:00"

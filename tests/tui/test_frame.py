@@ -162,7 +162,7 @@ def test_screens_fit_every_size(screen: str) -> None:
     run(scenario, screen=screen)
 
 
-def test_a_terminal_that_is_too_small_is_told_so_and_recovers() -> None:
+def test_a_terminal_that_is_too_small_shows_a_message_and_recovers() -> None:
     async def scenario(console: Console) -> None:
         await console.shows("needs 60x20, has 59x20")
         await console.pilot.resize_terminal(60, 20)
@@ -209,7 +209,7 @@ def test_it_goes_on_without_a_key_when_the_database_is_back() -> None:
     run(scenario, screen="overview")
 
 
-def test_a_key_tries_at_once() -> None:
+def test_a_key_tries_immediately() -> None:
     async def scenario(console: Console) -> None:
         console.reader._chance = lambda: 1.0
         console.reader._failures = 6
@@ -338,7 +338,7 @@ def test_pausing_stops_the_drawing_and_not_the_measuring() -> None:
     run(scenario, screen="overview")
 
 
-def test_an_unfocused_console_looks_less_often_and_at_once_when_it_is_back() -> None:
+def test_an_unfocused_console_refreshes_less_often_and_immediately_when_it_is_back() -> None:
     from textual import events
 
     async def scenario(console: Console) -> None:
@@ -486,7 +486,7 @@ def test_an_exact_count_is_shown_for_a_while() -> None:
     run(scenario, screen="overview", size=(120, 34))
 
 
-def test_the_overview_leads_where_the_trouble_is() -> None:
+def test_the_overview_leads_to_the_failure() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#attention").highlighted is not None)
         assert isinstance(console.app.focused, KeyedTable)

@@ -68,7 +68,7 @@ def test_attempts_are_inferred_and_projected_and_the_next_is_marked() -> None:
     run(scenario, source=source, filter=f"id:{job.id}", size=(120, 34))
 
 
-def test_a_job_that_goes_away_while_it_is_looked_at_stays_as_it_was_last_seen() -> None:
+def test_a_job_that_goes_away_while_it_is_shown_stays_as_it_was_last_seen() -> None:
     source = DemoSource()
     job = a_job(source, JobState.READY)
 

@@ -207,7 +207,7 @@ def test_escape_stops_a_search_that_finds_nothing_and_keeps_how_far_it_came() ->
     run(scenario, source=Endless(), filter="prio:9")
 
 
-def test_a_page_that_takes_several_answers_is_made_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_takes_several_answers_is_made_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "REBUILD_INTERVAL", 0.05)
     source = Piecemeal()
     failed = [each.job.id for each in source.queue.states() if each.state in (JobState.FAILED, JobState.BACKOFF)]
@@ -297,7 +297,7 @@ def test_a_job_whose_worker_is_dead_and_one_whose_queue_is_held_say_so() -> None
     run(scenario)
 
 
-def test_trouble_is_said_and_what_was_found_stays() -> None:
+def test_a_failure_is_shown_and_what_was_found_stays() -> None:
     async def scenario(console: Console) -> None:
         screen = await ready(console)
         before = console.table().keys

@@ -171,7 +171,7 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
 
 
 @pytest.mark.parametrize("screen", ["overview", "jobs", "events"])
-def test_the_palette_offers_upkeep_on_every_screen(screen: str) -> None:
+def test_the_palette_offers_maintenance_on_every_screen(screen: str) -> None:
     async def scenario(console: Console) -> None:
         names = ("sweep_now", "cleanup_failed_jobs", "cleanup_unused_tasks", "cleanup_unused_queues", "run_doctor")
         assert {each: console.app.check_action(each, ()) for each in names} == dict.fromkeys(names, True)
@@ -219,7 +219,7 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
 
 
 @pytest.mark.parametrize("name", ["cleanup_unused_tasks", "cleanup_unused_queues"])
-def test_where_nothing_lies_about_nobody_is_asked(name: str) -> None:
+def test_where_nothing_needs_cleanup_no_question_is_asked(name: str) -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action(name)
         await console.tells("Nothing to clean up")
@@ -304,7 +304,7 @@ def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
     run(scenario, filter="state:scheduled")
 
 
-def test_the_form_of_another_moment_copies_its_change() -> None:
+def test_the_form_of_another_time_copies_its_change() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
         (target,) = console.screen(JobsScreen).targets()
@@ -359,7 +359,7 @@ def test_every_command_of_every_screen_has_its_action() -> None:
     assert [each for each in everywhere if not callable(getattr(ConsoleApp, f"action_{each}", None))] == []
 
 
-def test_what_an_entry_or_a_worry_says_is_copied() -> None:
+def test_what_an_entry_or_an_alert_says_is_copied() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
         assert "stale worker" in await copied(console, "y")

@@ -97,7 +97,7 @@ def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue)
     wait_until(lambda: not queue.consoles(), what="the console's connections to end")
 
 
-def test_the_connection_that_looks_can_write_nothing(queue: Queue) -> None:
+def test_the_connection_that_reads_can_write_nothing(queue: Queue) -> None:
     source = ClientSource(place(queue.url))
     with pytest.raises(ReadOnlyError):
         source._looking.add("mail")
@@ -155,7 +155,7 @@ def test_a_cut_network_shows_down_and_keeps_what_was_known(queue: Queue) -> None
     proxy.close()
 
 
-def test_a_table_locked_by_somebody_is_no_loss_and_nobody_waits_for_us(queue: Queue) -> None:
+def test_a_table_locked_by_another_session_is_no_loss_and_does_not_block_others(queue: Queue) -> None:
     async def scenario(console: Console) -> None:
         await live(console)
         with psycopg.connect(queue.url) as other:
@@ -181,7 +181,7 @@ def migrate(url: str) -> None:
         client.migrate()
 
 
-def test_a_role_without_rights_is_told_and_let_in_once_it_has_them(queue: Queue) -> None:
+def test_a_role_without_rights_gets_a_message_and_is_let_in_once_it_has_them(queue: Queue) -> None:
     role = f"gw_tui_{conninfo_to_dict(queue.url)['dbname']}"[:60]
     queue.run(f'create role "{role}" login')
     try:

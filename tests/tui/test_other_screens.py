@@ -136,7 +136,7 @@ def test_a_recurring_task_that_missed_runs_comes_first_and_leads_to_its_jobs() -
     run(scenario, screen="cron")
 
 
-def test_without_a_crontab_nobody_says_what_is_due() -> None:
+def test_without_a_crontab_nothing_is_due() -> None:
     class Without(DemoSource):
         def crontabs(self) -> Crontabs:
             return replace(super().crontabs(), items=None)
@@ -183,7 +183,7 @@ def test_a_fresh_count_of_what_workers_hold_does_not(screen: str, words: str) ->
 # -- locks -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_mends_a_finding_is_shown_and_copied() -> None:
+def test_the_fix_of_a_finding_is_shown_and_copied() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
         await console.shows("gw unlock gw-app-3")
@@ -222,7 +222,7 @@ def test_every_screen_fits(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.once
-def test_trouble_is_said_on_every_screen_and_goes_when_it_is_over() -> None:
+def test_a_failure_is_shown_on_every_screen_and_goes_when_it_is_over() -> None:
     class Troubled(DemoSource):
         slow = False
 

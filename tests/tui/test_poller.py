@@ -127,7 +127,7 @@ def room() -> Room:
 # -- paces -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_turn_brings_the_glance_and_the_answer(room: Room) -> None:
+def test_a_step_brings_the_snapshot_and_the_answer(room: Room) -> None:
     room.reader.ask(HowMany(), 1)
 
     rest = room.turn()
@@ -172,7 +172,7 @@ def test_the_console_never_takes_more_than_a_twentieth_of_the_time(room: Room, t
     assert busy / (room.now - began) <= 0.05 + 3 * takes / (room.now - began)
 
 
-def test_five_looks_a_second_are_five_when_they_are_cheap(room: Room) -> None:
+def test_five_cheap_refreshes_a_second_are_five(room: Room) -> None:
     room.reader.set_interval(0.2)
     room.reader.ask(HowMany(), 1)
     began, heard = room.now, 0
@@ -183,7 +183,7 @@ def test_five_looks_a_second_are_five_when_they_are_cheap(room: Room) -> None:
     assert heard in range(99, 102)
 
 
-def test_what_workers_hold_is_counted_seldom_however_often_is_looked(room: Room) -> None:
+def test_locks_of_workers_are_counted_rarely_however_often_the_console_refreshes(room: Room) -> None:
     counts = room.count_counts()
     room.reader.set_interval(0.2)
     began = room.now
@@ -193,7 +193,7 @@ def test_what_workers_hold_is_counted_seldom_however_often_is_looked(room: Room)
     assert counts == [pytest.approx(began + 2 * each, abs=0.3) for each in range(10)]
 
 
-def test_what_workers_hold_is_counted_at_once_when_somebody_hurries(room: Room) -> None:
+def test_locks_of_workers_are_counted_immediately_on_a_manual_refresh(room: Room) -> None:
     counts = room.count_counts()
     room.turn()
     room.reader.refresh_now()
@@ -202,7 +202,7 @@ def test_what_workers_hold_is_counted_at_once_when_somebody_hurries(room: Room) 
     assert len(counts) == 2
 
 
-def test_a_dear_count_of_what_workers_hold_is_taken_less_often_than_looks(room: Room) -> None:
+def test_an_expensive_count_of_locks_is_made_less_often_than_snapshots(room: Room) -> None:
     counts = room.count_counts(worked=timedelta(milliseconds=50))
     began, heard = room.now, 0
     while room.now < began + 19.5:
@@ -224,7 +224,7 @@ def test_without_a_database_what_workers_hold_is_not_counted_either(room: Room) 
     assert room.kinds == ["ConnectionLost"]
 
 
-def test_one_slow_look_among_quick_ones_makes_no_long_rest(room: Room) -> None:
+def test_one_slow_refresh_among_fast_ones_makes_no_long_pause(room: Room) -> None:
     room.now += room.turn()
     room.now += room.turn()
     room.takes = 5.0
@@ -248,7 +248,7 @@ def test_what_another_question_cost_says_nothing_of_a_new_one(room: Room) -> Non
     assert room.reader._asking.due - room.now == pytest.approx(0.4 * (QUERIES - 1))
 
 
-def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) -> None:
+def test_a_new_question_is_asked_immediately_whatever_the_last_one_cost(room: Room) -> None:
     room.takes = 0.4
     room.reader.ask(HowMany(1), 1)
     room.turn()
@@ -259,13 +259,13 @@ def test_a_new_question_is_asked_at_once_whatever_the_last_one_cost(room: Room) 
     assert [each.generation for each in room.posted if isinstance(each, QueryAnswered)] == [2]
 
 
-def test_a_longer_period_looks_less_often(room: Room) -> None:
+def test_a_longer_period_refreshes_less_often(room: Room) -> None:
     room.reader.set_interval(BLURRED)
 
     assert room.turn() > BLURRED - 0.5
 
 
-def test_an_announcement_lets_look_at_once(room: Room) -> None:
+def test_an_announcement_refreshes_immediately(room: Room) -> None:
     room.turn()
     room.now += 0.2
     room.reader.request_refresh()
@@ -275,7 +275,7 @@ def test_an_announcement_lets_look_at_once(room: Room) -> None:
     assert room.kinds == ["SnapshotReceived"]
 
 
-def test_announcements_let_look_no_more_often_than_a_dear_look_allows(room: Room) -> None:
+def test_announcements_refresh_no_more_often_than_an_expensive_refresh_allows(room: Room) -> None:
     room.takes = 0.1
     room.turn()
     room.now += 1.0
@@ -321,7 +321,7 @@ def test_a_lost_database_is_tried_again_at_growing_intervals(room: Room) -> None
     assert waits[-1] == 15.0
 
 
-def test_nothing_is_tried_before_its_time_and_every_try_is_told(room: Room) -> None:
+def test_nothing_is_tried_before_its_time_and_every_try_is_reported(room: Room) -> None:
     room.source.go_down(GONE)
     room.turn()
 
@@ -330,7 +330,7 @@ def test_nothing_is_tried_before_its_time_and_every_try_is_told(room: Room) -> N
     assert room.rest() == ["Connecting", "ConnectionLost"]
 
 
-def test_hurrying_tries_at_once_and_all_is_well_again_without_a_key(room: Room) -> None:
+def test_hurrying_tries_immediately_and_all_is_well_again_without_a_key(room: Room) -> None:
     room.reader.ask(HowMany(), 1)
     room.turn()
     room.source.go_down(GONE)
@@ -344,7 +344,7 @@ def test_hurrying_tries_at_once_and_all_is_well_again_without_a_key(room: Room) 
     assert room.kinds == ["Connecting", "SnapshotReceived", "QueryAnswered"]
 
 
-def test_who_is_refused_waits_for_a_hand(room: Room) -> None:
+def test_a_rejected_client_waits_for_a_key(room: Room) -> None:
     room.source.go_down(AuthenticationError("the server refused the connection: password"))
 
     assert room.turn() == pytest.approx(UNTIL_WOKEN)
@@ -364,7 +364,7 @@ def test_who_is_refused_waits_for_a_hand(room: Room) -> None:
         pytest.param(ZeroDivisionError("by zero"), FailureKind.FAULT, id="our own fault"),
     ],
 )
-def test_every_error_is_one_kind_of_trouble(error: Exception, failure: FailureKind) -> None:
+def test_every_error_is_one_kind_of_failure(error: Exception, failure: FailureKind) -> None:
     assert classify_error(error)[0] is failure
 
 
@@ -402,7 +402,7 @@ def test_a_question_without_a_right_is_asked_rarely(room: Room) -> None:
     assert "QueryFailed" in room.kinds
 
 
-def test_a_glance_that_is_only_slow_is_no_loss(room: Room) -> None:
+def test_a_snapshot_that_is_only_slow_is_no_loss(room: Room) -> None:
     room.source.go_down(StatementTimeoutError("too long"))
 
     room.turn()
@@ -410,7 +410,7 @@ def test_a_glance_that_is_only_slow_is_no_loss(room: Room) -> None:
     assert room.kinds == ["QueryFailed"]
 
 
-def test_a_fault_of_ours_does_not_end_the_thread(room: Room) -> None:
+def test_a_defect_of_ours_does_not_end_the_thread(room: Room) -> None:
     room.source.go_down(ZeroDivisionError("division by zero"))
 
     room.turn()
@@ -474,7 +474,7 @@ def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: DemoSou
     assert reader.stop()
 
 
-def test_announcements_are_gathered_and_let_look(source: DemoSource, post: Post, poller: Poller) -> None:
+def test_announcements_are_gathered_into_one_refresh(source: DemoSource, post: Post, poller: Poller) -> None:
     wait_until(lambda: post.find(SnapshotReceived))
     poller.listener.reached()
     wait_until(lambda: post.find(ListenStateChanged))
@@ -486,7 +486,9 @@ def test_announcements_are_gathered_and_let_look(source: DemoSource, post: Post,
     assert sum(each.jobs for each in post.find(JobsAnnounced)) == 7
 
 
-def test_a_deaf_listener_hears_again_when_the_database_is_back(source: DemoSource, post: Post) -> None:
+def test_a_listener_that_misses_notifications_listens_again_when_the_database_is_back(
+    source: DemoSource, post: Post
+) -> None:
     listener = ListenThread(source, post, lambda: None)
     listener.start()
     listener.reached()
@@ -519,7 +521,7 @@ def test_acts_are_answered_one_after_the_other(source: DemoSource, post: Post) -
     assert failed.failure is FailureKind.LOST
 
 
-def test_leaving_waits_for_nobody(source: DemoSource, post: Post) -> None:
+def test_leaving_does_not_wait(source: DemoSource, post: Post) -> None:
     poller = Poller(source, post, period=0.05)
     poller.start()
     wait_until(lambda: post.find(SnapshotReceived))
@@ -535,7 +537,7 @@ def test_leaving_waits_for_nobody(source: DemoSource, post: Post) -> None:
     wait_until(lambda: not names())
 
 
-def test_a_try_is_told_before_it_is_made(source: DemoSource, post: Post) -> None:
+def test_a_try_is_reported_before_it_is_made(source: DemoSource, post: Post) -> None:
     source.go_down(GONE)
     reader = QueryThread(source, post, chance=lambda: 0.0)
     reader.start()

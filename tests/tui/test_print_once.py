@@ -56,7 +56,7 @@ def test_every_key_is_documented_and_nothing_else() -> None:
     assert set(keys_in(record)) - {"count", "quality"} == documented() - {"ready"}
 
 
-def test_the_lines_say_what_needs_attention() -> None:
+def test_the_lines_show_the_alerts() -> None:
     lines = list(lines_of(look(DemoSource())))
 
     assert lines[0] == "demo@in-memory/shop  schema graphile_worker  2026-03-14T14:52:07Z"
@@ -71,7 +71,7 @@ def test_nothing_in_the_data_steers_a_terminal() -> None:
     assert any("␛]52" in line for line in lines)
 
 
-def test_json_keeps_the_data_to_the_letter_and_harms_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_keeps_the_data_to_the_letter_and_does_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
     from gw_cli.commands.tui import _once
 
     assert _once(HostileSource(), as_json=True) == 0
@@ -97,7 +97,7 @@ def test_a_database_that_is_away_is_a_code_and_a_sentence() -> None:
     assert found.stderr.startswith("gw: the database cannot be reached")
 
 
-def test_no_database_named_is_said_at_once() -> None:
+def test_a_missing_database_address_is_reported_immediately() -> None:
     found = ran("--once")
 
     assert found.returncode == 2

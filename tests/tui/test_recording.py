@@ -120,7 +120,7 @@ def test_a_search_by_time_is_found_again(tmp_path: Path) -> None:
     assert plain(ReplaySource(tmp_path / "r").page(parse("run_at:<+60m"))) == plain(answer)
 
 
-def test_trouble_is_played_back_as_trouble(tmp_path: Path) -> None:
+def test_a_failure_is_played_back_as_a_failure(tmp_path: Path) -> None:
     demo, clock = DemoSource(), Clock()
     recorder = RecordingSource(demo, tmp_path / "r", clock)
     recorder.snapshot()
@@ -166,7 +166,7 @@ def test_a_recording_that_was_cut_short_plays_up_to_there(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "no json\n", '{"at": 1}\n', "[]\n"])
-def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_recording_is_rejected(tmp_path: Path, text: str) -> None:
     (tmp_path / "r").write_text(text)
 
     with pytest.raises(InvalidInputError, match="is not a console recording"):
@@ -181,7 +181,7 @@ def test_a_file_that_is_there_already_is_not_written_over(tmp_path: Path) -> Non
     assert (tmp_path / "r").read_text() == "mine"
 
 
-def test_a_disk_that_is_full_ends_the_recording_and_not_the_looking(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_ends_the_recording_and_not_the_console(tmp_path: Path) -> None:
     recorder = RecordingSource(DemoSource(), tmp_path / "r")
     assert recorder._file is not None
     recorder._file.close()

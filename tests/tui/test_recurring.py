@@ -56,7 +56,7 @@ def test_what_only_one_side_knows_is_said() -> None:
     assert courses([], [cron_item("* * * * *", "b")]) == {"b": CronStatus.NEW}
 
 
-def test_the_identifier_stands_for_the_task_where_no_crontab_tells() -> None:
+def test_the_identifier_stands_for_the_task_without_a_crontab() -> None:
     item = cron_item("* * * * *", "send", id="nightly")
 
     assert [row.task for row in recurring([known("nightly")], None, NOW)] == ["nightly"]

@@ -76,7 +76,7 @@ def test_a_page_that_an_index_serves_comes_with_one_answer() -> None:
     assert (search.stage, ids(search)) == (Stage.FULL, list(range(1, 101)))
 
 
-def test_such_a_page_is_made_anew_at_each_tick() -> None:
+def test_such_a_page_is_made_again_at_each_tick() -> None:
     queue = Queue([a_job(n) for n in range(1, 251)])
     search = searched(Search(), queue)
 
@@ -112,7 +112,7 @@ def test_a_search_that_was_stopped_keeps_its_finds_and_can_go_on_with_the_next_p
     assert ids(search) + ids(rest) == [n for n in range(1, 2_001) if n % 50 == 7]
 
 
-def test_after_a_dear_search_only_the_finds_are_looked_at_again() -> None:
+def test_after_an_expensive_search_only_its_finds_are_read_again() -> None:
     queue = Queue([a_job(n, priority=int(n == 30_000)) for n in range(1, 40_001)], patience=5_000)
     search = searched(Search(wanted=parse("priority:<9 priority:1")), queue)
 
@@ -124,7 +124,7 @@ def test_after_a_dear_search_only_the_finds_are_looked_at_again() -> None:
     assert search.answered(queue.page(search.ask)).jobs == ()
 
 
-def test_a_page_made_anew_in_several_answers_stays_until_it_is_whole() -> None:
+def test_a_page_made_again_in_several_answers_stays_until_it_is_whole() -> None:
     queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
     search = searched(Search(wanted=parse(RARE)), queue)
     del queue.jobs[6]
@@ -146,7 +146,7 @@ def test_a_page_made_anew_in_several_answers_stays_until_it_is_whole() -> None:
     st.integers(1, 400),
     st.sampled_from(["", "priority:1", "prio:>0 prio:<3", "-prio:1", "priority:>=2", "-task:send", "state:ready"]),
 )
-def test_page_by_page_every_match_is_shown_once_and_in_order(priorities: list[int], patience: int, text: str) -> None:
+def test_page_by_page_every_match_is_shown_once_and_sorted(priorities: list[int], patience: int, text: str) -> None:
     queue = Queue([a_job(n, priority=priority) for n, priority in enumerate(priorities, 1)], patience)
     wanted = parse(text)
     shown: list[int] = []

@@ -69,7 +69,7 @@ def sizes_of(scene: Scene) -> tuple[tuple[int, int], ...]:
 
 @pytest.mark.once
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_it_looks_as_it_did(scene: Scene) -> None:
+def test_it_has_not_changed(scene: Scene) -> None:
     async def scenario(console: Console) -> None:
         await answered(console)
         await scene.prepare(console)
@@ -82,7 +82,7 @@ def test_it_looks_as_it_did(scene: Scene) -> None:
 
 @pytest.mark.once
 @pytest.mark.parametrize("scene", COLOURLESS, ids=lambda scene: scene.name)
-def test_it_looks_as_it_did_without_colours_and_in_ascii(scene: Scene) -> None:
+def test_it_has_not_changed_without_colours_and_in_ascii(scene: Scene) -> None:
     async def scenario(console: Console) -> None:
         await answered(console)
         await scene.prepare(console)
@@ -106,7 +106,7 @@ def a_look(*lines: str, paint: str = "foreground on panel") -> RenderedScreen:
     return RenderedScreen([[(character, paint) for character in line] for line in lines])
 
 
-def test_a_look_is_read_as_it_was_written() -> None:
+def test_a_snapshot_is_read_as_it_was_written() -> None:
     look = RenderedScreen(
         [[("a", "quiet on panel"), ("b", "error on panel bold"), (" ", "panel")], [(" ", "panel")] * 3]
     )
@@ -114,7 +114,7 @@ def test_a_look_is_read_as_it_was_written() -> None:
     assert read(written(look), 3) == look
 
 
-def test_a_look_without_paint_is_like_any() -> None:
+def test_a_screen_without_colours_is_like_any() -> None:
     look = a_look("ab", "c ")
 
     assert first_difference(read(written(look, with_paint=False), 2), look) is None

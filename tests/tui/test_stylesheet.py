@@ -43,7 +43,7 @@ def test_no_rule_is_read_twice_however_many_screens_are_shown(parsed: Counter[st
     run(scenario, screen="overview")
 
 
-def test_another_theme_is_seen_at_once(parsed: Counter[str]) -> None:
+def test_another_theme_is_seen_immediately(parsed: Counter[str]) -> None:
     async def scenario(console: Console) -> None:
         for theme in (LIGHT, CONTRAST):
             console.app.use_theme(theme.name)

@@ -111,7 +111,7 @@ def test_it_leaves_the_terminal_as_it_was(start: Start) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_in_order(start: Start, number: signal.Signals) -> None:
+def test_a_signal_ends_it_gracefully(start: Start, number: signal.Signals) -> None:
     terminal = start(console("--demo"))
     terminal.until(READY)
     os.kill(terminal.process.pid, number)
@@ -154,7 +154,7 @@ def test_a_terminal_that_is_closed_ends_a_screen_that_is_stuck(start: Start, is_
     assert terminal.process.wait(90) == 128 + signal.SIGHUP
 
 
-def test_it_ends_at_once_while_the_database_is_silent(start: Start) -> None:
+def test_it_ends_immediately_while_the_database_does_not_answer(start: Start) -> None:
     # It takes the connection and never says a word.
     with socket.create_server(("127.0.0.1", 0)) as server:
         terminal = start(console("--connection", f"postgres://x@127.0.0.1:{server.getsockname()[1]}/x"))
@@ -168,7 +168,7 @@ def test_it_ends_at_once_while_the_database_is_silent(start: Start) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--debug",)], ids=["usual", "debug"])
-def test_a_fault_of_ours_is_a_sentence_and_shows_no_data(start: Start, arguments: tuple[str, ...]) -> None:
+def test_a_defect_of_ours_is_a_message_and_shows_no_data(start: Start, arguments: tuple[str, ...]) -> None:
     terminal = start([sys.executable, str(HERE / "hostile_console.py"), "faulty", *arguments])
 
     assert terminal.ended() == 1
@@ -219,7 +219,7 @@ def test_what_cannot_be_is_said_before_the_screen_is_drawn(start: Start, argumen
     assert ON.encode() not in terminal.output
 
 
-def test_keys_that_clash_are_refused_naming_the_place(start: Start) -> None:
+def test_keys_that_clash_are_rejected_naming_the_place(start: Start) -> None:
     terminal = start(console("--demo"), GW_TUI_KEYS="quit=?")
 
     assert terminal.ended() == 2

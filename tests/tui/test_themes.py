@@ -95,7 +95,7 @@ def test_the_measure_is_the_published_one(one: Triple, other: Triple, expected: 
 
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
-def test_states_are_told_apart_with_every_kind_of_colour_vision(theme: Theme, vision: str) -> None:
+def test_states_are_distinguishable_with_every_kind_of_colour_vision(theme: Theme, vision: str) -> None:
     found = {
         f"{one}/{other}": difference(lab(seen(a, vision)), lab(seen(b, vision)))
         for (one, a), (other, b) in combinations(colours(theme).items(), 2)

@@ -42,7 +42,7 @@ def test_a_worker_is_judged_by_its_last_sign_of_life(worker: WorkerInfo, found: 
     assert health(worker, RECOVERY) is found
 
 
-def test_silence_is_a_share_of_what_counts_as_dead() -> None:
+def test_the_warning_threshold_is_a_share_of_what_counts_as_dead() -> None:
     assert silence(a_worker(150), RECOVERY) == 0.5
     assert silence(a_worker(150, resilient=True), RECOVERY) == pytest.approx(1 / 6)
     assert silence(a_worker(None, lock=7200), RECOVERY) == 0.5
