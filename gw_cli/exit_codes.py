@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     SCHEMA = 5, "The schema is not installed, incomplete, or too old for this version."
     NOT_FOUND = 6, "Nothing matched what was asked for."
     UNHEALTHY = 7, "The check ran and found something wrong."
-    TASKS = 8, "Tasks could not be loaded."
+    TASKS = 8, "Tasks or plugins could not be loaded."
     BREAKING_MIGRATION = 57, "The schema holds a breaking migration newer than this version; upgrade gw."
     HANGUP = 129, "Ended by SIGHUP, after an orderly stop."
     INTERRUPTED = 130, "Ended by SIGINT (Ctrl-C); `gw run` stops in order first."
@@ -53,6 +53,7 @@ _VERDICTS: dict[type[BaseException], ExitCode] = {
     gw_core.errors.SchemaTooOldError: ExitCode.SCHEMA,
     gw_core.errors.SchemaTooNewError: ExitCode.BREAKING_MIGRATION,
     gw_core.errors.TaskLoadError: ExitCode.TASKS,
+    gw_core.errors.PluginLoadError: ExitCode.TASKS,
     NothingMatchedError: ExitCode.NOT_FOUND,
     KeyboardInterrupt: ExitCode.INTERRUPTED,
 }

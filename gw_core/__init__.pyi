@@ -12,7 +12,7 @@ from gw_core.domain.job import Job as Job, JobSpec as JobSpec
 from gw_core.domain.job_key import JobKeyMode as JobKeyMode
 from gw_core.domain.job_state import JobState as JobState
 from gw_core.domain.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
-from gw_core.domain.plugins import Plugin as Plugin, Reject as Reject, Skip as Skip
+from gw_core.domain.plugins import Addition as Addition, Plugin as Plugin, Reject as Reject, Skip as Skip
 from gw_core.domain.recovery import (
     DefaultRecovery as DefaultRecovery,
     FailWithBackoff as FailWithBackoff,
@@ -29,6 +29,7 @@ from gw_core.log import LogFactory as LogFactory, Logger as Logger, LogSink as L
 from gw_core.postgres.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
 from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
 from gw_core.selection import Selection as Selection
-from gw_core.tasks.loading import LoadedTasks as LoadedTasks, load_app as load_app, load_folder as load_folder
+from gw_core.tasks.loading import LoadedTasks as LoadedTasks, load_folder as load_folder
+from gw_core.tasks.references import load_app as load_app, load_plugin as load_plugin
 from gw_core.tasks.registry import TaskRegistry as TaskRegistry, cron as cron, task as task
 from gw_core.version import __version__ as __version__

@@ -122,9 +122,14 @@ class AsyncClient:
     async def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in as few statements as possible, all or none, and return their ids in no promised order."""
         admitted = [kept for kept in map(self._admission.admit, specs) if kept is not None]
-        async with self._on(conn) as connection, self._atomic(connection, admitted):
-            ids = [row[0] for call in bulk_calls(admitted) for row in await connection.fetch(call)]
-        for spec in admitted:
+        if not admitted:
+            return []
+        with self._admission.adding(admitted) as addition:
+            specs = addition.specs
+            async with self._on(conn) as connection, self._atomic(connection, specs):
+                ids = [row[0] for call in bulk_calls(specs) for row in await connection.fetch(call)]
+            addition.ids = ids
+        for spec in specs:
             self._admission.added(spec)
         return ids
 
@@ -155,14 +160,17 @@ class AsyncClient:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     async def _add(self, spec: JobSpec, payload: str | None, conn: object | None) -> Job | None:
+        spec = self._admission.with_decoded(spec, payload)
         admitted = self._admission.admit(spec)
         if admitted is None:
             return None
-        call = self._admission.call(spec, admitted, payload)
-        async with self._on(conn) as connection:
-            [row] = await connection.fetch(call)
-        job = Job(*row)
-        self._admission.added(admitted, job.id)
+        with self._admission.adding([admitted]) as addition:
+            call = self._admission.call(spec, addition.specs[0], payload)
+            async with self._on(conn) as connection:
+                [row] = await connection.fetch(call)
+            job = Job(*row)
+            addition.ids = [job.id]
+        self._admission.added(addition.specs[0], job.id)
         return job
 
     @asynccontextmanager

@@ -18,6 +18,7 @@ from gw_core.domain.errors import (
     MigrationError as MigrationError,
     NoConnectionError as NoConnectionError,
     PermissionDeniedError as PermissionDeniedError,
+    PluginLoadError as PluginLoadError,
     ReadOnlyError as ReadOnlyError,
     SchemaMissingError as SchemaMissingError,
     SchemaTooNewError as SchemaTooNewError,

@@ -94,7 +94,7 @@ def _only_the_schema(configuration: Configuration) -> int:
 def _runner(
     configuration: Configuration, *, once: bool, process: int | None = None, log_startup: bool = True
 ) -> Runner:
-    from gw_core import Logger, Runner
+    from gw_core import Logger, Runner, load_plugin
 
     remember_use(configuration)
     factory = stderr.log_factory(
@@ -109,6 +109,7 @@ def _runner(
         settings=configuration.worker_settings(),
         forbidden_flags=configuration[table.FORBIDDEN_FLAG] or None,
         logger=Logger(factory),
+        plugins=[load_plugin(each) for each in configuration[table.PLUGINS]],
         crontab=_crontab(configuration),
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
         listen_conninfo=configuration[table.LISTEN_CONNECTION],

@@ -248,6 +248,7 @@ def _read_keys(raw: object) -> Mapping[str, str]:
 _NAMES_SCHEMA: Final = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
 
 NAMES: Final = Kind(read=_read_names, write=", ".join, metavar="FLAG", schema=_NAMES_SCHEMA)
+REFERENCES: Final = Kind(read=_read_names, write=", ".join, metavar="MODULE:NAME", schema=_NAMES_SCHEMA)
 VARIABLES: Final = Kind(
     read=_read_variables,
     write=lambda value: "all" if value is None else ", ".join(value) or "minimal",

@@ -18,6 +18,7 @@ from gw_cli.settings.kinds import (
     KEYS,
     NAMES,
     PROCESS_COUNT,
+    REFERENCES,
     SIZE,
     SWITCH,
     URL,
@@ -61,6 +62,7 @@ class Setting(Generic[T_co]):
     `flags` are further spellings of its option, and `variables` further environment variables. `field` names the
     attribute of `WorkerSettings` that it sets. `derived` names the attribute that holds its default when the default
     depends on `sweep-threshold`. The value of a `secret` setting never appears in a message.
+    `option` is the name of its option where that differs: the singular of a list.
     """
 
     name: str
@@ -74,11 +76,12 @@ class Setting(Generic[T_co]):
     field: str = ""
     derived: str = ""
     secret: bool = False
+    option: str = ""
 
     @property
     def flag(self) -> str:
         """The long flag."""
-        return f"--{self.name.rpartition('.')[2]}"
+        return f"--{self.option or self.name.rpartition('.')[2]}"
 
     @property
     def keyword(self) -> str:
@@ -228,6 +231,15 @@ FORBIDDEN_FLAG: Final = Setting[Sequence[str]](
     default=(),
     commands=RUN,
     section="Tasks",
+)
+PLUGINS: Final = Setting[Sequence[str]](
+    name="plugins",
+    kind=REFERENCES,
+    help="Plugin to load (repeatable)",
+    default=(),
+    commands=RUN,
+    section="Tasks",
+    option="plugin",
 )
 
 # -- concurrency -----------------------------------------------------------------------------------------------------

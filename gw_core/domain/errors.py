@@ -32,6 +32,10 @@ class TaskLoadError(GraphileWorkerError):
     """Tasks could not be loaded: the folder, a file in it, or the application object."""
 
 
+class PluginLoadError(GraphileWorkerError):
+    """A plugin could not be loaded by its name."""
+
+
 class CrontabError(InvalidInputError):
     """A crontab that cannot be understood; it lists every fault, each with its place."""
 

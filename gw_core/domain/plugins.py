@@ -1,8 +1,9 @@
-"""What user code may put between a job and its road: interceptors, brought along by plugins."""
+"""Plugins: user code that inspects, changes or wraps jobs when they are added, run and recovered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,28 +27,47 @@ class Reject:
     reason: str
 
 
+@dataclass(slots=True)
+class Addition:
+    """Jobs that one call adds: one for `add` and `add_batch`, one or more for `add_many`."""
+
+    specs: Sequence[JobSpec]
+    ids: Sequence[int] = ()
+    """The ids once the jobs are inserted; those of `add_many` are in no particular order."""
+
+
 RunTask = Callable[[], object]
 BeforeAdd = Callable[[JobSpec], "JobSpec | Skip | Reject | None"]
+AroundAdd = Callable[["Addition"], AbstractContextManager[object]]
 AroundRun = Callable[[Job, Any, RunTask], object]
 
 
 class Plugin:
     """Derive from this and override what you need; one object may do all of it.
 
-    Plugins are asked in the order given. They run in the thread that adds or runs the job; what they raise is the
-    adder's error, or the attempt's failure.
+    Plugins are called in the order given, in the thread that adds or runs the job. What they raise is raised to the
+    caller that adds the job, or fails the attempt.
     """
 
     def attach(self, events: Events) -> None:
         """Subscribe to events; called once when the client or runner is made."""
 
     def before_add(self, spec: JobSpec) -> JobSpec | Skip | Reject | None:
-        """Look at a job before it is added.
+        """Inspect a job before it is added. Its payload is `{}` if the caller gave none.
 
         Return the spec, changed with `dataclasses.replace` or as it is (`None` means as it is), to continue; `Skip` to
         add nothing; `Reject` to raise `JobRejectedError`.
         """
         return spec
+
+    def around_add(self, addition: Addition) -> AbstractContextManager[object]:
+        """Return a context manager in which jobs that passed `before_add` are inserted.
+
+        It is entered before the insert, can replace `addition.specs` with as many others, and finds `addition.ids`
+        when it is left. It sees the error of a failed insert and must not suppress it. Jobs that the scheduler of
+        recurring tasks adds are not wrapped.
+        """
+        return nullcontext()
 
     def around_run(self, job: Job, context: Any, run: RunTask) -> object:
         """Wrap the run of a job: call `run()` and return its result to continue, return `Skip` to end the job as
@@ -70,11 +90,28 @@ class Interceptors:
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.before_add: Final = tuple(p.before_add for p in plugins if _overrides(p, "before_add"))
+        self.around_add: Final = tuple(p.around_add for p in plugins if _overrides(p, "around_add"))
         self.around_run: Final = tuple(p.around_run for p in plugins if _overrides(p, "around_run"))
         self.on_recovery: Final = tuple(p.on_recovery for p in plugins if _overrides(p, "on_recovery"))
 
+    @property
+    def see_payloads(self) -> bool:
+        """True when a plugin takes part in adding jobs."""
+        return bool(self.before_add or self.around_add)
+
+    @contextmanager
+    def adding(self, specs: Sequence[JobSpec]) -> Iterator[Addition]:
+        """Enter the wrappers of all plugins, the first one outermost, for the insert of these jobs."""
+        addition = Addition(specs)
+        with ExitStack() as stack:
+            for wrap in self.around_add:
+                stack.enter_context(wrap(addition))
+            yield addition
+
     def admit(self, spec: JobSpec) -> JobSpec | None:
         """Return the spec to add, or None when a plugin skips it; raises `JobRejectedError`."""
+        if spec.payload is None and self.see_payloads:
+            spec = spec.with_payload({})
         for ask in self.before_add:
             answer = ask(spec)
             if isinstance(answer, Skip):

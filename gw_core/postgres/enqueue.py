@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -13,7 +14,7 @@ from typing import Final, TypeVar
 from gw_core.domain.errors import DeadlockError
 from gw_core.domain.events import Events, JobAdded
 from gw_core.domain.job import Job, JobSpec, check_payload_text
-from gw_core.domain.plugins import Interceptors
+from gw_core.domain.plugins import Addition, Interceptors
 from gw_core.postgres.add_calls import Call, RemovedJob, add_call, bulk_calls, is_one_statement, remove_call
 from gw_core.postgres.callers_connection import CallersConnection, PsycopgConnection, callers_connection
 from gw_core.postgres.connections import ConnectionSource
@@ -37,6 +38,20 @@ class Admission:
         self._interceptors = interceptors
         self._events = events
         self._clock = clock
+
+    def with_decoded(self, spec: JobSpec, payload: str | None) -> JobSpec:
+        """Return the job with its JSON text decoded, as plugins see it; without plugins nothing is decoded."""
+        if payload is None or not self._interceptors.see_payloads:
+            return spec
+        check_payload_text(payload)
+        try:
+            return spec.with_payload(json.loads(payload))
+        except (ValueError, RecursionError):
+            return spec  # the server rejects it
+
+    def adding(self, specs: Sequence[JobSpec]) -> AbstractContextManager[Addition]:
+        """Return the context in which admitted jobs are inserted; it can replace them."""
+        return self._interceptors.adding(specs) if self._interceptors.around_add else nullcontext(Addition(specs))
 
     def admit(self, spec: JobSpec) -> JobSpec | None:
         """Return the job to add, or None when a plugin skips it; raises `JobRejectedError`."""
@@ -74,26 +89,34 @@ class Enqueuer:
         the caller's transaction.
         """
         callers = self._callers(conn)
+        spec = self._admission.with_decoded(spec, payload)
         admitted = self._admission.admit(spec)
         if admitted is None:
             return None
-        call = self._admission.call(spec, admitted, payload)
-        [row] = self._on(callers, lambda connection: connection.fetch(call))
-        job = Job(*row)
-        self._admission.added(admitted, job.id)
+        with self._admission.adding([admitted]) as addition:
+            call = self._admission.call(spec, addition.specs[0], payload)
+            [row] = self._on(callers, lambda connection: connection.fetch(call))
+            job = Job(*row)
+            addition.ids = [job.id]
+        self._admission.added(addition.specs[0], job.id)
         return job
 
     def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
         callers = self._callers(conn)
         admitted = [kept for kept in map(self._admission.admit, specs) if kept is not None]
+        if not admitted:
+            return []
+        with self._admission.adding(admitted) as addition:
+            specs = addition.specs
 
-        def add(connection: CallersConnection) -> list[int]:
-            with nullcontext() if is_one_statement(admitted) else connection.atomic():
-                return [row[0] for call in bulk_calls(admitted) for row in connection.fetch(call)]
+            def add(connection: CallersConnection) -> list[int]:
+                with nullcontext() if is_one_statement(specs) else connection.atomic():
+                    return [row[0] for call in bulk_calls(specs) for row in connection.fetch(call)]
 
-        ids = self._on(callers, add) if admitted else []
-        for spec in admitted:
+            ids = self._on(callers, add)
+            addition.ids = ids
+        for spec in specs:
             self._admission.added(spec)
         return ids
 

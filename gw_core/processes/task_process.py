@@ -301,13 +301,13 @@ def _loaded(home: TaskLocation) -> Task:
 
 
 def _found(home: TaskLocation) -> Task:
-    from gw_core.tasks import loading
+    from gw_core.tasks import loading, references
 
     match home:
         case FileTask():
             return loading.load_one(Path(home.path), Path(home.root), home.identifier)
         case AppTask():
-            task = loading.load_app(home.spec).get(home.identifier)
+            task = references.load_app(home.spec).get(home.identifier)
             if task is None:
                 raise TaskLoadError(f"{home.spec} offers no task {home.identifier!r} any more")
             return task

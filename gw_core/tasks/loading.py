@@ -1,4 +1,4 @@
-"""Read tasks from a folder of files, or from an application's module."""
+"""Read tasks from a folder of files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _FILE_NAME: Final = re.compile(r"([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)")
-_SHOWN_FRAMES: Final = 4
+SHOWN_FRAMES: Final = 4
 
 Stamps = Mapping[Path, tuple[int, ...]]
 """What tells a changed file from an unchanged one."""
@@ -500,7 +499,7 @@ def fault_of(path: Path, root: Path, error: BaseException, reason: str) -> TaskF
         path,
         lines[-1] if lines else None,
         reason,
-        tuple(_frame(each, with_source=_is_inside(each.filename, root)) for each in frames[-_SHOWN_FRAMES:]),
+        tuple(shown_frame(each, with_source=_is_inside(each.filename, root)) for each in frames[-SHOWN_FRAMES:]),
     )
 
 
@@ -509,91 +508,10 @@ def _is_inside(file: str, root: Path) -> bool:
     return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root))
 
 
-def _frame(frame: traceback.FrameSummary, *, with_source: bool = True) -> str:
+def shown_frame(frame: traceback.FrameSummary, *, with_source: bool = True) -> str:
+    """Return the place of a frame and, with `with_source`, its source line."""
     return f"{frame.filename}:{frame.lineno}: {(frame.line or '') if with_source else ''}".rstrip(": ")
 
 
 def _source_line(text: str | None) -> tuple[str, ...]:
     return (text.strip(),) if text and text.strip() else ()
-
-
-# -- the application -----------------------------------------------------------------------------------------------
-
-
-def load_app(spec: str) -> TaskRegistry:
-    """Load `package.module:attribute`: a `TaskRegistry`, or a function without arguments that returns one.
-
-    The current folder comes first on the import path. `package.module.attribute` works too. Raises `TaskLoadError`.
-    """
-    module_name, attribute = _parsed(spec)
-    folder = str(Path.cwd())
-    if sys.path[:1] not in ([""], [folder]):
-        sys.path.insert(0, folder)
-    module = _app_module(spec, module_name)
-    registry = _as_registry(spec, _attribute(spec, module, attribute))
-    registry.app = spec
-    registry.complete()
-    return registry
-
-
-def _parsed(spec: str) -> tuple[str, str]:
-    module_name, _, attribute = spec.partition(":") if ":" in spec else spec.rpartition(".")
-    parts = [*module_name.split("."), *attribute.split(".")]
-    if not all(part.isidentifier() for part in parts):
-        raise TaskLoadError(f"{spec!r} does not name an application; write it as package.module:registry")
-    return module_name, attribute
-
-
-def _app_module(spec: str, name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except SystemExit as error:
-        raise TaskLoadError(
-            f"cannot load {spec!r}: the module {name} calls sys.exit({error.code!r}) when imported"
-        ) from error
-    except Exception as error:
-        frames = "".join(f"\n  {frame}" for frame in _app_frames(error))
-        raise TaskLoadError(f"cannot load {spec!r}: {_why_no_module(name, error)}{frames}") from error
-
-
-def _why_no_module(name: str, error: Exception) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
-        return f"there is no module {error.name} in {Path.cwd()} or among the installed packages"
-    return f"importing {name} failed: {error_message(error)}"
-
-
-def _app_frames(error: Exception) -> list[str]:
-    """Return the last frames of the application's import, without the import machinery's and ours."""
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [each for each in frames if not each.filename.startswith("<frozen") and each.filename not in _MACHINERY]
-    return [_frame(each) for each in theirs[-_SHOWN_FRAMES:]]
-
-
-_MACHINERY: Final = (__file__, importlib.__file__)
-
-
-def _attribute(spec: str, module: ModuleType, attribute: str) -> object:
-    try:
-        return attrgetter(attribute)(module)
-    except AttributeError as error:
-        registries = [name for name, value in vars(module).items() if isinstance(value, TaskRegistry)]
-        hint = f"; it has {', '.join(sorted(registries))}" if registries else "; it has no TaskRegistry at all"
-        raise TaskLoadError(f"cannot load {spec!r}: the module {module.__name__} has no {attribute}{hint}") from error
-
-
-def _as_registry(spec: str, value: object) -> TaskRegistry:
-    if isinstance(value, TaskRegistry):
-        return value
-    if callable(value):
-        try:
-            value = value()
-        except Exception as error:
-            frames = "".join(f"\n  {frame}" for frame in _app_frames(error))
-            raise TaskLoadError(f"cannot load {spec!r}: calling it failed: {error_message(error)}{frames}") from error
-        if isinstance(value, TaskRegistry):
-            return value
-        raise TaskLoadError(f"cannot load {spec!r}: calling it returned {type(value).__name__}, not a TaskRegistry")
-    raise TaskLoadError(
-        f"cannot load {spec!r}: it is of type {type(value).__name__}; "
-        "name a TaskRegistry or a function without arguments that returns one"
-    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import Client, Events, Job, JobSpec, Plugin, Reject, Skip
+from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Skip
 from gw_core.domain.plugins import RunTask
 from gw_core.errors import InvalidJobError, JobRejectedError
 from gw_core.events import (
@@ -291,3 +293,77 @@ def test_expired_locks_are_released_and_reported(site: QueueFixture) -> None:
 def test_an_invalid_job_is_rejected_before_plugins_and_database() -> None:
     with pytest.raises(InvalidJobError):
         JobSpec(task="")
+
+
+# -- around an add -------------------------------------------------------------------------------------------------
+
+
+class AddRecorder(Plugin):
+    """Records what passes through `around_add`, and adds a field to each payload."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Any]] = []
+        self.ids: list[list[int]] = []
+        self.errors: list[str] = []
+
+    @contextmanager
+    def around_add(self, addition: Addition) -> Iterator[None]:
+        self.batches.append([spec.payload for spec in addition.specs])
+        seen = {"seen": len(self.batches)}
+        addition.specs = [replace(spec, payload={**spec.payload, **seen}) for spec in addition.specs]
+        try:
+            yield
+        except Exception as error:
+            self.errors.append(str(error))
+            raise
+        self.ids.append(list(addition.ids))
+
+
+PAYLOADS = [{"seen": 1}, {"n": 1, "seen": 2}, {"n": 2, "seen": 3}, {"n": 3, "seen": 3}]
+
+
+def test_a_plugin_wraps_an_add_and_gets_its_id(site: QueueFixture) -> None:
+    recorder = AddRecorder()
+    with Client(site.url, plugins=[recorder]) as client:
+        single = client.add("work")
+        text = client.add_json(JobSpec(task="work"), '{"n": 1}')
+        many = client.add_many([JobSpec(task="work", payload={"n": n}) for n in (2, 3)])
+
+    assert single is not None
+    assert text is not None
+    assert recorder.batches == [[{}], [{"n": 1}], [{"n": 2}, {"n": 3}]]
+    assert recorder.ids == [[single.id], [text.id], many]
+    assert [job["payload"] for job in site.jobs()] == PAYLOADS
+
+
+def test_a_plugin_wraps_an_add_on_an_event_loop(site: QueueFixture) -> None:
+    recorder = AddRecorder()
+
+    async def add() -> list[list[int]]:
+        async with AsyncClient(site.url, plugins=[recorder]) as client:
+            single = await client.add("work")
+            text = await client.add_json(JobSpec(task="work"), '{"n": 1}')
+            many = await client.add_many([JobSpec(task="work", payload={"n": n}) for n in (2, 3)])
+        assert single is not None
+        assert text is not None
+        return [[single.id], [text.id], many]
+
+    assert recorder.ids == asyncio.run(add())
+    assert [job["payload"] for job in site.jobs()] == PAYLOADS
+
+
+def test_a_wrapper_sees_the_error_of_an_add(site: QueueFixture) -> None:
+    recorder = AddRecorder()
+    with Client(site.url, plugins=[recorder]) as client, pytest.raises(InvalidJobError):
+        client.add("work", {"n": float("nan")})
+
+    assert "nan" in recorder.errors[0]
+
+
+def test_before_add_sees_an_empty_object_if_the_caller_gave_no_payload(site: QueueFixture) -> None:
+    seen: list[Any] = []
+    with Client(site.url, plugins=[Doorman(lambda spec: seen.append(spec.payload))]) as client:
+        client.add("work")
+        client.add_many([JobSpec(task="work")])
+
+    assert seen == [{}, {}]
