@@ -8,7 +8,7 @@ _gw_flags() {
         "gw fail") echo "--reason --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw reschedule") echo "--run-at --priority --attempts --max-attempts --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw retry") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw cancel") echo "--job-key --reason --retry --timeout --json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw cancel") echo "--job-key --task --queue --worker --flag --all --yes --reason --retry --timeout --json --connection --schema --pg-bin --config --debug --help" ;;
         "gw remove") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
         "gw cron parse") echo "--json --debug --help" ;;
         "gw cron validate") echo "--tasks --json --debug --help" ;;
@@ -142,6 +142,10 @@ _gw_values() {
         "gw retry --config"|"gw retry -C") echo "files" ;;
         "gw retry ") echo "-" ;;
         "gw cancel --job-key"|"gw cancel -k") echo "keys" ;;
+        "gw cancel --task") echo "tasks" ;;
+        "gw cancel --queue"|"gw cancel -q") echo "queues" ;;
+        "gw cancel --worker") echo "workers" ;;
+        "gw cancel --flag") echo "-" ;;
         "gw cancel --reason") echo "-" ;;
         "gw cancel --timeout") echo "-" ;;
         "gw cancel --connection"|"gw cancel -c") echo "-" ;;

@@ -54,7 +54,13 @@ def bench(
     configuration: Configuration,
     count: Annotated[
         str,
-        typer.Option("--count", "-n", metavar="N", help=f"Number of jobs, {FEWEST} to {MOST} [default: 20000]"),
+        typer.Option(
+            "--count",
+            "-n",
+            metavar="N",
+            help=f"Number of jobs, {FEWEST} to {MOST} [default: 20000]",
+            show_default=False,
+        ),
     ] = "20000",
     as_json: Json = False,
 ) -> int:

@@ -40,11 +40,16 @@ def list_jobs(
         typer.Option("--after", metavar="CURSOR", help="Start after this id, or the cursor of a previous list"),
     ] = None,
     limit: Annotated[
-        str, typer.Option("--limit", "-n", metavar="N", help=f"Maximum number of jobs, up to {MOST} [default: 50]")
+        str,
+        typer.Option(
+            "--limit", "-n", metavar="N", help=f"Maximum number of jobs, up to {MOST} [default: 50]", show_default=False
+        ),
     ] = "50",
     timeout_text: Annotated[
         str,
-        typer.Option("--timeout", metavar="DURATION", help=f"Time limit of the search [default: {TIMEOUT}]"),
+        typer.Option(
+            "--timeout", metavar="DURATION", help=f"Time limit of the search [default: {TIMEOUT}]", show_default=False
+        ),
     ] = TIMEOUT,
     payload: Annotated[bool, typer.Option("--payload", help="Show payloads too")] = False,
     as_json: Json = False,

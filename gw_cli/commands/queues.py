@@ -52,7 +52,14 @@ def queues(
     locked: Annotated[bool, typer.Option("--locked", help="Only locked queues")] = False,
     after: Annotated[str, typer.Option("--after", metavar="NAME", help="Start after this queue")] = "",
     limit: Annotated[
-        str, typer.Option("--limit", "-n", metavar="N", help=f"Maximum number of queues, up to {MOST} [default: 50]")
+        str,
+        typer.Option(
+            "--limit",
+            "-n",
+            metavar="N",
+            help=f"Maximum number of queues, up to {MOST} [default: 50]",
+            show_default=False,
+        ),
     ] = "50",
     as_json: Json = False,
 ) -> None:

@@ -53,7 +53,10 @@ def stats(
     tasks: Annotated[bool, typer.Option("--tasks", help="Count each task too")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until interrupted")] = False,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="Refresh interval of --watch [default: 2s]")
+        str,
+        typer.Option(
+            "--interval", metavar="DURATION", help="Refresh interval of --watch [default: 2s]", show_default=False
+        ),
     ] = "2s",
     as_json: Json = False,
 ) -> None:

@@ -59,7 +59,7 @@ def _of_running_server(embedded: str) -> str | None:
 
 
 def _statement(kind: NameKind, schema: str) -> LiteralString:
-    if kind is NameKind.WORKERS:
+    if kind == NameKind.WORKERS:
         return query("name_completion_workers", schema)
     table, column = COLUMNS[kind]
     return query("name_completion", schema, TABLE=table, NAME=column)

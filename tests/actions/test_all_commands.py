@@ -62,7 +62,16 @@ CHANGING = (
 NEEDING_OUR_LINE = ("sweep", "sweep --dry-run", "cancel 1 --timeout 0s")
 """Those that go by heartbeats, or speak to our workers."""
 
-ELSEWHERE = ("gw bench", "gw dev", "gw init", "gw config show", "gw cron parse", "gw cron validate", "gw cron next")
+ELSEWHERE = (
+    "gw bench",
+    "gw dev",
+    "gw init",
+    "gw config show",
+    "gw config schema",
+    "gw cron parse",
+    "gw cron validate",
+    "gw cron next",
+)
 """Those that need no queue, or go on for ever."""
 
 

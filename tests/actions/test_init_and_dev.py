@@ -21,7 +21,7 @@ def test_what_a_first_run_needs_is_made(gw: CliProgram, queue: Queue, tmp_path: 
     assert {each["path"]: each["result"] for each in ended.json} == dict.fromkeys(
         ("tasks/hello.py", "crontab", "gw.toml", ".gw/.gitignore"), "created"
     )
-    assert tomllib.loads((tmp_path / "gw.toml").read_text()) == {}
+    assert tomllib.loads((tmp_path / "gw.toml").read_text()) == {"tui": {}}
     assert parse_crontab((tmp_path / "crontab").read_text()) == ()
     assert [gw("add", "hello").code, gw("run", "--once", "--strict").code, queue.ids()] == [0, 0, []]
 
@@ -35,8 +35,8 @@ def test_where_no_database_is_named_the_embedded_one_is(
     gw("init", "there", "--no-embedded")
 
     assert [tomllib.loads((tmp_path / place / "gw.toml").read_text()) for place in ("here", "there")] == [
-        {"connection": "embedded:"},
-        {},
+        {"connection": "embedded:", "tui": {}},
+        {"tui": {}},
     ]
 
 
@@ -50,7 +50,7 @@ def test_the_crontab_s_example_is_one(gw: CliProgram, tmp_path: Path) -> None:
 def test_the_embedded_server_can_be_named(gw: CliProgram, tmp_path: Path) -> None:
     gw("init", "--embedded", "there")
 
-    assert tomllib.loads((tmp_path / "there" / "gw.toml").read_text()) == {"connection": "embedded:"}
+    assert tomllib.loads((tmp_path / "there" / "gw.toml").read_text()) == {"connection": "embedded:", "tui": {}}
 
 
 def test_nothing_is_overwritten(gw: CliProgram, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_file_where_a_folder_should_be_is_named(gw: CliProgram, tmp_path: Path
 def test_without_tasks_dev_says_how_to_make_some(gw: CliProgram) -> None:
     ended = gw("dev")
 
-    assert (ended.code, "make one with: gw init" in ended.err) == (2, True)
+    assert (ended.code, "create one with: gw init" in ended.err) == (2, True)
 
 
 @pytest.mark.acceptance
@@ -127,7 +127,7 @@ def test_dev_reports_that_it_runs_its_own_database(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.gw("init", "--no-embedded")
     with shell.started("dev") as running:
-        running.says("PostgreSQL runs in .gw/postgres; from other terminals use --connection embedded:")
+        running.says("PostgreSQL runs in .gw/postgres. Elsewhere, use --connection embedded:")
         running.says("'hello'")
         running.send(signal.SIGINT)
         running.end()

@@ -59,4 +59,4 @@ def test_the_console(gw: CliProgram, nodes: Queue) -> None:
 
     counts = {state: each["count"] for state, each in told.json["states"].items()}
     assert counts == {"ready": 1, "scheduled": 0, "running": 1, "backoff": 0, "failed": 1}
-    assert (shown.code, told.code, "Nothing needs attention." in shown.out) == (0, 0, True)
+    assert (shown.code, told.code, "No alerts" in shown.out) == (0, 0, True)

@@ -21,7 +21,7 @@ from gw_core import Client
 GW: Final = Path(sys.executable).with_name("gw")
 DEADLINE: Final = 60.0
 
-LISTENING: Final = "Listening for new jobs as"
+LISTENING: Final = "listens for new jobs"
 
 # What a task does on either side; `waits` stands still until the test opens the gate.
 NOTES: Final = {

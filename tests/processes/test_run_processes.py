@@ -164,7 +164,7 @@ def test_a_killed_process_is_replaced_and_the_others_go_on(site: QueueFixture, s
     program = start("--processes", "2")
     first, second = program.pids(2)
     os.kill(second, signal.SIGKILL)
-    program.saying("Process 2 .* was ended by SIGKILL.*started again")
+    program.saying("Process 2 .* was ended by SIGKILL.*restarting")
     third = program.pids(3)[-1]
 
     assert is_alive(first)
