@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from textual import events, on, work
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
 from textual.screen import Screen
@@ -36,6 +36,7 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
+from gw_tui.data.playback import Playback
 from gw_tui.data.poller import BLURRED, Poller
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choose
@@ -49,12 +50,15 @@ from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.screens.palette import ConsoleCommands
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.ansi_filters import OnlyAscii, StripControls
-from gw_tui.widgets.connection_line import ConnectionStatus
+from gw_tui.widgets.connection_line import ConnectionStatus, replay_words
 from gw_tui.widgets.stylesheet import CachedStylesheet
 from gw_tui.widgets.themes import FALLBACK, NAMES, THEMES
 
 TICK: Final = 0.5
 """How often ages and countdowns go on, in seconds."""
+
+SEEK: Final = 30.0
+"""How far one key moves a recording, in seconds."""
 
 
 def _screen_of(place: ScreenInfo) -> ConsoleScreen:
@@ -354,6 +358,7 @@ class ConsoleApp(App[None]):
                 ConnectionPhase.CONNECTING,
             ),
             is_read_only=self.is_read_only,
+            is_replay=self.playback is not None,
             has_row=has_row,
             has_changes=has_changes,
         )
@@ -361,11 +366,13 @@ class ConsoleApp(App[None]):
     @property
     def is_read_only(self) -> bool:
         """True when nothing can be changed: asked for, or because the server takes no writes."""
-        return self.options.read_only or self.source.info.is_read_only or self._follows_another
+        return self.options.read_only or self.source.info.is_read_only or self._takes_no_writes
 
     @property
-    def _follows_another(self) -> bool:
-        return self.snapshot is not None and self.snapshot.server.in_recovery
+    def _takes_no_writes(self) -> bool:
+        if self.snapshot is None:
+            return False
+        return self.snapshot.server.in_recovery or not self.snapshot.server.may_change_jobs
 
     # -- the frame -------------------------------------------------------------------------------------------------
 
@@ -421,6 +428,7 @@ class ConsoleApp(App[None]):
             paused_for=None if self._paused_at is None else self.clock() - self._paused_at,
             is_listening=self.is_listening,
             waiting=sum(table.waiting for table in tables),
+            replay="" if self.playback is None else replay_words(self.playback),
         )
         screen.frame(standing, self._banner(phase), dimmed=phase not in (ConnectionPhase.LIVE, ConnectionPhase.STALE))
 
@@ -485,13 +493,41 @@ class ConsoleApp(App[None]):
         self.refresh_now()
 
     def action_pause(self) -> None:
-        """Stop drawing, or go on."""
-        if self._paused_at is None:
+        """Stop drawing, or go on; a recording is paused itself."""
+        if self.playback is not None:
+            self.playback.toggle()
+            self.refresh_now()
+        elif self._paused_at is None:
             self._paused_at = self.clock()
         else:
             self._paused_at = None
             self._show_again()
         self.draw_frame()
+
+    @property
+    def playback(self) -> Playback | None:
+        """Where the recording is that is shown; None for a live queue."""
+        found: Playback | None = getattr(self.source, "playback", None)
+        return found
+
+    def action_seek_back(self) -> None:
+        """Move a recording back."""
+        self._seek(-SEEK)
+
+    def action_seek_forward(self) -> None:
+        """Move a recording forward."""
+        self._seek(SEEK)
+
+    def _seek(self, seconds: float) -> None:
+        if self.playback is not None:
+            self.playback.seek(seconds)
+            self.refresh_now()
+            self.draw_frame()
+
+    def action_suspend(self) -> None:
+        """Return to the shell; `fg` continues."""
+        with suppress(SuspendNotSupported):
+            self.action_suspend_process()
 
     def action_faster(self) -> None:
         """Refresh more often."""

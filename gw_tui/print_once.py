@@ -53,7 +53,7 @@ def record_of(data: OverviewData) -> dict[str, object]:
         "server": {
             "version": snapshot.server.version,
             "in_recovery": snapshot.server.in_recovery,
-            "read_only": snapshot.server.in_recovery or data.info.is_read_only,
+            "read_only": snapshot.server.in_recovery or data.info.is_read_only or not snapshot.server.may_change_jobs,
         },
         "states": {state: _count(count) for state, count in _states(data).items()},
         "priorities": [

@@ -33,6 +33,8 @@ class ServerInfo:
     """It follows another server and takes no writes."""
     read_only: bool
     """This session may not write."""
+    may_change_jobs: bool = True
+    """The role has the privileges to change and delete jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class SchemaInfo:
     has_locked_index: bool
     has_failed_index: bool
     has_queue_index: bool
+    has_renewed_locks: bool = False
 
 
 # -- what ------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ GENERIC_PLANS: Final = frozenset(
         "schema_objects",
         "queue_of_job",
         "queue_list",
+        "queue_starts",
         "heartbeat_list_rust",
         "task_list",
         "snapshot_priorities",
@@ -102,6 +103,9 @@ MAX_WAITING: Final = 1_000
 
 BACKLOG_LIMIT: Final = 30_000
 MAX_PRIORITIES: Final = 100
+MAX_QUEUE_PRIORITIES: Final = 50
+"""How many priorities of one queue are probed for its next job."""
+
 MAX_TASKS: Final = 10_000
 MAX_WORKERS: Final = 10_000
 
@@ -420,12 +424,14 @@ class JobQueries:
 
         The jobs of each are counted up to `most`, a thousand unless told otherwise.
         """
-        values = {"after": after, "limit": limit, "only_held": only_held}
-        if self._schema_objects.has_queue_index:
-            rows = self._rows("queue_list", {**values, "most": MAX_WAITING if most is None else most})
+        values, schema = {"after": after, "limit": limit, "only_held": only_held}, self._schema_objects
+        if schema.has_queue_index:
+            limits = {"most": MAX_WAITING if most is None else most, "levels": MAX_QUEUE_PRIORITIES}
+            rows = self._rows("queue_list", {**values, **limits})
         else:
             rows = self._rows("queue_list_in_backlog", {**values, "chunk_size": BACKLOG_LIMIT})
-        return [_queue_report(*row) for row in rows]
+        starts = dict(self._rows("queue_starts")) if schema.has_renewed_locks else {}
+        return [_queue_report(*row, started=starts.get(row[0])) for row in rows]
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
         """Count the jobs that wait in a named queue, and those of them that are due: all of them, which may last.
@@ -600,21 +606,28 @@ def _queue_report(
     waiting: int,
     is_bound: bool,
     due: int,
+    is_due_bound: bool,
     head_id: int | None,
     head_task: str | None,
     head_run_at: float | None,
+    *,
+    started: float | None,
 ) -> QueueReport:
-    quality = Quality.AT_LEAST if is_bound else Quality.EXACT
+    is_unknown = is_due_bound and not due
     return QueueReport(
         name=name,
         held_by=held_by,
-        held_at=None if held_at is None else timestamp(held_at),
-        waiting=Count(waiting, quality),
-        due=Count(due, quality),
-        head_id=head_id,
-        head_task=head_task,
-        head_run_at=None if head_run_at is None else timestamp(head_run_at),
+        held_at=None if held_at is None else timestamp(held_at if started is None else min(held_at, started)),
+        waiting=Count(waiting, _quality(is_bound)),
+        due=Count(due, _quality(is_due_bound)),
+        head_id=None if is_unknown else head_id,
+        head_task=None if is_unknown else head_task,
+        head_run_at=None if is_unknown or head_run_at is None else timestamp(head_run_at),
     )
+
+
+def _quality(is_bound: bool) -> Quality:
+    return Quality.AT_LEAST if is_bound else Quality.EXACT
 
 
 def _workers_with(task: str, workers: Sequence[WorkerHeartbeat]) -> tuple[str, ...] | None:

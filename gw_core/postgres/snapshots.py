@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import inf
+from operator import attrgetter
 from time import monotonic, perf_counter
 from typing import Any, Final
 
@@ -84,7 +85,7 @@ class Snapshots:
         unseen += self._with_locks(answers)
         place = answers["place"][0]
         counters, estimates = _counters(answers.get("counters"))
-        held = [LockedQueue(name=name, held_by=by, held_at=timestamp(at)) for name, by, at in answers.get("queues", ())]
+        held = _locked_queues(answers.get("queues", ()), answers.get("queue starts", ()))
         heads = [_head(*row, most=most_ready) for row in answers.get("heads", ())]
         glance = QueueSnapshot(
             at=timestamp(place[0]),
@@ -135,6 +136,7 @@ class Snapshots:
         """Return the statements by the part of the glance each answers; the first tells where we are."""
         schema = quoted(self._schema)
         tables = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
+        tables["renewed"] = "_private_gw_renewed_locks"
         values = {f"{key}_table": f"{schema}.{name}" for key, name in tables.items()}
         indexes = {"waiting": "jobs_main_index", "failed": "jobs_gw_failed_index"}
         values |= {f"{key}_index": f"{schema}.{name}" for key, name in indexes.items()}
@@ -153,6 +155,8 @@ class Snapshots:
             questions["failed"] = ("snapshot_failed", {"most": MAX_FAILED + 1})
         if known is not None and known.has_heartbeats:
             questions["workers"] = ("heartbeat_list", {"limit": MAX_WORKERS})
+        if known is not None and known.has_renewed_locks:
+            questions["queue starts"] = ("queue_starts", {})
         if self._has_rust_workers:
             questions["rust workers"] = ("heartbeat_list_rust", {"limit": MAX_WORKERS})
         return {**questions, "span": ("snapshot_span", {})}
@@ -215,11 +219,12 @@ def _server(place: tuple[Any, ...]) -> ServerInfo:
         started_at=timestamp(started),
         in_recovery=in_recovery,
         read_only=read_only,
+        may_change_jobs=place[-1],
     )
 
 
 def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> SchemaInfo:
-    hidden, has_hearts, _, indexes = place[RUST - 2 :]
+    hidden, has_hearts, _, indexes, has_renewed, _ = place[RUST - 2 :]
     return SchemaInfo(
         name=schema,
         revision=revision[0][0] if revision else None,
@@ -228,6 +233,7 @@ def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> Sc
         has_locked_index="jobs_gw_locked_index" in indexes,
         has_failed_index="jobs_gw_failed_index" in indexes,
         has_queue_index="jobs_gw_queue_heads_index" in indexes,
+        has_renewed_locks=has_renewed,
     )
 
 
@@ -267,6 +273,15 @@ def _head(
         oldest_due_at=None if oldest is None else timestamp(oldest),
         next_due_at=None if upcoming is None else timestamp(upcoming),
     )
+
+
+def _locked_queues(rows: Rows | tuple[()], starts: Rows | tuple[()]) -> list[LockedQueue]:
+    """Return the locked queues, the oldest first; a lock that was renewed is as old as the attempt that holds it."""
+    began: dict[str, float] = dict(starts)
+    queues = [
+        LockedQueue(name=name, held_by=by, held_at=timestamp(min(at, began.get(name, at)))) for name, by, at in rows
+    ]
+    return sorted(queues, key=attrgetter("held_at"))
 
 
 def _running(rows: Rows | None) -> Count | None:

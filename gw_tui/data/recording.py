@@ -37,6 +37,7 @@ from gw_core.operations import (
     WorkerInfo,
 )
 from gw_core.selection import Selection
+from gw_tui.data.playback import Playback
 from gw_tui.data.source import PAGE, Crontabs
 from gw_tui.rules.queue_info import QueueInfo
 from gw_tui.text.json_view import json_view
@@ -316,16 +317,16 @@ class NoSubscription:
 
 
 class ReplaySource:
-    """Answers as it was answered then, second by second from the beginning, and stays at the end; it takes no actions.
+    """Answers as it was answered then, at the position of `playback`; it takes no actions.
 
     Raises `InvalidInputError` for a file that is no recording, `OSError` for one that cannot be read.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
         head, self._tracks = _read(path)
         self._info = QueueInfo(where=f"{head.where} (replay)", schema=head.schema, is_read_only=True)
-        self._began: float | None = None
+        length = max((moments[-1] for moments, _ in self._tracks.values()), default=0.0)
+        self.playback = Playback(length, head.at, clock)
 
     @property
     def info(self) -> QueueInfo:
@@ -408,12 +409,10 @@ class ReplaySource:
         """There is nothing to let go of."""
 
     def _answer(self, ask: str) -> Any:
-        if self._began is None:
-            self._began = self._clock()
         if ask not in self._tracks:
             raise InvalidInputError("not in the recording")
         moments, lines = self._tracks[ask]
-        line = lines[max(0, bisect_right(moments, self._clock() - self._began) - 1)]
+        line = lines[max(0, bisect_right(moments, self.playback.position) - 1)]
         if line.error is not None:
             raise _error(*line.error)
         try:

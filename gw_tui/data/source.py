@@ -83,6 +83,9 @@ FRESH: Final = LOCKS_INTERVAL + timedelta(seconds=1)
 QUEUES_INTERVAL: Final = timedelta(seconds=2)
 """A page of queues is asked for no more often: each of its jobs may lie on a page of the table of its own."""
 
+MAX_PAGES: Final = 50
+"""So many pages of queues keep their own limit of counting."""
+
 FINDINGS_INTERVAL: Final = 15.0
 """The doctor is asked no more often, in seconds."""
 
@@ -207,7 +210,7 @@ class ClientSource:
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
-        self._count_limit = COUNT_LIMITS[-1]
+        self._count_limits: dict[tuple[str, bool], int] = {}
 
     def _client(self, manners: SessionLimits) -> Client:
         place = self._place
@@ -261,8 +264,11 @@ class ClientSource:
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names; the more of them are long, the less far each is counted."""
-        found = self._looking.reports.queues(after=after, limit=limit, only_held=only_held, most=self._count_limit)
-        self._count_limit = next_limit(each.waiting for each in found)
+        current = self._count_limits.get((after, only_held), COUNT_LIMITS[-1])
+        found = self._looking.reports.queues(after=after, limit=limit, only_held=only_held, most=current)
+        # Each page keeps its own limit; only the pages turned lately matter.
+        self._count_limits = dict(list(self._count_limits.items())[-MAX_PAGES:])
+        self._count_limits[after, only_held] = next_limit((each.waiting for each in found), current)
         return found
 
     def workers(self) -> Sequence[WorkerInfo]:

@@ -88,6 +88,9 @@ def _server(known: AlertInput) -> Iterator[Alert]:
         yield Alert(severity=Severity.CRITICAL, what=f"row-level security hides jobs from {snapshot.server.user}")
     if snapshot.server.in_recovery:
         yield Alert(severity=Severity.WARNING, what="read-only standby: actions are disabled")
+    elif not snapshot.server.may_change_jobs:
+        what = "this role may only read: actions are disabled"
+        yield Alert(severity=Severity.WARNING, what=what)
     if not known.is_listening:
         yield Alert(severity=Severity.WARNING, what="not listening for new jobs: polling only", place="events")
     for part, why in snapshot.unseen[:MAX_OF_A_KIND]:
@@ -195,6 +198,7 @@ def _rows(known: AlertInput) -> Iterator[Alert]:
 
 
 def _findings(known: AlertInput) -> Iterator[Alert]:
+    judged = JUDGED_HERE if known.snapshot.server.may_change_jobs else JUDGED_HERE | {"rights"}
     for finding in known.findings:
-        if finding.verdict.value == "wrong" and finding.check not in JUDGED_HERE:
+        if finding.verdict.value == "wrong" and finding.check not in judged:
             yield Alert(severity=Severity.CRITICAL, what=f"{finding.check}: {finding.words}")

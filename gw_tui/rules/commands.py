@@ -57,6 +57,7 @@ class Requirement(Enum):
     ANSWERS = "a database that answers"
     FAILURE = "a database that does not answer"
     CHANGES = "changes that wait to be shown"
+    REPLAY = "a recording that is played"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,7 @@ class CommandContext:
     is_live: bool = True
     is_down: bool = False
     is_read_only: bool = False
+    is_replay: bool = False
     has_row: bool = False
     has_changes: bool = False
 
@@ -106,6 +108,8 @@ class ConsoleCommand:
         if self.needs is Requirement.FAILURE and not now.is_down:
             return False
         if self.needs is Requirement.CHANGES and not now.has_changes:
+            return False
+        if self.needs is Requirement.REPLAY and not now.is_replay:
             return False
         if self.needs is Requirement.ROW and not now.has_row:
             return None
@@ -318,6 +322,9 @@ COMMANDS: Final = (
     # -- everywhere --
     _known("reconnect", "r", "Reconnect", "Reconnect to the database now.", needs=Requirement.FAILURE, rank=0),
     _known("pause", "space", "Pause", "Pause or resume the display; measuring continues.", rank=100),
+    _known("seek_back", "<", "Back 30 s", "Move the recording back.", needs=Requirement.REPLAY, rank=101),
+    _known("seek_forward", ">", "On 30 s", "Move the recording forward.", needs=Requirement.REPLAY, rank=102),
+    _known("suspend", "ctrl+z", "Suspend", "Return to the shell; fg continues."),
     _known("faster", "+", "Faster", "Refresh more often."),
     _known("slower", "-", "Slower", "Refresh less often."),
     _known("zoom", "z", "Zoom", "Maximize or restore the focused panel."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gw_core.operations import Quality
@@ -15,12 +15,24 @@ IN_ALL: Final = 1_000
 """So many jobs are counted for a page, over all its queues: each may lie on a page of the table of its own."""
 
 
-def next_limit(found: Iterable[Count]) -> int:
-    """Return how far each queue can be counted next, after these counts; begin with the least, `COUNT_LIMITS[-1]`."""
+def next_limit(found: Iterable[Count], current: int | None = None) -> int:
+    """Return how far each queue can be counted next, after these counts; begin with the least, `COUNT_LIMITS[-1]`.
+
+    The current limit stays until it costs twice as much: a number on the screen does not alternate between exact and
+    cut while jobs come and go.
+    """
     counts = tuple(found)
-    return next(
-        (depth for depth in COUNT_LIMITS if sum(_cost(each, depth) for each in counts) <= IN_ALL), COUNT_LIMITS[-1]
-    )
+    if current is not None and _fits(counts, current, 2 * IN_ALL) and not _fits(counts, _above(current), IN_ALL):
+        return current
+    return next((depth for depth in COUNT_LIMITS if _fits(counts, depth, IN_ALL)), COUNT_LIMITS[-1])
+
+
+def _above(limit: int) -> int:
+    return COUNT_LIMITS[max(0, COUNT_LIMITS.index(limit) - 1)]
+
+
+def _fits(counts: Sequence[Count], depth: int, budget: int) -> bool:
+    return sum(_cost(each, depth) for each in counts) <= budget
 
 
 def _cost(count: Count, depth: int) -> int:

@@ -102,9 +102,9 @@ class ConsoleScreen(Screen[None]):
 
     @property
     def has_row(self) -> bool:
-        """True when the cursor is on something."""
+        """True when the cursor is on a visible row, or rows are marked: no key acts on what nobody sees."""
         focused = self.focused
-        return isinstance(focused, KeyedTable) and focused.highlighted is not None
+        return isinstance(focused, KeyedTable) and (focused.shows_highlighted or bool(focused.marks))
 
     # -- the frame -------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from gw_core.selection import EVERYTHING, Selection, SelectionError, parse
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
+from gw_tui.rules.commands import BY_ID, Risk
 from gw_tui.rules.search import Ask, Pages, Search, Stage
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
@@ -356,6 +357,8 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         """Tell whether a command is possible; within a filter the key of the filter is a character."""
         if action == "filter" and self.stands and self.query_one(FilterBar).is_editing:
             return False
+        if self._gathering is not None and action in BY_ID and BY_ID[action].risk is not Risk.NONE:
+            return None  # what the action would change is not known yet
         return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
@@ -380,6 +383,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         """Stop a search, drop the marks, or drop the filter: the first of these that there is."""
         if self._gathering is not None:
             self._gathering = None
+            self.refresh_bindings()
             self.ask()
         elif self._search.is_searching and self._search.asks:
             self._search = self._search.stopped()
@@ -498,6 +502,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         most = self.console.options.max_marked
         search = Search(wanted=self._search.wanted, limit=GATHERED_AT_ONCE, page=GATHERED_AT_ONCE, most=most)
         self._gathering = BulkMark(search, most)
+        self.refresh_bindings()
         self.ask()
         self.draw()
 
@@ -512,6 +517,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         if gathering.is_over:
             self._gathering = None
             self._mark_gathered(gathering)
+            self.refresh_bindings()
         self.ask()
         self.draw()
 

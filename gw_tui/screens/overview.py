@@ -216,7 +216,7 @@ class OverviewScreen(ConsoleScreen):
         if not isinstance(table, KeyedTable) or table.highlighted is None:
             return
         if table.id == "heads":
-            self.console.visit("jobs", "state:ready")
+            self.console.visit("jobs", f"state:ready priority:{table.highlighted}")
         elif (alert := self._alerts.get(table.highlighted)) is not None:
             self.console.visit(alert.place, alert.filter)
 

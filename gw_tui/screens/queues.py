@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from gw_core.operations import Count, QueueReport
+from gw_core.operations import Count, Quality, QueueReport
 from gw_core.selection import written
 from gw_tui.actions.actions import Action, CountExactly, Unlock
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
@@ -314,8 +314,8 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
             "state": _state(queue, is_stuck=is_stuck),
             "held_for": "" if queue.held_at is None else formatting.span(now - queue.held_at),
             "held_by": Cell(queue.held_by or "", "error" if is_stuck else ""),
-            "waiting": formatting.count(queue.waiting),
-            "due": formatting.count(queue.due),
+            "waiting": _counted(queue.waiting),
+            "due": _counted(queue.due),
             "head": "" if queue.head_id is None else str(queue.head_id),
             "task": queue.head_task or "",
             "run_at": "" if queue.head_run_at is None else Cell(when(queue.head_run_at, now), "quiet"),
@@ -331,6 +331,17 @@ def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
         return Cell(f"{symbols.STATE_GLYPHS['running']} locked", "running")
     if queue.due.value:
         return Cell(f"{symbols.STATE_GLYPHS['ready']} ready", "ready")
+    if _is_unknown(queue.due) or _is_unknown(queue.waiting):
+        return Cell("? unknown", "quiet")
     if queue.waiting.value:
         return Cell(f"{symbols.STATE_GLYPHS['scheduled']} later", "scheduled")
     return Cell("  empty", "quiet")
+
+
+def _is_unknown(count: Count) -> bool:
+    """Tell whether counting stopped before it found anything."""
+    return not count.value and count.quality is Quality.AT_LEAST
+
+
+def _counted(count: Count) -> str:
+    return formatting.NOTHING if _is_unknown(count) else formatting.count(count)

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Static
 
+from gw_tui.data.playback import Playback
 from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.text import formatting, sanitize, symbols
@@ -41,6 +42,8 @@ class ConnectionStatus:
     paused_for: float | None = None
     is_listening: bool = True
     waiting: int = 0
+    replay: str = ""
+    """Where the playback of a recording is; empty for a live queue."""
 
 
 class TabBar(Static):
@@ -98,6 +101,8 @@ class ConnectionLine(Static):
 
 def _line(standing: ConnectionStatus, width: int) -> Content:
     word, role = SIGNS[standing.phase]
+    if standing.replay:
+        word, role = standing.replay, "warning"
     parts: list[tuple[int, str, str]] = [(0, word, f"bold ${role}")]
     if standing.environment:
         parts.append((1, f" {sanitize.line(standing.environment, 20).upper()} ", "bold reverse"))
@@ -116,6 +121,12 @@ def _line(standing: ConnectionStatus, width: int) -> Content:
     if standing.clock:
         parts.append((6, standing.clock, "$quiet"))
     return Content("  ").join(Content.styled(text, style) for _, text, style in _that_fit(parts, width - 2))
+
+
+def replay_words(playback: Playback) -> str:
+    """Return where a playback is: `REPLAY 00:34 of 05:12`."""
+    state = " ENDED" if playback.is_over else " PAUSED" if playback.is_paused else ""
+    return f"REPLAY{state} {_minutes(playback.position)} of {_minutes(playback.length)}"
 
 
 def _that_fit(parts: list[tuple[int, str, str]], width: int) -> Iterable[tuple[int, str, str]]:

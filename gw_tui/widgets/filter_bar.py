@@ -116,9 +116,9 @@ class FilterBar(Vertical):
         """Take over a filter."""
         self._wanted = wanted
         text = line(wanted, LONGEST)
-        self.query_one("#shown", Static).update(
-            Content.assemble(("/ ", "$quiet"), (text, "bold") if text else (self._empty, "$quiet")), layout=False
-        )
+        content = Content.assemble(("/ ", "$quiet"), (text, "bold") if text else (self._empty, "$quiet"))
+        for shown in self.query("#shown").results(Static):  # none before the first layout, which shows it then
+            shown.update(content, layout=False)
 
     def know(self, names: Mapping[str, Sequence[str]]) -> None:
         """Suggest these names of tasks, queues and workers."""

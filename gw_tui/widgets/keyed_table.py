@@ -152,8 +152,10 @@ class KeyedTable(ScrollView, can_focus=True):
         self._shown = RowOrder(())
         self._latest: tuple[str, ...] = ()
         self._empty = empty
+        self._above = ""
         self._clock = clock
         self._moved_at: float | None = None
+        self._is_moved = False  # the operator has moved the cursor since the list was last replaced
         self._has_rows = False
         self._picture: list[tuple[object, ...]] = []
         self.highlighted: str | None = None
@@ -181,6 +183,12 @@ class KeyedTable(ScrollView, can_focus=True):
         moved_lately = self._moved_at is not None and self._clock() - self._moved_at < SETTLING
         return self.is_pinned or bool(self.marks) or moved_lately
 
+    @property
+    def shows_highlighted(self) -> bool:
+        """True when the row under the cursor is visible."""
+        index = self._index
+        return index is not None and 0 <= index - self.scroll_offset.y < max(1, self.size.height - 1)
+
     def is_gone(self, key: str) -> bool:
         """True for a row that is still shown, and in truth is there no more."""
         return key in self._shown.gone
@@ -197,7 +205,7 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def replace(self, rows: Iterable[TableRow]) -> None:
         """Show another list, with the cursor on its first row: the operator asked for it."""
-        self._shown, self._moved_at = RowOrder(()), None
+        self._shown, self._moved_at, self._is_moved = RowOrder(()), None, False
         self._set_highlighted(None)
         self._has_rows = True
         self.apply(rows)
@@ -216,8 +224,9 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def say_when_empty(self, words: str) -> None:
         """Say this when there are no rows."""
-        self._empty = words
-        self.refresh()
+        if words != self._empty:
+            self._empty = words
+            self.refresh()
 
     def move_to(self, key: str) -> None:
         """Put the cursor on a row, for the operator."""
@@ -234,11 +243,24 @@ class KeyedTable(ScrollView, can_focus=True):
         self.virtual_size = Size(self.size.width, len(new.order) + 1)
         if self.highlighted is None or self.highlighted not in new.order:
             self._set_highlighted(new.order[0] if new.order else None)
+        elif not self._is_moved:
+            self.scroll_to(y=0, animate=False, immediate=True, force=True)
         elif offset is not None and (index := self._index) is not None:
             self.scroll_to(y=max(0, index - offset), animate=False, immediate=True, force=True)
         if was_waiting != new.waiting:
             self.post_message(self.Waiting(self, new.waiting))
         self._refresh_changes()
+
+    def _show_rows_above(self) -> None:
+        """Report in the border, or in the head, how many rows are above the visible part."""
+        above = self.scroll_offset.y
+        words = f"↑ {above:,} above" if above else ""
+        if words != self._above:
+            self._above = words
+            if self.has_class("panel"):
+                self.border_subtitle = words
+            else:
+                self.refresh(Region(0, 0, self.size.width, 1))
 
     def _refresh_changes(self) -> None:
         """Draw only the lines that look different: every line drawn is sent to the terminal whole."""
@@ -288,7 +310,7 @@ class KeyedTable(ScrollView, can_focus=True):
         if not order:
             return
         index = min(max(0, index), len(order) - 1)
-        self._moved_at = self._clock()
+        self._moved_at, self._is_moved = self._clock(), True
         self._set_highlighted(order[index])
         top, visible = self.scroll_offset.y, max(1, self.size.height - 1)
         if not top <= index < top + visible:
@@ -312,6 +334,11 @@ class KeyedTable(ScrollView, can_focus=True):
             self.post_message(self.Opened(self, self.highlighted))
 
     # -- how it looks ----------------------------------------------------------------------------------------------
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Count the rows above whatever scrolled the list."""
+        super().watch_scroll_y(old_value, new_value)
+        self._show_rows_above()
 
     def on_resize(self) -> None:
         """Give the columns their widths."""
@@ -347,7 +374,9 @@ class KeyedTable(ScrollView, can_focus=True):
         index = y - 1 + self.scroll_offset.y
         if y == 0:
             style = plain + self._style("head")
-            return self._line([Segment(" " * GUTTER, style), *self._heads(style)], width, style)
+            head = self._line([Segment(" " * GUTTER, style), *self._heads(style)], width, style)
+            is_said = not self._above or self.has_class("panel")
+            return head if is_said else Strip(_stamped(list(head), width, style, self._above))
         if index >= len(self._shown.order):
             words = self._empty if index == 0 and self._has_rows else ""
             return self._line([Segment(f"{' ' * GUTTER}{words}", plain + self._style("quiet"))], width, plain)
@@ -371,7 +400,7 @@ class KeyedTable(ScrollView, can_focus=True):
             cells.append(Segment(_fitted(sanitize.line(text), size, right=column.right), _over(style, over)))
             cells.append(Segment(" " * GAP, _over(ground, over)))
         if is_gone:
-            cells = _stamped(cells, width, _over(ground, over))
+            cells = _stamped(cells, width, _over(ground, over), GONE)
         return self._line(cells, width, _over(ground, over))
 
     def _heads(self, style: Style) -> Iterable[Segment]:
@@ -402,7 +431,7 @@ def _over(style: Style, over: Style | None) -> Style:
     return style if over is None else style + over
 
 
-def _stamped(segments: Sequence[Segment], width: int, style: Style) -> list[Segment]:
-    """Write over the end of a line that its row is gone."""
-    stamp = f" {GONE} "
+def _stamped(segments: Sequence[Segment], width: int, style: Style, words: str) -> list[Segment]:
+    """Write words over the end of a line."""
+    stamp = f" {words} "
     return [*Strip(segments).adjust_cell_length(max(0, width - len(stamp)), style), Segment(stamp, style)]

@@ -28,6 +28,7 @@ select
   coalesce(waiting.jobs, 0),
   (select count(*) from backlog) = %(chunk_size)s,
   coalesce(waiting.due, 0),
+  (select count(*) from backlog) = %(chunk_size)s,
   heads.id,
   (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = heads.task_id),
   date_part('epoch', heads.run_at)

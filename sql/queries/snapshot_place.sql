@@ -23,4 +23,6 @@ select
       join pg_catalog.pg_class as names on names.oid = indexes.indexrelid
      where indexes.indrelid = %(jobs_table)s::regclass
        and indexes.indisvalid
-  )
+  ),
+  to_regclass(%(renewed_table)s::text) is not null,
+  has_table_privilege(%(jobs_table)s, 'update') and has_table_privilege(%(jobs_table)s, 'delete')

@@ -284,7 +284,7 @@ def test_a_job_is_given_another_time_in_the_words_of_the_command_line() -> None:
         ("priority", "high", "must be a whole number"),
         ("priority", "99999", "must be from -32768 to 32767"),
         ("max_attempts", "0", "must be from 1"),
-        ("run_at", "", "Nothing is to be changed"),
+        ("run_at", "", "Fill in at least one field"),
     ],
 )
 def test_a_wrong_value_gets_a_sentence_and_the_dialog_stays(field: str, text: str, complaint: str) -> None:

@@ -376,3 +376,16 @@ def test_jobs_are_exported_with_secrets_masked(tmp_path: Path, monkeypatch: pyte
     assert (record["id"], record["state"]) == (failed.id, "failed")
     assert "hunter2" not in record["last_error"]
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_no_action_runs_while_all_matches_are_being_marked() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await ready(console)
+        screen._gathering = jobs.BulkMark(search_of(screen), 100)
+        assert screen.check_action("retry", ()) is None
+        await console.press("r")
+        assert console.source.actions == []
+        screen._gathering = None
+        assert screen.check_action("retry", ()) is True
+
+    run(scenario, filter="state:failed")

@@ -219,3 +219,53 @@ def test_an_empty_table_says_so_and_an_unanswered_one_says_nothing() -> None:
         assert table.highlighted == "4"
 
     play(scenario)
+
+
+def test_rows_that_arrive_on_top_are_visible_until_the_cursor_is_moved() -> None:
+    clock = Clock()
+
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(50, 80)))
+        await pilot.pause()
+        clock.now += SETTLING + 1
+        table.apply(rows([1, *range(50, 80)]))
+        await pilot.pause()
+        assert "row 1" in lines(table)[1]
+        assert (table.highlighted, table.shows_highlighted) == ("50", True)
+
+        table.apply(rows(range(1, 80)))
+        await pilot.pause()
+        assert "row 1" in lines(table)[1]
+        assert (table.highlighted, table.shows_highlighted) == ("50", False)
+
+    play(scenario, clock=clock)
+
+
+def test_the_head_says_how_many_rows_are_above() -> None:
+    clock = Clock()
+
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(50, 80)))
+        await pilot.press("down")
+        assert "above" not in lines(table)[0]
+        clock.now += SETTLING + 1
+        table.apply(rows(range(43, 80)))
+        await pilot.pause()
+        assert "\u2191 7 above" in lines(table)[0]
+        await pilot.press("home")
+        assert "above" not in lines(table)[0]
+
+    play(scenario, clock=clock)
+
+
+def test_what_an_empty_list_says_is_drawn_once() -> None:
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        table.apply(rows(range(5)))
+        await pilot.pause()
+        drawn: list[object] = []
+        table.refresh = lambda *regions, **_: drawn.append(regions)  # type: ignore[method-assign,assignment,return-value]
+        for _ in range(10):
+            table.say_when_empty("No jobs")
+        assert len(drawn) == 1
+
+    play(scenario)

@@ -134,7 +134,7 @@ def test_killed_connections_come_back_without_a_key(queue: Queue) -> None:
         queue.consoles("pg_terminate_backend(pid)")
         await console.until(lambda: len(set(queue.consoles()) - before) == 2)
         await live(console)
-        assert any("announcements are not heard" in entry.words for entry in console.app.journal)
+        assert any("LISTEN failed" in entry.words for entry in console.app.journal)
 
     play(queue.url, scenario)
 

@@ -13,7 +13,7 @@ from console_fixture import Console
 
 from gw_core import JobState, Selection
 from gw_core.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidInputError
-from gw_core.operations import NameKind, PageCursor
+from gw_core.operations import NameKind, PageCursor, QueueSnapshot
 from gw_core.selection import parse
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
@@ -191,6 +191,59 @@ def test_a_disk_that_is_full_ends_the_recording_and_not_the_console(tmp_path: Pa
     assert recorder.statistics().at == START
     assert recorder.failure == "No space left on device"
     recorder.close()
+
+
+def five_seconds(path: Path) -> tuple[QueueSnapshot, QueueSnapshot]:
+    """Record a queue at its beginning and five seconds later."""
+    moment, clock = FixedClock(), Clock()
+    recorder = RecordingSource(DemoSource(moment), path, clock)
+    first = recorder.snapshot()
+    clock.now += 5
+    moment.advance(5)
+    second = recorder.snapshot()
+    recorder.close()
+    return first, second
+
+
+def test_a_recording_is_paused_moved_and_marks_its_end(tmp_path: Path) -> None:
+    first, second = five_seconds(tmp_path / "r")
+    clock = Clock()
+    replay = ReplaySource(tmp_path / "r", clock)
+    playback = replay.playback
+
+    clock.now += 3
+    playback.toggle()
+    clock.now += 100
+    assert (playback.is_paused, playback.position, replay.snapshot().at) == (True, 3.0, first.at)
+    playback.seek(30)
+    assert (playback.is_over, replay.snapshot().at) == (True, second.at)
+    playback.seek(-4)
+    assert (playback.is_over, playback.position, replay.snapshot().at) == (False, 1.0, first.at)
+    playback.toggle()
+    clock.now += 60
+    assert (playback.is_over, playback.position) == (True, 5.0)
+    playback.toggle()
+    assert (playback.is_over, playback.is_paused, playback.position) == (False, False, 0.0)
+
+
+def test_the_console_says_that_it_replays_and_where_it_is(tmp_path: Path) -> None:
+    five_seconds(tmp_path / "r")
+    clock = Clock()
+
+    async def inside() -> None:
+        app = ConsoleApp(ReplaySource(tmp_path / "r", clock), Options(period=30.0))
+        async with app.run_test(size=(120, 24)) as pilot:
+            console = Console(app, pilot, DemoSource())
+            await console.shows("REPLAY 00:00 of 00:05")
+            assert "LIVE" not in console.text
+            await console.press("space")
+            await console.shows("REPLAY PAUSED 00:00 of 00:05")
+            await console.press("greater_than_sign")
+            await console.shows("REPLAY ENDED 00:05 of 00:05")
+            await console.press("less_than_sign")
+            await console.shows("REPLAY PAUSED 00:00 of 00:05")
+
+    asyncio.run(inside())
 
 
 def test_the_console_shows_a_recording_read_only(tmp_path: Path) -> None:

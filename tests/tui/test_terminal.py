@@ -16,9 +16,12 @@ import pytest
 from support.stall_clock import StallClock
 from terminal import Terminal, console
 
+from gw_tui.rules.commands import SCREEN_BY_ID
+
 HERE = Path(__file__).parent
 ON, OFF, CURSOR = "\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
 READY = "LIVE"
+MAX_BYTES, MAX_PROCESSOR = 5_000, 0.04
 
 Start = Callable[..., Terminal]
 
@@ -180,20 +183,55 @@ def test_a_defect_of_ours_is_a_message_and_shows_no_data(start: Start, arguments
 
 
 @pytest.mark.slow
-def test_an_idle_console_writes_little(start: Start) -> None:
-    terminal = start(console("--demo"))
+@pytest.mark.parametrize("screen", list(SCREEN_BY_ID))
+def test_an_idle_console_writes_little_and_rests(start: Start, screen: str) -> None:
+    terminal = start(console("--demo", "--screen", screen), size=(120, 34))
     terminal.until(READY)
     terminal.read(1.0)
 
-    # Of a machine that is busy with other tests the first seconds are still those of the beginning.
-    assert min(_bytes_a_second(terminal) for _ in range(3)) < 10_000
+    # On a busy machine the first seconds are still those of the start, and processor time is what it is.
+    seen = [_cost_of_a_second(terminal) for _ in range(4)]
+
+    assert min(sent for sent, _ in seen) < MAX_BYTES
+    assert min(processor for _, processor in seen) < MAX_PROCESSOR
 
 
-def _bytes_a_second(terminal: Terminal) -> float:
-    before, began = len(terminal.output), time.monotonic()
-    while time.monotonic() < began + 1.5:
+def _cost_of_a_second(terminal: Terminal) -> tuple[float, float]:
+    """Return the bytes written, and the seconds of processor time used, in a second."""
+    before, began, used = len(terminal.output), time.monotonic(), _processor_time(terminal)
+    while time.monotonic() < began + 2.0:
         terminal.read(0.1)
-    return (len(terminal.output) - before) / (time.monotonic() - began)
+    passed = time.monotonic() - began
+    return (len(terminal.output) - before) / passed, (_processor_time(terminal) - used) / passed
+
+
+def _processor_time(terminal: Terminal) -> float:
+    fields = Path(f"/proc/{terminal.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_suspending_returns_to_the_shell_and_continues(start: Start) -> None:
+    terminal = start(console("--demo"))
+    terminal.until(READY)
+    terminal.type("\x1a")
+    end = time.monotonic() + 60
+    while _state(terminal) != "T":
+        assert time.monotonic() < end, "it is not suspended"
+        terminal.read()
+    assert terminal.output.rindex(OFF) > terminal.output.index(ON.encode())
+    before = len(terminal.output)
+
+    terminal.process.send_signal(signal.SIGCONT)
+
+    while READY.encode() not in terminal.output[before:]:
+        assert time.monotonic() < end, "it does not continue"
+        terminal.read()
+    terminal.type("q")
+    assert terminal.ended() == 0
+
+
+def _state(terminal: Terminal) -> str:
+    return Path(f"/proc/{terminal.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_no_other_command_loads_the_screen() -> None:

@@ -1,0 +1,199 @@
+"""What the screens say is what SQL says, on a mess: queues of mixed priorities, a long job, a dead worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+from console_fixture import Console, search_of
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from gw_core import Client, Selection
+from gw_tui.app import ConsoleApp
+from gw_tui.data.source import ClientSource, ConnectionOptions
+from gw_tui.rules.options import Options
+from gw_tui.screens.jobs import JobsScreen
+
+pytestmark = pytest.mark.once
+
+QUEUES, JOBS = 200, 60_000
+DEAD, BUSY = "dead worker:1", "busy worker:2"
+LONG = timedelta(minutes=40)
+
+MESS = f"""
+insert into _private_tasks (identifier) values ('a'), ('b'), ('c'), ('never'), ('long');
+insert into _private_job_queues (queue_name) select 'q' || lpad(n::text, 3, '0') from generate_series(1, {QUEUES}) n;
+-- Twenty far-away jobs of the most urgent priority hide those that are due, in three queues of four.
+insert into _private_jobs (job_queue_id, task_id, priority, run_at, payload)
+select q.id, 1, -5, now() + interval '20 days', '{{}}'
+  from _private_job_queues q, generate_series(1, 20) where q.id % 4 <> 0;
+insert into _private_jobs (job_queue_id, task_id, priority, run_at, payload)
+select 1 + n % {QUEUES}, 1 + n % 3, (n / {QUEUES}) % 7 - 3,
+       now() + (case when n % {QUEUES} % 5 = 0 then n else -n end) * interval '1 second', '{{}}'
+  from generate_series(1, {JOBS} - {QUEUES} * 15) n where n % {QUEUES} % 3 <> 0 or n % 1000 = 0;
+-- Nothing at all waits in some queues.
+delete from _private_jobs where job_queue_id % 50 = 7;
+insert into _private_gw_workers (id, started_at, last_heartbeat_at, host, pid, version, metadata) values
+  ('{DEAD}', now() - interval '1 day', now() - interval '1 hour', 'h', 1, '1', '{{}}'),
+  ('{BUSY}', now() - interval '1 day', now(), 'h', 2, '1', '{{"tasks": ["a", "b", "c", "long"]}}');
+update _private_job_queues set locked_by = '{DEAD}', locked_at = now() - interval '1 hour' where id % 40 = 1;
+update _private_job_queues set locked_by = '{BUSY}', locked_at = now() - interval '20 seconds' where id = 3;
+insert into _private_jobs (job_queue_id, task_id, attempts, max_attempts, locked_by, locked_at, payload)
+values (3, 5, 1, 1, '{BUSY}', now() - interval '20 seconds', '{{}}');
+insert into _private_gw_renewed_locks (worker_id, job_id, started_at, locked_at)
+select locked_by, id, now() - interval '{LONG.total_seconds()} seconds', locked_at
+  from _private_jobs where locked_at is not null;
+analyze;
+"""
+
+TRUE_QUEUES = """
+select queues.queue_name,
+       queues.locked_by,
+       count(jobs.id),
+       count(jobs.id) filter (where jobs.run_at <= now()),
+       coalesce((array_agg(jobs.id order by jobs.priority, jobs.run_at, jobs.id)
+                   filter (where jobs.run_at <= now()))[1],
+                (array_agg(jobs.id order by jobs.run_at, jobs.id))[1])
+  from _private_job_queues as queues
+  left join _private_jobs as jobs on jobs.job_queue_id = queues.id and jobs.is_available
+ group by queues.id order by 1
+"""
+
+
+@pytest.fixture
+def url(database_url: str) -> Iterator[str]:
+    with Client(database_url) as client:
+        client.migrate()
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("set search_path to graphile_worker")
+        connection.execute(MESS.encode())
+    return database_url
+
+
+def ask(url: str, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
+        return connection.execute(statement.encode()).fetchall()
+
+
+def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str = "overview") -> None:
+    async def inside() -> None:
+        source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker"))
+        app = ConsoleApp(source, Options(period=0.2, screen=screen))
+        async with app.run_test(size=(120, 34), notifications=True) as pilot:
+            await scenario(Console(app, pilot, source))
+
+    asyncio.run(inside())
+
+
+def shown_rows(console: Console, table: str) -> dict[str, dict[str, str]]:
+    """Return the texts of the cells by row and column."""
+    rows = console.table(table)._rows
+    return {
+        key: {name: getattr(cell, "text", cell) for name, cell in rows[key].cells.items()}
+        for key in console.table(table).keys
+    }
+
+
+def assert_true(shown: str, number: int) -> None:
+    """A number is exact, or a lower bound that says so."""
+    value = int(shown.removesuffix("+").replace(",", ""))
+    assert value <= number if shown.endswith("+") else value == number
+
+
+def test_queues_say_what_the_database_says(url: str) -> None:
+    expected = {row[0]: row[1:] for row in ask(url, TRUE_QUEUES)}
+
+    async def scenario(console: Console) -> None:
+        seen: dict[str, dict[str, str]] = {}
+        for _ in range(QUEUES // 100):
+            await console.until(lambda seen=frozenset(seen): set(console.table("#queues").keys) - seen)
+            seen |= shown_rows(console, "#queues")
+            await console.press("n")
+        assert set(seen) == set(expected)
+        for name, (locked_by, waiting, due, head) in expected.items():
+            row = seen[name]
+            state = "ready" if due else "later" if waiting else "empty"
+            if locked_by is not None:
+                state = "stuck" if locked_by == DEAD else "locked"
+            assert row["state"].endswith(state), (name, row)
+            assert row["head"] == ("" if head is None else str(head)), (name, row)
+            assert_true(row["waiting"], waiting)
+            assert_true(row["due"], due)
+            assert not row["due"].startswith("0+")
+
+    play(url, scenario, "queues")
+
+
+def test_a_number_of_a_queue_does_not_alternate_between_exact_and_cut(url: str) -> None:
+    source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker"))
+    try:
+        source.queues(after="q100")
+        for _ in range(3):
+            source.queues()
+        first = [each.waiting for each in source.queues()]
+        for _ in range(5):
+            source.queues(after="q100")
+            assert [each.waiting for each in source.queues()] == first
+    finally:
+        source.close()
+
+
+def test_a_job_has_run_for_as_long_as_it_really_has(url: str) -> None:
+    ((job_id,),) = ask(url, "select id from _private_jobs where locked_at is not null")
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: "40m" in shown_rows(console, "#queues").get("q003", {}).get("held_for", ""))
+        console.app.visit("workers")
+        await console.shows(BUSY)
+        await console.press("down")
+        await console.shows("40m")
+        console.app.visit("jobs", "started_at:<-30m")
+        screen = await console.reach(JobsScreen)
+        await console.until(lambda: [each.job.id for each in search_of(screen).jobs] == [job_id])
+        await console.press("enter")
+        await console.shows("started")
+        await console.shows("40m")
+
+    play(url, scenario, "queues")
+
+
+def test_enter_on_the_first_screen_opens_exactly_what_was_chosen(url: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#heads").keys)
+        console.table("#heads").focus()
+        await console.press("down", "enter")
+        screen = await console.reach(JobsScreen)
+        await console.until(lambda: search_of(screen).wanted != Selection() and search_of(screen).jobs)
+        priorities = {each.job.priority for each in search_of(screen).jobs}
+        assert priorities == {int(console.app.snapshot.heads[1].priority)}
+        await console.shows("state:ready")
+
+    play(url, scenario)
+
+
+def test_a_role_that_may_only_read_is_shown_as_read_only(url: str) -> None:
+    role = f"gw_reader_{conninfo_to_dict(url)['dbname']}"[:60]
+    ask(url, "select 1")
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f'create role "{role}" login bypassrls'.encode())
+        try:
+            admin.execute(f'grant usage on schema graphile_worker to "{role}"'.encode())
+            admin.execute(f'grant select on all tables in schema graphile_worker to "{role}"'.encode())
+
+            async def scenario(console: Console) -> None:
+                await console.shows("READ-ONLY")
+                await console.shows("may only read")
+                assert "rights:" not in console.text
+                console.app.visit("jobs")
+                await console.reach(JobsScreen)
+                await console.until(lambda: console.table("#jobs").keys)
+                assert "Retry" not in console.text.splitlines()[-1]
+                assert "Filter" in console.text.splitlines()[-1]
+
+            play(make_conninfo(url, user=role), scenario)
+        finally:
+            admin.execute(f'drop owned by "{role}"'.encode())
+            admin.execute(f'drop role "{role}"'.encode())
