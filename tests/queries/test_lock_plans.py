@@ -93,7 +93,9 @@ def test_pages_of_a_selection_are_read_from_an_index(known: Queue, name: str, te
     if name == "job_page_of_failed":
         after["after_id"] = 2**63 - 1
 
-    plan = plan_of(known, name, {**after, **due, "chunk_size": 1000, "limit": 50, "most": 10_001}, text=text, is_read=True)
+    plan = plan_of(
+        known, name, {**after, **due, "chunk_size": 1000, "limit": 50, "most": 10_001}, text=text, is_read=True
+    )
 
     assert index in plan
     assert "Seq Scan on _private_jobs" not in plan
