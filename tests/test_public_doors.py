@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PUBLIC = {"gw_core", *(f"gw_core.{name}" for name in ("events", "errors", "cron", "operations"))}
+CONTRIB = {f"gw_core.contrib.{name}" for name in ("opentelemetry", "sentry")}
+PUBLIC = {"gw_core", *(f"gw_core.{name}" for name in ("events", "errors", "crontab", "operations")), *CONTRIB}
 MAX_CORE_IMPORTS = 197
 MAX_FRONT_END_IMPORTS = 219
 MAX_PRIVATE_ACCESSES = 122
