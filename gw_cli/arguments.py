@@ -1,4 +1,4 @@
-"""Read what commands are given as text: payloads, moments, numbers, names of a choice."""
+"""Parse what commands are given as text: payloads, times, numbers and choices."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def one_of(flag: str, text: str | None, choices: Sequence[str]) -> str | None:
     return text
 
 
-def moment(flag: str, text: str | None) -> datetime | timedelta | None:
-    """Return when something is to happen; what counts from now is a span, for the database's clock to count."""
+def point_in_time(flag: str, text: str | None) -> datetime | timedelta | None:
+    """Return when an action happens; a time relative to now stays a duration, because the database's clock decides."""
     if text is None or text.strip() == "now":
         return None
     trimmed = text.strip()
     try:
         at: datetime = parse_time(trimmed, datetime.now(UTC))
         if trimmed[0] in "+-":
-            span: timedelta = parse_duration(trimmed[1:])
-            return span if trimmed[0] == "+" else -span
+            duration: timedelta = parse_duration(trimmed[1:])
+            return duration if trimmed[0] == "+" else -duration
         return at
     except InvalidInputError as error:
         raise InvalidInputError(f"{flag}: {error}") from None
@@ -79,7 +79,7 @@ def checked_json(text: str, what: str) -> str:
         raise InvalidInputError(f'{what} is empty; give JSON such as {{"name": "value"}}')
     try:
         # Numbers are kept as texts here, whose length has no limit.
-        json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InvalidInputError(f"{what} is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at {place}") from None
@@ -90,8 +90,8 @@ def checked_json(text: str, what: str) -> str:
     return text
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _content(path: str) -> bytes:

@@ -32,8 +32,8 @@ STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
 KEYS: Final = ("id", "task", "result", "reason", "locked_by")
 """The keys of one answer in JSON, and the columns in a pipe."""
 
-MOST_LINES: Final = 20
-"""Jobs a person is told of one by one; after that, only those that were skipped."""
+MAX_LINES: Final = 20
+"""A person sees one line for each of so many jobs; after that, only for those that were skipped."""
 
 PROGRESS_SECONDS: Final = 2.0
 
@@ -150,7 +150,7 @@ def _parameter(name: str, kind: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-# -- the act ---------------------------------------------------------------------------------------------------------
+# -- running the action -------------------------------------------------------------------------------------------
 
 
 def act(
@@ -177,7 +177,7 @@ def act(
         if total == 0 and not allow_none:
             raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}")
         if dry_run:
-            return _told(survey, verb, idle(survey), as_json=as_json)
+            return _preview(survey, verb, idle(survey), as_json=as_json)
         if total and not yes:
             confirm(
                 f"{verb.infinitive.capitalize()} {counted(total)}?", f"{counted(total)} would be {verb.past.lower()}"
@@ -186,11 +186,11 @@ def act(
     return ExitCode.OK if allow_none and verdict is ExitCode.NOT_FOUND else verdict
 
 
-def _told(survey: SelectionCount, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:
+def _preview(survey: SelectionCount, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:
     record = {"jobs": survey.jobs - skipped, "skipped": skipped, "dry_run": True}
     but = f"; {counted(skipped)} would be skipped" if skipped else ""
-    sentence = f"Would {verb.infinitive} {counted(survey.jobs - skipped)}{but}"
-    output.answer(sentence, plain=str(survey.jobs - skipped), record=record, as_json=as_json)
+    message = f"Would {verb.infinitive} {counted(survey.jobs - skipped)}{but}"
+    output.answer(message, plain=str(survey.jobs - skipped), record=record, as_json=as_json)
     return ExitCode.OK
 
 
@@ -210,21 +210,23 @@ def _carry_out(batches: Iterator[ActionResult], answer: Answer, wanted: Selectio
 
 
 def confirm(question: str, would: str) -> None:
-    """Ask a person; raises `InvalidInputError` where nobody can answer, `DeclinedError` on a no."""
+    """Ask a person for confirmation; raises `InvalidInputError` without a terminal and `DeclinedError` on a no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidInputError(f"{would}, and nobody is here to be asked; give --yes, or look first with --dry-run")
-    stderr.note(f"{question} Type yes to go on.")
+        raise InvalidInputError(
+            f"{would}: cannot ask for confirmation without a terminal; pass --yes, or preview with --dry-run"
+        )
+    stderr.note(f"{question} Type yes to continue.")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise DeclinedError("nothing was done")
 
 
 class DeclinedError(GraphileWorkerError):
-    """A person was asked and said no."""
+    """A person declined to confirm."""
 
 
 @contextmanager
 def interruptions() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C wait for the end of the batch under way; the second one ends it at once, undone."""
+    """Let the first Ctrl-C wait for the current batch; the second one aborts the batch, which rolls it back."""
     seen: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -247,7 +249,7 @@ def counted(number: int, what: str = "job") -> str:
 
 
 class Answer:
-    """Says job by job what was done, while it is being done: a set may be larger than memory."""
+    """Reports each job as soon as its batch is done, because a selection can be larger than memory."""
 
     def __init__(self, verb: Verb, total: int, *, as_json: bool) -> None:
         self.verb = verb
@@ -268,14 +270,14 @@ class Answer:
 
     def take(self, batch: ActionResult) -> None:
         """Say what a batch did."""
-        # Counted before anything is said: a reader that goes away does not undo the batch.
+        # Counted before anything is printed: a closed pipe does not roll back the batch.
         self.done += len(batch.changed)
         self.skipped += len(batch.skipped)
         self._missing += sum(each.reason == "missing" for each in batch.skipped)
         for job in batch.changed:
             self._say(job.id, job.task, None, None, f"{self.verb.past} job {job.id} ({job.task})")
         for skipped in batch.skipped:
-            self._say(skipped.id, skipped.task, str(skipped.reason), skipped.locked_by, _sentence(skipped))
+            self._say(skipped.id, skipped.task, str(skipped.reason), skipped.locked_by, _skip_message(skipped))
         self._progress()
 
     def end(self) -> ExitCode:
@@ -304,7 +306,7 @@ class Answer:
     def _say(self, number: int, task: str | None, reason: str | None, locked_by: str | None, sentence: str) -> None:
         if self._for_a_person:
             self._lines += 1
-            if reason is not None or self._lines <= MOST_LINES:
+            if reason is not None or self._lines <= MAX_LINES:
                 output.line(visible(sentence))
             return
         result = self.verb.past.lower() if reason is None else "skipped"
@@ -328,7 +330,7 @@ class Answer:
             stderr.note(f"{self._sum()} of {self._total} …")
 
 
-def _sentence(skipped: SkippedJob) -> str:
+def _skip_message(skipped: SkippedJob) -> str:
     match str(skipped.reason):
         case "missing":
             return f"Skipped job {skipped.id}: there is no such job"

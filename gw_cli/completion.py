@@ -125,7 +125,7 @@ def _children(leaves: list[Leaf]) -> dict[str, list[str]]:
 
 BASH: Final = r"""
 _gw_offer() {
-    # Word by word, and not through compgen -W, which would run what a name says.
+    # Word by word, and not through compgen -W, which would run what a name contains.
     local each
     while IFS= read -r each; do
         [[ -n $each && $each == "$cur"* ]] && COMPREPLY+=("${each#"$before"}")
@@ -233,8 +233,8 @@ def _fish() -> Iterator[str]:
     for parent, names in _children(found).items():
         words = parent.split()[1:]
         for name in names:
-            told = f" -d {_fish_text(summaries[name])}" if not words and name in summaries else ""
-            yield f"complete -c gw -n {_fish_text(_fish_at(words, names))} -a {name}{told}"
+            described = f" -d {_fish_text(summaries[name])}" if not words and name in summaries else ""
+            yield f"complete -c gw -n {_fish_text(_fish_at(words, names))} -a {name}{described}"
     for leaf in found:
         here = _fish_text(_fish_at(leaf.path.split()[1:], []))
         for option in leaf.options:

@@ -1,4 +1,4 @@
-"""What the exit code of `gw` says, and which of our errors it stands for."""
+"""The exit codes of `gw`, and the errors that each stands for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import gw_core.errors
 
 
 class ExitCode(IntEnum):
-    """The verdict of a command; each value carries the sentence the manual prints."""
+    """The result of a command; each value carries the description that the manual prints."""
 
     meaning: str
 
@@ -23,16 +23,16 @@ class ExitCode(IntEnum):
     FAILED = 1, "The command failed; with `gw run --once --strict`, also: a job failed."
     USAGE = 2, "Wrong input: an option, an argument, a configuration file, a payload, or no database named."
     UNAVAILABLE = 3, "The database cannot be reached or cannot answer now; trying again later may help."
-    REFUSED = 4, "The database refused us: wrong password, user or database, or the role lacks a right."
+    DENIED = 4, "Access denied: wrong password, user or database, or the role lacks a privilege."
     SCHEMA = 5, "The schema is not installed, incomplete, or too old for this version."
     NOT_FOUND = 6, "Nothing matched what was asked for."
     UNHEALTHY = 7, "The check ran and found something wrong."
     TASKS = 8, "Tasks or plugins could not be loaded."
     BREAKING_MIGRATION = 57, "The schema holds a breaking migration newer than this version; upgrade gw."
-    HANGUP = 129, "Ended by SIGHUP, after an orderly stop."
-    INTERRUPTED = 130, "Ended by SIGINT (Ctrl-C); `gw run` stops in order first."
-    BROKEN_PIPE = 141, "The reader of our output went away."
-    TERMINATED = 143, "Ended by SIGTERM, after an orderly stop."
+    HANGUP = 129, "Ended by SIGHUP, after a graceful shutdown."
+    INTERRUPTED = 130, "Ended by SIGINT (Ctrl-C); `gw run` shuts down gracefully first."
+    BROKEN_PIPE = 141, "The reader closed the pipe."
+    TERMINATED = 143, "Ended by SIGTERM, after a graceful shutdown."
 
 
 class NothingMatchedError(gw_core.errors.GraphileWorkerError):
@@ -47,8 +47,8 @@ _VERDICTS: dict[type[BaseException], ExitCode] = {
     gw_core.errors.DatabaseUnavailableError: ExitCode.UNAVAILABLE,
     gw_core.errors.TransientDatabaseError: ExitCode.UNAVAILABLE,
     gw_core.errors.EmbeddedError: ExitCode.UNAVAILABLE,
-    gw_core.errors.AuthenticationError: ExitCode.REFUSED,
-    gw_core.errors.PermissionDeniedError: ExitCode.REFUSED,
+    gw_core.errors.AuthenticationError: ExitCode.DENIED,
+    gw_core.errors.PermissionDeniedError: ExitCode.DENIED,
     gw_core.errors.SchemaMissingError: ExitCode.SCHEMA,
     gw_core.errors.SchemaTooOldError: ExitCode.SCHEMA,
     gw_core.errors.SchemaTooNewError: ExitCode.BREAKING_MIGRATION,

@@ -1,4 +1,4 @@
-"""Add the jobs of a file: in batches that are all or nothing, in bounded memory, telling how far it came."""
+"""Import the jobs of a file: in atomic batches, in bounded memory, with progress."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Import:
     client: Client
     skip: bool
     added: int = 0
-    refused: int = 0
+    skipped: int = 0
     through: int = 0
     """The last line that was dealt with."""
-    _told_at: float = field(default_factory=time.monotonic)
+    _reported_at: float = field(default_factory=time.monotonic)
 
     def run(self, entries: Iterable[CommandInfo]) -> None:
         """Add all; while the database stores one batch, the lines of the next are read."""
@@ -58,19 +58,19 @@ class Import:
                     under_way.result()
 
     def _sound(self, batch: list[CommandInfo]) -> Jobs:
-        """Return the jobs of a batch; its faults are told, or end it all."""
+        """Return the jobs of a batch; report its invalid lines, or raise at the first."""
         jobs: Jobs = []
         for number, said in batch:
             if type(said) is str:
-                self._refuse(number, said)
+                self._reject(number, said)
             else:
                 jobs.append((number, said))  # type: ignore[arg-type] # the other member of the union
         return jobs
 
-    def _refuse(self, line: int, reason: str) -> None:
+    def _reject(self, line: int, reason: str) -> None:
         if not self.skip:
             raise InvalidInputError(f"line {line}: {reason}")
-        self.refused += 1
+        self.skipped += 1
         stderr.note(f"line {line} was skipped: {reason}")
 
     def _store(self, jobs: Jobs, through: int) -> None:
@@ -79,23 +79,23 @@ class Import:
         except InvalidInputError as error:
             if not self.skip:
                 first, last = jobs[0][0], jobs[-1][0]
-                raise InvalidInputError(f"one of the lines {first} to {last} was refused: {error}") from error
+                raise InvalidInputError(f"one of the lines {first} to {last} was rejected: {error}") from error
             self._store_singly(jobs)
         self.through = through
         self._progress()
 
     def _store_singly(self, jobs: Jobs) -> None:
-        """Add the jobs one by one, which finds those that PostgreSQL refuses."""
+        """Add the jobs one by one, to find those that PostgreSQL rejects."""
         for line, spec in jobs:
             try:
                 self.added += len(self.client.add_many([spec]))
             except InvalidInputError as error:
-                self._refuse(line, str(error))
+                self._reject(line, str(error))
 
     def _progress(self) -> None:
         now = time.monotonic()
-        if now - self._told_at >= PROGRESS_SECONDS:
-            self._told_at = now
+        if now - self._reported_at >= PROGRESS_SECONDS:
+            self._reported_at = now
             stderr.note(f"Added {counted(self.added)}, up to line {self.through} …")
 
 
@@ -113,11 +113,11 @@ def add_from(
                 "nothing of the later lines was added."
             )
         raise
-    record = {"added": work.added, "refused": work.refused, "lines": work.through}
+    record = {"added": work.added, "skipped": work.skipped, "last_line": work.through}
     output.answer(f"Added {counted(work.added)}", plain=str(work.added), record=record, as_json=as_json)
-    if work.refused:
-        stderr.note(f"{counted(work.refused, 'line')} of {work.through} skipped.")
-    return ExitCode.FAILED if work.refused else ExitCode.OK
+    if work.skipped:
+        stderr.note(f"{counted(work.skipped, 'line')} of {work.through} skipped.")
+    return ExitCode.FAILED if work.skipped else ExitCode.OK
 
 
 def _batches(entries: Iterable[CommandInfo]) -> Iterator[list[CommandInfo]]:

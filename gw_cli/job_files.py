@@ -1,4 +1,4 @@
-"""Read jobs from files: JSON lines or CSV, a line at a time, each fault with the number of its line."""
+"""Read jobs from files: JSON lines or CSV, line by line, each error with its line number."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from gw_cli.arguments import STDIN, checked_json, moment, whole_number
+from gw_cli.arguments import STDIN, checked_json, point_in_time, whole_number
 from gw_cli.sanitize import visible
 from gw_core import JobKeyMode, JobSpec
 from gw_core.errors import InvalidInputError
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
-"""A line longer than this is refused, so that a file of another kind does not end up in memory whole."""
+"""A longer line is rejected, so that a file of another kind is not read into memory whole."""
 
 NUL: Final = b"\\u0000"
 HAS_NUL: Final = "the payload contains \\u0000, which PostgreSQL cannot hold in a text; remove it"
@@ -39,10 +39,10 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     flags: list[str] | None = None
 
 
-MOST_FRAMES: Final = 10_000
+MAX_FRAMES: Final = 10_000
 
 CommandInfo = tuple[int, JobSpec | str]
-"""The number of a line, with the job it says or why it is none."""
+"""The number of a line, with its job or the reason why it is invalid."""
 
 
 @contextmanager
@@ -97,7 +97,7 @@ class _Specs:
         return made.with_payload(payload)
 
     def _noted(self, frame: tuple[object, ...], spec: JobSpec) -> JobSpec:
-        if len(self._frames) >= MOST_FRAMES:
+        if len(self._frames) >= MAX_FRAMES:
             self._frames.clear()
         self._frames[frame] = spec
         return spec
@@ -112,7 +112,7 @@ def _spec(line: _Line, defaults: Mapping[str, Any], payload: msgspec.Raw | None)
     if line.queue is not None:
         fields["queue_name"] = line.queue
     if line.run_at is not None:
-        fields["run_at"] = moment("run_at", line.run_at)
+        fields["run_at"] = point_in_time("run_at", line.run_at)
     if line.max_attempts is not None:
         fields["max_attempts"] = line.max_attempts
     if line.key is not None:
@@ -165,7 +165,7 @@ def _gist(error: Exception) -> str:
 def _csv(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
     csv.field_size_limit(LONGEST_LINE)
     reader = csv.reader(_decoded(source), strict=True)
-    heads = _heads(next(reader, None))
+    columns = _columns(next(reader, None))
     number = reader.line_num + 1
     while True:
         try:
@@ -177,7 +177,7 @@ def _csv(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
         if row is None:
             return
         if row:
-            yield number, _from_cells(heads, row)
+            yield number, _from_cells(columns, row)
         number = reader.line_num + 1
 
 
@@ -191,19 +191,19 @@ def _decoded(source: BinaryIO) -> Iterator[str]:
             raise InvalidInputError(f"line {number} is not UTF-8: byte {error.start + 1} does not fit") from None
 
 
-def _heads(row: list[str] | None) -> list[str]:
-    heads = [each.strip() for each in row or ()]
-    wrong = [each for each in heads if each not in NAMES]
-    if not heads or wrong or len(set(heads)) < len(heads):
+def _columns(row: list[str] | None) -> list[str]:
+    columns = [each.strip() for each in row or ()]
+    wrong = [each for each in columns if each not in NAMES]
+    if not columns or wrong or len(set(columns)) < len(columns):
         named = f", not '{visible(wrong[0])}'" if wrong else ""
         raise InvalidInputError(f"line 1 must name the columns, each once, from {', '.join(NAMES)}{named}")
-    return heads
+    return columns
 
 
-def _from_cells(heads: list[str], row: list[str]) -> _Line | str:
-    if len(row) != len(heads):
-        return f"it has {len(row)} cells, and line 1 names {len(heads)} columns"
-    cells: dict[str, Any] = {head: cell for head, cell in zip(heads, row, strict=True) if cell}
+def _from_cells(columns: list[str], row: list[str]) -> _Line | str:
+    if len(row) != len(columns):
+        return f"it has {len(row)} cells, and line 1 names {len(columns)} columns"
+    cells: dict[str, Any] = {head: cell for head, cell in zip(columns, row, strict=True) if cell}
     try:
         if "payload" in cells:
             cells["payload"] = payload = msgspec.Raw(checked_json(cells["payload"], "the payload"))

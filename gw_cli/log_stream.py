@@ -1,4 +1,4 @@
-"""Where a process writes its log: whole lines, and in nobody's way for longer than a moment."""
+"""The log stream of a process: writes whole lines, and drops them rather than block for long."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any, Final
 TIMEOUT_SECONDS: Final = 1.0
 """How long a line may wait for a reader who takes nothing at all; one who is merely slow slows us down."""
 
-_AT_ONCE: Final = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
+_ATOMIC_BYTES: Final = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
 """Bytes that are sure to find a place where there is room for any."""
 
 SayLost = Callable[[int], str]
-"""Makes the line that says how many were lost."""
+"""Makes the line that reports how many lines were lost."""
 
 
 class LogStream:
     """Where all sinks of a process write: whole lines, as many as possible with one write.
 
-    Settling, sweeping and whatever else keeps jobs going logs as well, so nobody waits for a reader who has stopped
-    reading: what does not fit is dropped and counted until there is room again, and then said with `say_lost`.
+    Settling, sweeping and everything else that keeps jobs running logs too, so a stalled reader must not block them.
+    If the pipe stays full, lines are dropped and counted until there is room again; `say_lost` then reports the count.
 
     A signal's handler may log while its thread is in the middle of a write. So the lock lets the same thread in again,
-    and the stream is one without a buffer of Python's, which would refuse the second call.
+    and the stream has no Python buffer, which would reject the second call.
     """
 
     def __init__(self, raw: Any, *, timeout: float = TIMEOUT_SECONDS) -> None:
-        self.say_lost: SayLost = "{} lines of this log were lost: nobody read it\n".format
+        self.say_lost: SayLost = "{} lines of this log were lost: the reader did not keep up\n".format
         self._raw = raw
         self._room = _room_in(raw)
         self._timeout = timeout
@@ -51,7 +51,7 @@ class LogStream:
                 if not self._closed:
                     self._take(lines)
             except (OSError, ValueError):
-                # Nobody reads the log any more; jobs go on.
+                # The reader is gone; jobs keep running.
                 self._closed = True
 
     def _take(self, lines: bytes) -> None:
@@ -61,11 +61,11 @@ class LogStream:
             self._give_up(lines, rest)
 
     def _write(self, data: bytes) -> bytes:
-        """Write as long as somebody reads, and return the rest."""
+        """Write as long as the reader keeps up, and return the rest."""
         if self._room is None:
             return self._write_all(data)
         while data and self._has_room(self._timeout):
-            piece = data[:_AT_ONCE]
+            piece = data[:_ATOMIC_BYTES]
             # Other processes may write to the same pipe; between two lines they do no harm.
             end = piece.rfind(b"\n") + 1 or len(piece)
             data = data[self._raw.write(piece[:end]) or 0 :]
@@ -87,7 +87,7 @@ class LogStream:
         self._unfinished, self._lost, self._is_stuck = rest[:end], rest.count(b"\n", end), True
 
     def _goes_on(self) -> bool:
-        """Look whether somebody reads again; finish the line that was begun and say what was lost."""
+        """Check whether the reader continues; then finish the partial line and report what was lost."""
         if not self._has_room(0):
             return False
         if self._lost:
@@ -99,7 +99,7 @@ class LogStream:
 
 
 def _room_in(raw: Any) -> select.poll | None:
-    """Return what tells when there is room; nothing for a file, which always has some."""
+    """Return an object to poll for room; None for a file, which always has room."""
     try:
         number = raw.fileno()
         if not hasattr(select, "poll") or stat.S_ISREG(os.fstat(number).st_mode):

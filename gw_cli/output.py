@@ -49,8 +49,8 @@ class Column:
     rank: int = 9
 
 
-class BrokenOutput(Exception):  # noqa: N818 - what happened; whoever piped us into `head` made no error
-    """Nobody reads our output any more. Not an `OSError`: a command must not take it for one of its own files'."""
+class BrokenOutput(Exception):  # noqa: N818 - an event; a reader such as `head` that exits early is not an error
+    """The reader closed our output. Not an `OSError`, so that a command does not confuse it with its own files'."""
 
 
 # -- what commands call ----------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def script(text: str) -> None:
 
 
 def answer(sentence: str, *, plain: str, record: Record, as_json: bool) -> None:
-    """Write what a command did: a sentence on a terminal, the bare value in a pipe, an object with `--json`."""
+    """Print what a command did: a message on a terminal, the bare value in a pipe, an object with `--json`."""
     if as_json:
         line(to_json(record))
     else:
@@ -85,7 +85,7 @@ def records(rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Co
 
 
 def pass_on(lines: bytes) -> None:
-    """Write what a process of ours wrote, as it is; when nobody reads it any more, nothing."""
+    """Write the output of a child process unchanged; drop it when the reader is gone."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stdout.buffer.write(lines)
@@ -134,7 +134,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """True when the stream is a terminal that shows colours and nobody asked for none (`NO_COLOR`)."""
+    """True for a terminal that shows colours, unless `NO_COLOR` is set."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -216,7 +216,7 @@ def _json_lines(rows: Sequence[Record]) -> Iterable[str]:
 def _tab_separated(rows: Iterable[Record], keys: Sequence[str]) -> Iterable[str]:
     yield "\t".join(keys) + "\n"
     for row in rows:
-        # The backslash is doubled so that an escape can be told from the same characters in the data.
+        # The backslash is doubled, so that an escape differs from the same characters in the data.
         yield "\t".join(visible(cell(row.get(key)).replace("\\", "\\\\")) for key in keys) + "\n"
 
 

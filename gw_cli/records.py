@@ -77,7 +77,7 @@ def for_table(record: Mapping[str, Any]) -> dict[str, object]:
     return {
         **record,
         "tries": f"{record['attempts']}/{record['max_attempts']}",
-        # Zero is what nearly every job has; a column of zeros says nothing.
+        # Nearly every job has priority zero; a column of zeros has no information.
         "prio": record["priority"] or None,
     }
 

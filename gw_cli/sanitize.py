@@ -18,7 +18,7 @@ def visible(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return text from outside for a sentence: in quotes, escaped, and cut when it is long.
+    """Return untrusted text for a message: quoted, escaped, and cut when it is long.
 
     Of an address with a user only the scheme is left, and of a connection string what is before its password.
     """

@@ -17,14 +17,14 @@ from gw_core.operations import UNSAFE_TEXT
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 COLOURS: Final = {"debug": "\x1b[2m", "info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
 UNCOLOURED: Final = "\x1b[0m"
-MOST_FRAMES: Final = 5
+MAX_FRAMES: Final = 5
 
 Meta = Mapping[str, object]
 LogSink = Callable[[str, str, Meta | None], None]
 
 
 class _ErrorOutput:
-    """How errors are said in this process."""
+    """The sink of errors in this process."""
 
     sink: LogSink | None = None
 
@@ -36,7 +36,7 @@ _VOICE = _ErrorOutput()
 
 
 def error(message: str) -> None:
-    """Say what went wrong, in one sentence."""
+    """Report an error in one line."""
     if _VOICE.sink is None:
         _say(f"gw: {indented(message)}")
     else:
@@ -62,7 +62,7 @@ def traceback_of(problem: BaseException) -> None:
 
 
 def _say(text: str) -> None:
-    # What cannot be said to a closed stderr is not worth an error of its own.
+    # An error about a closed stderr could not be written either.
     try:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
@@ -94,8 +94,8 @@ class _Sink:
             self._stream.write(self._lines(level, messages))
 
     def lost(self, count: int) -> str:
-        """Return the line that says how many were dropped."""
-        return self._line("warning", f"Lines of this log that were dropped, for nobody read it: {count}", None)
+        """Return the line that reports how many lines were dropped."""
+        return self._line("warning", f"Log lines dropped because the reader did not keep up: {count}", None)
 
     def _line(self, level: str, message: str, meta: Meta | None) -> str:
         raise NotImplementedError
@@ -105,26 +105,26 @@ class _Sink:
 
 
 class TextSink(_Sink):
-    """`[job(worker: task{id})] INFO: message`, as the ancestor writes it."""
+    """`[job(worker: task{id})] INFO: message`, the format of Graphile Worker (Node.js)."""
 
     def __init__(self, stream: LogStream, level: str, scope: Meta, *, colour: bool) -> None:
         super().__init__(stream, level)
         where = visible(_where(scope))
-        self._heads = {each: f"[{where}] {_label(each, colour)}: " for each in LEVELS}
+        self._prefixes = {each: f"[{where}] {_label(each, colour)}: " for each in LEVELS}
 
     def _line(self, level: str, message: str, meta: Meta | None) -> str:
-        text = f"{self._heads[level]}{indented(message)}\n"
-        fault = None if meta is None else meta.get("error")
-        return text if not isinstance(fault, BaseException) else text + "".join(map(_frame_line, frames_of(fault)))
+        text = f"{self._prefixes[level]}{indented(message)}\n"
+        cause = None if meta is None else meta.get("error")
+        return text if not isinstance(cause, BaseException) else text + "".join(map(_frame_line, frames_of(cause)))
 
     def _lines(self, level: str, messages: Sequence[str]) -> str:
-        head = self._heads[level]
-        lines = [f"{head}{message}\n" for message in messages]
+        prefix = self._prefixes[level]
+        lines = [f"{prefix}{message}\n" for message in messages]
         text = "".join(lines)
-        # One look at the whole batch; only the rare batch with something to escape is written line by line.
+        # One check of the whole batch; only the rare batch with something to escape is written line by line.
         if text.count("\n") == len(lines) and not UNSAFE_TEXT.search("".join(messages)):
             return text
-        return "".join([f"{head}{indented(message)}\n" for message in messages])
+        return "".join([f"{prefix}{indented(message)}\n" for message in messages])
 
 
 class JsonSink(_Sink):
@@ -138,14 +138,14 @@ class JsonSink(_Sink):
         entry: dict[str, object] = {"ts": datetime.now(UTC), "level": level, "message": message, **self._scope}
         for key, value in (meta or {}).items():
             if key not in entry:
-                entry[key] = _told(value) if isinstance(value, BaseException) else _plain(value)
+                entry[key] = _error_fields(value) if isinstance(value, BaseException) else _plain(value)
         return to_json(entry) + "\n"
 
     def _lines(self, level: str, messages: Sequence[str]) -> str:
         # A batch shares everything but its messages, so that is written once.
-        head, tail = self._line(level, _PLACE, None).split(f'"{_PLACE}"', 1)
+        prefix, tail = self._line(level, _PLACE, None).split(f'"{_PLACE}"', 1)
         write = json_text if UNSAFE_TEXT.search("".join(messages)) else json_string
-        return "".join([f"{head}{write(message)}{tail}" for message in messages])
+        return "".join([f"{prefix}{write(message)}{tail}" for message in messages])
 
 
 _PLACE: Final = "where the message of a batch belongs"
@@ -160,9 +160,9 @@ def log_factory(
     stream: LogStream | None = None,
     process: int | None = None,
 ) -> Callable[[Meta], Any]:
-    """Return what makes the sink of a scope: text, or JSON lines, on stderr unless told otherwise.
+    """Return what makes the sink of a scope: text or JSON lines, to stderr by default.
 
-    With `process` every line says which one of several processes wrote it.
+    With `process`, every line names its process.
     """
     stream = stream or log_stream(raw)
     which: Meta = {} if process is None else {"process": process}
@@ -178,7 +178,7 @@ def log_factory(
 
 
 def log_stream(raw: BinaryIO | None = None) -> LogStream:
-    """Return where the log goes: stderr unless told otherwise."""
+    """Return the stream of the log; stderr by default."""
     return LogStream(_unbuffered_stderr() if raw is None else raw)
 
 
@@ -193,7 +193,7 @@ def frames_of(problem: BaseException) -> list[str]:
     if isinstance(elsewhere, tuple):
         # Raised in the process of an isolated task, which sent its frames along.
         theirs = [_place(file, line, name) for file, line, name, module in elsewhere if not _is_ours(module)]
-        return theirs[: -MOST_FRAMES - 1 : -1]
+        return theirs[: -MAX_FRAMES - 1 : -1]
     places: list[str] = []
     frame: TracebackType | None = problem.__traceback__
     while frame is not None:
@@ -201,7 +201,7 @@ def frames_of(problem: BaseException) -> list[str]:
         if not _is_ours(frame.tb_frame.f_globals.get("__name__", "")):
             places.append(_place(code.co_filename, frame.tb_lineno, code.co_name))
         frame = frame.tb_next
-    return places[: -MOST_FRAMES - 1 : -1]
+    return places[: -MAX_FRAMES - 1 : -1]
 
 
 def _place(file: str, line: int, name: str) -> str:
@@ -236,7 +236,7 @@ def _label(level: str, colour: bool) -> str:
     return f"{COLOURS[level]}{level.upper()}{UNCOLOURED}" if colour else level.upper()
 
 
-def _told(problem: BaseException) -> dict[str, object]:
+def _error_fields(problem: BaseException) -> dict[str, object]:
     try:
         message = str(problem)
     except Exception:  # noqa: BLE001 - user code's __str__; the log goes on

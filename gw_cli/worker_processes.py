@@ -22,7 +22,7 @@ UNANNOUNCED: Final = "--unannounced"
 
 HOPELESS: Final = (
     ExitCode.USAGE,
-    ExitCode.REFUSED,
+    ExitCode.DENIED,
     ExitCode.SCHEMA,
     ExitCode.TASKS,
     ExitCode.BREAKING_MIGRATION,
@@ -36,7 +36,7 @@ def supervise(configuration: Configuration, *, once: bool) -> int:
     from gw_core.operations import Supervisor
 
     processes = configuration[table.PROCESSES]
-    assert processes is not None  # noqa: S101 - asked for, or nobody would come here
+    assert processes is not None  # noqa: S101 - only called when several processes are configured
     stream = stderr.log_stream()
     factory = stderr.log_factory(
         level=configuration[table.LOG_LEVEL], log_format=configuration[table.LOG_FORMAT], stream=stream
@@ -83,7 +83,7 @@ def worker_command(number: int, *, announces: bool) -> Sequence[str]:
     """Return the command line of a worker process: this program's own, and which of the processes it is."""
     return [
         sys.executable,
-        *_manners(),
+        *_interpreter_options(),
         "-m",
         "gw_cli",
         *sys.argv[1:],
@@ -93,7 +93,7 @@ def worker_command(number: int, *, announces: bool) -> Sequence[str]:
     ]
 
 
-def _manners() -> Sequence[str]:
+def _interpreter_options() -> Sequence[str]:
     """Keep the current folder off the import path where it is off ours: a queue.py there must not hide anything."""
     return [] if sys.path[:1] in ([""], [str(Path.cwd())]) else ["-P"]
 
@@ -109,7 +109,7 @@ def as_worker() -> ControlChannel:
 
 
 def bind(runner: Runner, line: ControlChannel) -> None:
-    """Let the supervisor stop this runner, and hear when it begins."""
+    """Let the supervisor stop this runner, and report when it starts."""
     from gw_core.events import PoolStarted
 
     runner.events.on(PoolStarted, lambda event: line.tell_ready())

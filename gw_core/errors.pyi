@@ -1,5 +1,5 @@
 from gw_core.domain.cancellation import JobCancelledError as JobCancelledError
-from gw_core.domain.crontab import CrontabFault as CrontabFault
+from gw_core.domain.crontab import CrontabLineError as CrontabLineError
 from gw_core.domain.errors import (
     AuthenticationError as AuthenticationError,
     ConnectionSettingsError as ConnectionSettingsError,
@@ -34,5 +34,5 @@ from gw_core.execution.payloads import PayloadError as PayloadError
 from gw_core.execution.process_pool import IsolatedProcessError as IsolatedProcessError
 from gw_core.execution.process_protocol import IsolatedTaskError as IsolatedTaskError
 from gw_core.selection import SelectionError as SelectionError
-from gw_core.tasks.loading import TaskFault as TaskFault
+from gw_core.tasks.loading import TaskFileError as TaskFileError
 from gw_core.worker.timeouts import TaskTimeoutError as TaskTimeoutError

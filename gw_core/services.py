@@ -158,8 +158,8 @@ def load_tasks(
             log.info(notice)
         for warning in loaded.warnings:
             log.warning(warning)
-        for fault in loaded.faults:
-            log.error(str(fault))
+        for problem in loaded.errors:
+            log.error(str(problem))
     if not loaded.registry.identifiers:
         raise TaskLoadError(f"no tasks in {loaded.root}; add a file such as hello.py with def hello(payload)")
     return loaded

@@ -92,10 +92,9 @@ class Maintenance:
         self._console.begin(ActionBatch(parts=(RunDoctor(),)), self._checked)
 
     def _checked(self, batch: ActionBatch) -> None:
-        verdicts = [each.verdict for each in batch.result.findings]
-        wrong, notes = verdicts.count(CheckStatus.WRONG), formatting.counted(verdicts.count(CheckStatus.NOTE), "note")
-        words = formatting.counted(wrong, "error") if wrong else "no errors"
-        self._console.notify(f"Doctor: {words}, {notes}")
+        found = [each.status for each in batch.result.findings]
+        errors = formatting.counted(found.count(CheckStatus.ERROR), "error")
+        self._console.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")
         self._console.visit("locks")
         self._console.refresh_now()
 

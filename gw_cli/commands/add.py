@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gw_cli import output
-from gw_cli.arguments import moment, one_of, payload_text, whole_number
+from gw_cli.arguments import one_of, payload_text, point_in_time, whole_number
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
@@ -77,8 +77,8 @@ def add(
 ) -> int:
     """Add a job.
 
-    Prints its id; on a terminal, a sentence. With --from it adds the jobs of a file instead, in batches that are each
-    all or nothing; what a line leaves out is taken from the other options.
+    Prints the job's id. With --from, adds the jobs of a file instead, in atomic batches; the other options are the
+    defaults of its lines.
     """
     from gw_core import JobKeyMode, JobSpec
     from gw_core.errors import InvalidInputError
@@ -89,12 +89,12 @@ def add(
         defaults = {
             "task": task,
             "queue_name": queue,
-            "run_at": moment("--run-at", run_at),
+            "run_at": point_in_time("--run-at", run_at),
             "max_attempts": whole_number("--max-attempts", max_attempts),
             "priority": whole_number("--priority", priority),
             "flags": tuple(flag) if flag else None,
         }
-        JobSpec(**{"task": "any", **_given(defaults)})  # a wrong option is not the fault of every line
+        JobSpec(**{"task": "any", **_given(defaults)})  # A wrong option is not an error of every line.
         return _add_from(configuration, from_file, file_format, on_error, _given(defaults), as_json=as_json)
     if task is None:
         raise InvalidInputError("missing argument 'TASK', or --from FILE; see gw add --help")
@@ -103,7 +103,7 @@ def add(
     spec = JobSpec(
         task=task,
         queue_name=queue,
-        run_at=moment("--run-at", run_at),
+        run_at=point_in_time("--run-at", run_at),
         max_attempts=whole_number("--max-attempts", max_attempts),
         job_key=job_key,
         job_key_mode=JobKeyMode.of(job_key_mode or JobKeyMode.REPLACE),

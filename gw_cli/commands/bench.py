@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from gw_core import Client, Runner
     from gw_core.operations import ServerTiming
 
-FEWEST: Final = 100
-MOST: Final = 10_000_000
+MIN_COUNT: Final = 100
+MAX_COUNT: Final = 10_000_000
 LATENCY_JOBS: Final = 200
 WARM_UP: Final = 20
 TIMEOUT_SECONDS: Final = 30.0
@@ -58,7 +58,7 @@ def bench(
             "--count",
             "-n",
             metavar="N",
-            help=f"Number of jobs, {FEWEST} to {MOST} [default: 20000]",
+            help=f"Number of jobs, {MIN_COUNT} to {MAX_COUNT} [default: 20000]",
             show_default=False,
         ),
     ] = "20000",
@@ -66,13 +66,12 @@ def bench(
 ) -> int:
     """Measure how fast a queue is in this database.
 
-    It adds jobs, runs them and sees how soon one starts, in a schema of its own with a random name, which is removed at
-    the end, also after Ctrl-C. Loads the server for some seconds, so think before you run it beside work that matters.
-    The tasks do nothing.
+    Adds jobs, runs them, and measures how soon a new job starts. It works in a schema with a random name and removes
+    the schema at the end, also after Ctrl-C. The tasks do nothing, but the server is under load for some seconds.
     """
-    wanted = positive_number("--count", count, MOST)
-    if wanted < FEWEST:
-        raise InvalidInputError(f"--count {wanted}: fewer than {FEWEST} jobs tell nothing; give {FEWEST} or more")
+    wanted = positive_number("--count", count, MAX_COUNT)
+    if wanted < MIN_COUNT:
+        raise InvalidInputError(f"--count {wanted}: give at least {MIN_COUNT} jobs")
     try:
         with _sigterm_like_ctrl_c():
             figures = _measure(configuration, wanted)
@@ -93,21 +92,21 @@ def _measure(configuration: Configuration, count: int) -> _Figures:
     from gw_core.operations import ScratchSchema
 
     conninfo, pg_bin = configuration[table.CONNECTION], configuration[table.PG_BIN]
-    with ScratchSchema(conninfo, pg_bin=pg_bin) as trial:
-        stderr.note(f"Working in schema {trial.name}, which will be removed; the server is loaded meanwhile.")
-        times = trial.times()
+    with ScratchSchema(conninfo, pg_bin=pg_bin) as scratch:
+        stderr.note(f"Working in schema {scratch.name}, removed at the end; the server is under load until then.")
+        times = scratch.times()
         with Client(
             conninfo,
-            schema=trial.name,
+            schema=scratch.name,
             prepared_statements=configuration[table.PREPARED_STATEMENTS],
             max_pool_size=1,
             pg_bin=pg_bin,
         ) as client:
             client.migrate()
             added = _add(client, count)
-            trial.settle_down()
-            drained = _drain(configuration, trial.name)
-            p50, p99 = _latency(configuration, trial.name, client)
+            scratch.settle_down()
+            drained = _drain(configuration, scratch.name)
+            p50, p99 = _latency(configuration, scratch.name, client)
     return _Figures(
         count=count,
         concurrency=configuration[table.CONCURRENCY],
@@ -150,12 +149,12 @@ def _latency(configuration: Configuration, schema: str, client: Client) -> tuple
     started: list[float] = []
     arrived = threading.Semaphore(0)
 
-    def tell() -> None:
+    def arrive() -> None:
         started.append(time.perf_counter())
         arrived.release()
 
-    spans = []
-    runner = _runner(configuration, schema, tell)
+    latencies = []
+    runner = _runner(configuration, schema, arrive)
     try:
         runner.start()
         for _ in range(WARM_UP + LATENCY_JOBS):
@@ -163,15 +162,15 @@ def _latency(configuration: Configuration, schema: str, client: Client) -> tuple
             client.add(TASK)
             if not arrived.acquire(timeout=TIMEOUT_SECONDS):
                 raise _TooSlowError(f"a job did not start within {TIMEOUT_SECONDS:g} s")
-            spans.append(started[-1] - began)
+            latencies.append(started[-1] - began)
     finally:
         _end(runner)
-    cuts = quantiles(spans[WARM_UP:], n=100, method="inclusive")
+    cuts = quantiles(latencies[WARM_UP:], n=100, method="inclusive")
     return cuts[49], cuts[98]
 
 
 def _runner(configuration: Configuration, schema: str, act: Callable[[], None]) -> Runner:
-    """Return a silent runner whose task does this."""
+    """Return a runner that logs nothing and whose task calls `act`."""
     from gw_core import Logger, Runner, TaskRegistry, WorkerSettings
 
     registry = TaskRegistry()
@@ -181,7 +180,7 @@ def _runner(configuration: Configuration, schema: str, act: Callable[[], None]) 
         tasks=registry,
         settings=WorkerSettings(concurrency=configuration[table.CONCURRENCY]),
         schema=schema,
-        logger=Logger(lambda scope: _Silence()),
+        logger=Logger(lambda scope: _DiscardLog()),
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
         handle_signals=False,
         pg_bin=configuration[table.PG_BIN],
@@ -196,7 +195,7 @@ def _end(runner: Runner) -> None:
         runner.wait()
 
 
-class _Silence:
+class _DiscardLog:
     """Throws messages away."""
 
     def __call__(self, level: str, message: str, meta: object = None) -> None:

@@ -65,8 +65,8 @@ def cancel(
 ) -> int:
     """Cancel running jobs.
 
-    It says of each job what became of it. With --retry they are tried again, as after any failure. A task that takes no
-    notice loses its job after 5 s, though its thread goes on; a job of a named queue ends with its task.
+    Prints the result of each job. With --retry the jobs are retried, as after any failure. A task that does not react
+    loses its job after 5 s, although its thread continues; a job of a named queue ends with its task.
     """
     wanted = bulk_command.selection(selection, every=every, key=key, task=task, queue=queue, worker=worker, flag=flag)
     timeout = _timeout(wait)
@@ -113,7 +113,7 @@ def _who() -> str:
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # a container may run as a number without a name
-        name = "somebody"
+        name = "unknown"
     return f"{name}@{socket.gethostname()}"
 
 

@@ -1,4 +1,4 @@
-"""`gw cleanup`: clear away what nobody needs any more."""
+"""`gw cleanup`: delete failed jobs, unused tasks and unused queues."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from gw_core.operations import Cleaner
 
 WHAT: Final = ("failed-jobs", "unused-tasks", "unused-queues")
-ANCESTORS: Final = {
+GRAPHILE_WORKER_NAMES: Final = {
     "DELETE_PERMAFAILED_JOBS": "failed-jobs",
     "GC_TASK_IDENTIFIERS": "unused-tasks",
     "GC_JOB_QUEUES": "unused-queues",
 }
-KEYS: Final = ("what", "count", "dry_run")
-COLUMNS: Final = (output.Column("what", "WHAT"), output.Column("count", "COUNT", right=True))
+KEYS: Final = ("target", "count", "dry_run")
+COLUMNS: Final = (output.Column("target", "TARGET"), output.Column("count", "COUNT", right=True))
 
 app = new_app()
 
@@ -45,8 +45,8 @@ def cleanup(
 ) -> None:
     """Delete failed jobs, unused tasks and unused queues.
 
-    Identifiers of the tasks found here, of --keep and of workers whose heart beats are kept. Other workers remember the
-    ids of their tasks and would not find jobs of one that was deleted: restart them, or name their tasks with --keep.
+    Keeps the tasks found here, those named with --keep, and those of workers with heartbeats. Other workers cache the
+    ids of their tasks and do not find jobs of a deleted one: restart them, or name their tasks with --keep.
     """
     chosen = _chosen(what)
     kept = {*(keep or ()), *(_local_tasks(configuration) if "unused-tasks" in chosen else ())}
@@ -62,10 +62,10 @@ def cleanup(
 
 def _chosen(what: Sequence[str]) -> list[str]:
     """Return what was named in the order in which it is done; commas separate as well."""
-    named = [ANCESTORS.get(each.strip(), each.strip()) for text in what for each in text.split(",")]
+    named = [GRAPHILE_WORKER_NAMES.get(each.strip(), each.strip()) for text in what for each in text.split(",")]
     for each in named:
         if each not in WHAT:
-            raise InvalidInputError(f"{quoted(each)} is nothing to clear away; give {', '.join(WHAT)}")
+            raise InvalidInputError(f"{quoted(each)} is not a cleanup target; give {', '.join(WHAT)}")
     return [each for each in WHAT if each in named]
 
 
@@ -85,7 +85,7 @@ def _ask(cleaner: Cleaner) -> None:
     count = cleaner.count(CleanupTarget.FAILED_JOBS)
     if count:
         bulk_command.confirm(
-            f"Delete {bulk_command.counted(count)} that failed for good?",
+            f"Delete {bulk_command.counted(count)} that failed permanently?",
             f"{bulk_command.counted(count)} would be deleted",
         )
 
@@ -96,7 +96,7 @@ def _counts(cleaner: Cleaner, chosen: Sequence[str], keep: Sequence[str]) -> lis
 
     kinds = [CleanupTarget(each) for each in chosen]
     return [
-        {"what": each.value, "count": cleaner.count(each, keep, after=kinds[:place]), "dry_run": True}
+        {"target": each.value, "count": cleaner.count(each, keep, after=kinds[:place]), "dry_run": True}
         for place, each in enumerate(kinds)
     ]
 
@@ -114,4 +114,4 @@ def _clear(cleaner: Cleaner, what: str, keep: Sequence[str]) -> dict[str, object
         except BaseException:
             stderr.note(f"Deleted {count} of {what} before this ended; the others are as they were.")
             raise
-    return {"what": what, "count": count, "dry_run": False}
+    return {"target": what, "count": count, "dry_run": False}

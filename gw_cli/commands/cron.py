@@ -1,4 +1,4 @@
-"""`gw cron`: look at crontabs, check them, and run one of their items now."""
+"""`gw cron`: inspect crontabs, check them, and run one of their items now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gw_core.errors import InvalidInputError
 if TYPE_CHECKING:
     from gw_core import CronItem
     from gw_core.crontab import KnownCronItem
-    from gw_core.errors import CrontabFault
+    from gw_core.errors import CrontabLineError
 
 MOST_RUNS = 100_000
 USUAL_CRONTAB: Final = Path("crontab")
@@ -56,7 +56,7 @@ ITEM_COLUMNS: Final = (
     output.Column("max_attempts", "TRIES", right=True, rank=2),
     output.Column("payload", "PAYLOAD", shrinks=True, rank=1),
 )
-FAULT_KEYS: Final = ("file", "line", "column", "message", "expected", "text")
+ERROR_KEYS: Final = ("file", "line", "column", "message", "expected", "text")
 RUN_KEYS: Final = ("at", "id", "task")
 RUN_COLUMNS: Final = (
     output.Column("at", "AT"),
@@ -106,22 +106,22 @@ def validate(
 ) -> int:
     """Check crontabs.
 
-    Writes every fault as FILE:LINE:COLUMN: message and ends with 7 when there is one.
+    Prints each error as FILE:LINE:COLUMN: message. Exits with 7 if there is one.
     """
     from gw_core.crontab import read_crontab
 
     known = None if tasks is None else _task_names(Path(tasks))
     count = 0
-    faults: list[tuple[str, CrontabFault]] = []
+    errors: list[tuple[str, CrontabLineError]] = []
     for file in files:
         items, found = read_crontab(_text(file), tasks=known)
         count += len(items)
-        faults += [(file, fault) for fault in found]
-    _write_faults(faults, as_json=as_json)
-    if faults:
-        stderr.note(f"{_counted(len(faults), 'fault')} in {_counted(len(files), 'file')}.")
+        errors += [(file, error) for error in found]
+    _write_errors(errors, as_json=as_json)
+    if errors:
+        stderr.note(f"{_counted(len(errors), 'error')} in {_counted(len(files), 'file')}.")
         return ExitCode.UNHEALTHY
-    stderr.note(f"{_counted(count, 'item')} in {_counted(len(files), 'file')}, no faults.")
+    stderr.note(f"{_counted(count, 'item')} in {_counted(len(files), 'file')}, no errors.")
     return ExitCode.OK
 
 
@@ -188,7 +188,7 @@ def list_known(
 ) -> None:
     """Show the items the database knows.
 
-    The next run, and how many were missed since the last one, are told for items of the crontab at hand.
+    For items of the local crontab it also shows the next run and the number of runs missed since the last one.
     """
     file = configuration[table.CRONTAB] or (USUAL_CRONTAB if USUAL_CRONTAB.is_file() else None)
     items = {} if file is None else {item.identifier: item for item in _items(str(file))}
@@ -210,7 +210,7 @@ def forget(
 ) -> None:
     """Forget an item the database knows.
 
-    A worker that still has it in its crontab makes it known again, and makes up for nothing.
+    A worker that still has the item in its crontab registers it again, without backfilling missed runs.
     """
     with open_to_change(configuration) as client:
         forgotten = client.forget_crontab(item)
@@ -285,7 +285,7 @@ def _task_names(folder: Path) -> frozenset[str]:
 
 def _upcoming(items: Sequence[CronItem], after: datetime) -> Iterator[tuple[datetime, CronItem]]:
     def runs_of(item: CronItem) -> Iterator[tuple[datetime, CronItem]]:
-        return ((moment, item) for moment in item.schedule.upcoming(after))
+        return ((run_at, item) for run_at in item.schedule.upcoming(after))
 
     return merge(*map(runs_of, items), key=lambda run: run[0])
 
@@ -318,24 +318,24 @@ def _json(payload: object) -> str:
     return json.dumps(payload, ensure_ascii=False)
 
 
-def _write_faults(faults: Sequence[tuple[str, CrontabFault]], *, as_json: bool) -> None:
+def _write_errors(errors: Sequence[tuple[str, CrontabLineError]], *, as_json: bool) -> None:
     if as_json:
-        rows = [_fault_record(file, fault) for file, fault in faults]
-        output.records(rows, keys=FAULT_KEYS, columns=(), as_json=True)
+        rows = [_error_record(file, error) for file, error in errors]
+        output.records(rows, keys=ERROR_KEYS, columns=(), as_json=True)
         return
-    for file, fault in faults:
-        # The sentence has been made harmless where it was made.
-        output.line(fault.located(_name(file)))
+    for file, error in errors:
+        # The message was escaped where it was built.
+        output.line(error.located(_name(file)))
 
 
-def _fault_record(file: str, fault: CrontabFault) -> dict[str, object]:
+def _error_record(file: str, error: CrontabLineError) -> dict[str, object]:
     return {
         "file": "-" if file == STDIN else file,
-        "line": fault.line,
-        "column": fault.column,
-        "message": fault.message,
-        "expected": fault.expected,
-        "text": fault.text,
+        "line": error.line,
+        "column": error.column,
+        "message": error.message,
+        "expected": error.expected,
+        "text": error.text,
     }
 
 

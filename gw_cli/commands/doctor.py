@@ -1,4 +1,4 @@
-"""`gw doctor`: say what is wrong with the queue, and what mends it."""
+"""`gw doctor`: diagnose the queue and suggest fixes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gw_cli.settings.options import with_settings
 if TYPE_CHECKING:
     from gw_core.operations import Finding
 
-KEYS: Final = ("check", "verdict", "finding", "remedy")
-MARKS: Final = {"ok": "  ok  ", "note": " note ", "wrong": "WRONG "}
+KEYS: Final = ("check", "status", "message", "fix")
+MARKS: Final = {"ok": "  ok   ", "warning": "warning", "error": " ERROR "}
 
 app = new_app()
 
@@ -31,8 +31,8 @@ def doctor(
 ) -> int:
     """Diagnose the queue and suggest fixes.
 
-    Looks at the server, the schema, rights, indexes, locks, workers, vacuum and ids, and changes nothing. Exits with 7
-    when something is wrong.
+    Checks the server, the schema, privileges, indexes, locks, workers, vacuum and ids without changing anything. Exits
+    with 7 if something is wrong.
     """
     from gw_core.operations import is_healthy
 
@@ -44,18 +44,18 @@ def doctor(
         output.records([_record(each) for each in findings], keys=KEYS, columns=(), as_json=as_json)
     if is_healthy(findings):
         return ExitCode.OK
-    wrong = sum(each.verdict == "wrong" for each in findings)
-    stderr.note(f"{wrong} {'thing needs' if wrong == 1 else 'things need'} your hand.")
+    errors = sum(each.status == "error" for each in findings)
+    stderr.note(f"{errors} {'error' if errors == 1 else 'errors'} found.")
     return ExitCode.UNHEALTHY
 
 
 def _record(each: Finding) -> dict[str, object]:
-    return {"check": each.check, "verdict": str(each.verdict), "finding": each.words, "remedy": each.remedy}
+    return {"check": each.check, "status": str(each.status), "message": each.message, "fix": each.fix}
 
 
 def _show_page(findings: Sequence[Finding]) -> None:
     widest = max(len(each.check) for each in findings)
     for each in findings:
-        output.line(f"{MARKS[each.verdict]} {each.check.ljust(widest)}  {visible(each.words)}")
-        if each.remedy is not None:
-            output.line(f"{' ' * (len(MARKS['ok']) + widest + 3)}→ {visible(each.remedy)}")
+        output.line(f"{MARKS[each.status]} {each.check.ljust(widest)}  {visible(each.message)}")
+        if each.fix is not None:
+            output.line(f"{' ' * (len(MARKS['ok']) + widest + 3)}→ {visible(each.fix)}")

@@ -1,4 +1,4 @@
-"""`gw fail`: fail jobs for good."""
+"""`gw fail`: fail jobs permanently."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def health(
 ) -> None:
     """Check that the queue responds, for probes.
 
-    Exits with 0 when it does; else with what keeps it from answering: 3 unreachable, 4 refused, 5 no schema.
+    Exits with 0 if it does, otherwise with the reason: 3 unreachable, 4 access denied, 5 no schema.
     """
     with open_client(configuration) as client:
         took = round(client.doctor.pulse().total_seconds() * 1000, 2)

@@ -20,7 +20,7 @@ TASK: Final = '''\
 
 
 def hello(payload, context):
-    """Greet somebody; raising here makes the job fail and be tried again later."""
+    """Greet the person; if this raises, the job fails and is retried later."""
     context.logger.info(f"Hello, {payload.get('name', 'you')}")
 '''
 CRONTAB: Final = """\

@@ -56,7 +56,7 @@ def list_jobs(
 ) -> None:
     """List jobs.
 
-    Jobs that meet every condition, the oldest first; waiting ones in the order in which they will run. On a large table
+    Jobs that meet every condition, oldest first; waiting jobs in the order in which they will run. On a large table
     a search may end early; it then reports the --after to continue from.
 
     Examples: gw list state:failed -- gw list 'task:send* attempts:>3 -queue:slow' -- gw list 'error:"timed out"
@@ -71,7 +71,7 @@ def list_jobs(
     with open_client(configuration) as client:
         wanted = client.jobs.at_server_time(wanted)
         page = client.jobs.list(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
-        # Whether a full page is the last one is asked separately: only the page itself knows the place where it ends.
+        # A separate query finds out whether a full page is the last one: only the page itself has its cursor.
         rest = client.jobs.list(wanted, after=page.after, limit=1, timeout=timeout) if page.is_full else None
     rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in page.jobs]
     keys = (*KEYS, "payload") if payload else KEYS
@@ -86,11 +86,11 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
             stderr.note("No jobs match.")
     elif rest is not None:
         if rest.jobs:
-            stderr.note(f"There are more jobs; go on with --after {page.after}")
+            stderr.note(f"There are more jobs; continue with --after {page.after}")
         elif rest.after is not None:
-            stderr.note(f"There may be more jobs; go on with --after {page.after}")
+            stderr.note(f"There may be more jobs; continue with --after {page.after}")
     else:
         stderr.note(
-            f"The search looked at {page.scanned:,} jobs and found {len(page.jobs)}; there are more to look at: "
-            f"go on with --after {page.after} or search longer with --timeout 10s"
+            f"The search checked {page.scanned:,} jobs and found {len(page.jobs)}; there are more to check: "
+            f"continue with --after {page.after} or search longer with --timeout 10s"
         )

@@ -17,10 +17,10 @@ from gw_cli.settings.options import with_settings
 if TYPE_CHECKING:
     from gw_core.operations import MigrationPlan, MigrationReport, MigrationStep
 
-KEYS = ("name", "line", "number", "breaking", "again")
+KEYS = ("name", "origin", "number", "breaking", "reapplied")
 COLUMNS = (
     output.Column("name", "STEP", shrinks=True),
-    output.Column("line", "LINE"),
+    output.Column("origin", "ORIGIN"),
     output.Column("number", "NUMBER", right=True),
     output.Column("breaking", "BREAKING"),
 )
@@ -38,7 +38,7 @@ def migrate(
 ) -> None:
     """Install or update the schema.
 
-    Any number of processes may do so at once.
+    Any number of processes can do this at the same time.
     """
     from gw_core.errors import InvalidInputError
 
@@ -69,8 +69,8 @@ def _show_report(report: MigrationReport, schema: str, *, as_json: bool) -> None
     record = {"revision": revision, "applied": _records(report.applied), "warnings": report.warnings}
     steps = "1 step" if count == 1 else f"{count} steps"
     done = f"took {steps}" if count else "was up to date"
-    sentence = f"Schema {quoted(schema)} {done}; it is at revision {revision}"
-    output.answer(sentence, plain=str(revision), record=record, as_json=as_json)
+    message = f"Schema {quoted(schema)} {done}; it is at revision {revision}"
+    output.answer(message, plain=str(revision), record=record, as_json=as_json)
     _warn(report.warnings)
 
 

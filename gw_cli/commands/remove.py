@@ -26,7 +26,7 @@ def remove(
 ) -> None:
     """Remove the job with a key.
 
-    One that is running runs on to its end, but will not be tried again; the answer says which of the two happened.
+    A running job finishes, but is not retried; the output says which of the two happened.
     """
     with open_to_change(configuration) as client:
         removed = client.remove(key)

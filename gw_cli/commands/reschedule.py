@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gw_cli import bulk_command, stderr
-from gw_cli.arguments import moment, whole_number
+from gw_cli.arguments import point_in_time, whole_number
 from gw_cli.command import new_app
 from gw_cli.sanitize import quoted
 from gw_core.errors import InvalidInputError
@@ -44,13 +44,13 @@ def _changes(
     run_at: str | None, priority: str | None, attempts: str | None, max_attempts: str | None
 ) -> dict[str, Any]:
     """Return what is to be changed; raises `InvalidInputError` when that is nothing, or out of range."""
-    at = None if run_at is None else moment("--run-at", run_at)
+    at = None if run_at is None else point_in_time("--run-at", run_at)
     if run_at is priority is attempts is max_attempts is None:
         raise InvalidInputError("nothing was to be changed; give --run-at, --priority, --attempts or --max-attempts")
     if _is_past(at):
-        stderr.note(f"note: {quoted(run_at or '')} is in the past, so the jobs may run at once")
+        stderr.note(f"note: {quoted(run_at or '')} is in the past, so the jobs may run immediately")
     return {
-        # Here `now` is a wish and not the default, so it counts as a span from the database's clock.
+        # Here `now` is an explicit value and not the default: a duration of zero from the database's clock.
         "run_at": None if run_at is None else at or timedelta(),
         "priority": whole_number("--priority", priority),
         "attempts": whole_number("--attempts", attempts),

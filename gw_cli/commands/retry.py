@@ -14,6 +14,6 @@ app = new_app()
 def retry() -> bulk_command.Act:
     """Retry failed jobs now.
 
-    One that failed for good has all its attempts before it again; running ones are skipped and named.
+    Permanently failed jobs get all their attempts again. Running jobs are skipped and listed.
     """
     return lambda batches, jobs: batches.retry(jobs)

@@ -130,7 +130,7 @@ def _probe(configuration: Configuration, process: int | None) -> ProbeSettings |
     if port is not None:
         port += process - 1 if port and process else 0
         return ProbeSettings(port=port, host=configuration[table.PROBE_HOST], metrics=configuration[table.METRICS])
-    # What a file or the environment says for many workers may be more than this one asks for.
+    # A file or the environment may set more for many workers than this one requests.
     for setting, is_wanted in ((table.METRICS, configuration[table.METRICS]), (table.PROBE_HOST, True)):
         if is_wanted and configuration.origin(setting).kind == "flag":
             raise InvalidInputError(f"{setting.flag} goes with a port; give --probe-port as well")

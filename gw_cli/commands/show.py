@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gw_core.operations import JobReport, PlannedAttempt
 
 KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "upcoming_attempts")
-REASON_KEYS: Final = ("standing", "sentence", "inferred")
+REASON_KEYS: Final = ("code", "message", "inferred")
 ATTEMPT_KEYS: Final = ("number", "at", "inferred")
 INFERRED: Final = " (inferred)"
 FIRST_ATTEMPTS: Final = 5
@@ -71,8 +71,7 @@ def record_of(report: JobReport) -> dict[str, object]:
         "at": report.at,
         "failed_at": report.failed_at,
         "reasons": [
-            {"standing": str(each.standing), "sentence": each.sentence, "inferred": each.inferred}
-            for each in report.reasons
+            {"code": str(each.code), "message": each.message, "inferred": each.inferred} for each in report.reasons
         ],
         "upcoming_attempts": [
             {"number": each.number, "at": each.at, "inferred": each.inferred} for each in report.attempts
@@ -98,7 +97,7 @@ def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str,
         if key not in ("reasons", "upcoming_attempts"):
             yield key, record[key]
     for reason in report.reasons:
-        yield "reason", _marked(f"{reason.standing}: {reason.sentence}", inferred=reason.inferred)
+        yield "reason", _marked(f"{reason.code}: {reason.message}", inferred=reason.inferred)
     for attempt in report.attempts:
         yield "attempt", _attempt(attempt)
 
@@ -114,7 +113,7 @@ def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, 
     if report.job.payload:
         yield "payload", indented(report.job.payload)
     for number, reason in enumerate(report.reasons):
-        yield "why" if number == 0 else "", visible(_marked(reason.sentence, inferred=reason.inferred))
+        yield "why" if number == 0 else "", visible(_marked(reason.message, inferred=reason.inferred))
     for number, line in enumerate(_schedule(report)):
         yield "to be tried" if number == 0 else "", line
 

@@ -80,10 +80,10 @@ def stats(
 def _interval(text: str) -> timedelta:
     from gw_core.operations import parse_duration
 
-    span = parse_duration(text)
-    if span.total_seconds() < SHORTEST_INTERVAL:
-        raise InvalidInputError(f"--interval: looking more often than every {SHORTEST_INTERVAL}s disturbs the workers")
-    return span
+    interval = parse_duration(text)
+    if interval.total_seconds() < SHORTEST_INTERVAL:
+        raise InvalidInputError(f"--interval: an interval below {SHORTEST_INTERVAL}s slows the workers down")
+    return interval
 
 
 def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:

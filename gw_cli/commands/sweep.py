@@ -1,4 +1,4 @@
-"""`gw sweep`: give back the jobs of workers that went silent."""
+"""`gw sweep`: recover the jobs of dead workers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def sweep(
 ) -> None:
     """Recover jobs locked by dead workers.
 
-    Their attempts are uncounted, their queues freed, and the workers forgotten.
-    A worker without a heartbeat, such as one of Node.js, is judged by its latest lock.
+    Their attempts are not counted, their queues are released, and the workers' heartbeats are deleted.
+    A worker without heartbeats, such as a Node.js one, is judged by its latest lock.
     """
     with open_to_change(configuration) as client:
         report = client.workers.sweep(recovery_settings(configuration), dry_run=dry_run)
@@ -55,11 +55,11 @@ def _show(report: SweepReport, *, as_json: bool) -> None:
 
 def _sentence(report: SweepReport) -> str:
     if report.was_busy:
-        return "Somebody else is sweeping; nothing was done."
+        return "Another sweep is running; nothing was done."
     if not report.workers:
         return "No worker counts as dead."
     jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
     queues = "1 queue" if report.queues == 1 else f"{report.queues} queues"
     if report.dry_run:
-        return f"Would give back {jobs} and free {queues}; nothing was changed."
+        return f"Would recover {jobs} and release {queues}; nothing was changed."
     return f"Recovered {jobs} and released {queues}."

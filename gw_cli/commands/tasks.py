@@ -62,4 +62,4 @@ def record_of(found: TaskReport) -> dict[str, object]:
 def _workers(known_by: tuple[str, ...] | None) -> str | None:
     if known_by is None:
         return None
-    return "nobody" if not known_by else ",".join(known_by)
+    return "none" if not known_by else ",".join(known_by)

@@ -143,7 +143,7 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
 
 
 def _writing_down(options: Options) -> Options:
-    """Return the options with acts written down; those on a made-up queue are not worth it."""
+    """Return the options with an action log; actions on the demo queue are not logged."""
     from gw_tui.actions.log import usual_path
 
     return replace(options, action_log=usual_path())
@@ -201,7 +201,7 @@ def _source(configuration: Configuration) -> DataSource:
 
 
 def _crontab(configuration: Configuration) -> Callable[[], Sequence[CronItem]] | None:
-    """Return what reads the crontab anew; a later fault in the file leaves what was read before."""
+    """Return a function that reads the crontab again; if the file is broken by then, the last valid items stay."""
     from gw_core.crontab import parse_crontab
 
     given, usual = configuration[table.CRONTAB], Path("crontab")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gw_core.operations import WorkerLocks
 
 ALIVE_SECONDS: Final = 300.0
-"""A heart that beat within this time may well beat again."""
+"""A worker whose last heartbeat is more recent than this may still be alive."""
 
 KEYS: Final = ("worker", "result", "jobs", "queues", "heartbeat_age_seconds")
 COLUMNS: Final = (
@@ -44,8 +44,8 @@ def unlock(
 ) -> int:
     """Release all locks held by dead workers.
 
-    A worker that is alive would go on with them, and they would run twice: it asks first, and says so when the
-    last heartbeat is fresh.
+    If the worker is alive, its jobs run twice. So the command asks for confirmation, and warns if the last heartbeat is
+    recent.
     """
     names = sorted(set(workers))
     if any(not name or "\x00" in name for name in names):
@@ -69,17 +69,16 @@ def unlock(
 
 def _warn(held: Sequence[WorkerLocks]) -> None:
     for each in held:
-        if each.last_beat is not None and each.last_beat.total_seconds() < ALIVE_SECONDS:
-            beat = f"its last beat was {each.last_beat.total_seconds():.0f} s ago"
+        if each.last_heartbeat is not None and each.last_heartbeat.total_seconds() < ALIVE_SECONDS:
+            age = f"its last heartbeat was {each.last_heartbeat.total_seconds():.0f} s ago"
             stderr.note(
-                f"warning: {quoted(each.worker_id)} may live: {beat}; "
-                "if it does, what it runs now will run a second time"
+                f"warning: {quoted(each.worker_id)} may be alive: {age}; if it is, its current jobs run a second time"
             )
 
 
 def _record(each: WorkerLocks, *, dry_run: bool) -> dict[str, object]:
     result = "no_locks" if not each.jobs + each.queues else "would_unlock" if dry_run else "unlocked"
-    beat = None if each.last_beat is None else round(each.last_beat.total_seconds(), 1)
+    beat = None if each.last_heartbeat is None else round(each.last_heartbeat.total_seconds(), 1)
     return {
         "worker": each.worker_id,
         "result": result,

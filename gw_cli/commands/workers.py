@@ -1,4 +1,4 @@
-"""`gw workers`: list the workers that run, and those that went silent."""
+"""`gw workers`: list workers, live and stale."""
 
 from __future__ import annotations
 

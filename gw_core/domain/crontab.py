@@ -1,4 +1,4 @@
-"""Read a crontab, reporting every fault with its place, and write items back as lines."""
+"""Read a crontab, reporting every error with its place, and write items back as lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_LINE_LENGTH: Final = 10_000
 MAX_JSON5_LENGTH: Final = 1_000
 MAX_JSON5_VALUES: Final = 200
 
-MOST_FAULTS_SHOWN: Final = 20
+MAX_ERRORS_SHOWN: Final = 20
 _EXCERPT_BEFORE, _EXCERPT_AFTER = 60, 40
 
 # The ancestor reads lines with JavaScript's idea of white space and of what ends a line; so do we, to the letter.
@@ -39,11 +39,11 @@ _TASK = re.compile("[_a-zA-Z][_a-zA-Z0-9:/_-]*")
 _NOT_IN_FIELD = re.compile("[^0-9*/,-]")
 
 
-# -- faults --------------------------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class CrontabFault:
+class CrontabLineError:
     """One thing wrong in a crontab: where (from 1), in which line, what, and what was expected instead."""
 
     line: int
@@ -62,7 +62,7 @@ class CrontabFault:
         return f"{source}:{self.line}:{self.column}: {self.sentence}"
 
     def excerpt(self) -> str:
-        """Return the line, or the part of it around the fault, and under it a mark at the place."""
+        """Return the line, or the part of it around the error, and under it a mark at the place."""
         start = max(0, self.column - 1 - _EXCERPT_BEFORE)
         before = printable(self.text[start : self.column - 1])
         after = printable(self.text[self.column - 1 : self.column - 1 + _EXCERPT_AFTER])
@@ -81,8 +81,8 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
-class _Refused(Exception):  # noqa: N818 - never leaves this module
-    """A fault at an offset of the text being read."""
+class _LineError(Exception):
+    """A error at an offset of the text being read."""
 
     def __init__(self, offset: int, message: str, expected: str) -> None:
         super().__init__(message)
@@ -95,44 +95,44 @@ class _Refused(Exception):  # noqa: N818 - never leaves this module
 def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CronItem, ...]:
     """Return the items of a crontab, in the order of its lines.
 
-    Raises `CrontabError` with every fault of the text, each a `CrontabFault`; nothing is ever left out silently.
+    Raises `CrontabError` with every error of the text, each a `CrontabLineError`; nothing is ever left out silently.
     `source` is the name messages give the text, usually the file's path.
     """
-    items, faults = read_crontab(text)
-    if faults:
-        raise CrontabError(_report(faults, source), faults)
+    items, errors = read_crontab(text)
+    if errors:
+        raise CrontabError(_report(errors, source), errors)
     return items
 
 
 def read_crontab(
     text: str, *, tasks: Collection[str] | None = None
-) -> tuple[tuple[CronItem, ...], tuple[CrontabFault, ...]]:
-    """Return the items of the lines that could be read, and the faults of all others, in the order of the lines.
+) -> tuple[tuple[CronItem, ...], tuple[CrontabLineError, ...]]:
+    """Return the items of the lines that could be read, and the errors of all others, in the order of the lines.
 
-    With `tasks`, an item whose task is not among them is a fault as well.
+    With `tasks`, an item whose task is not among them is a error as well.
     """
     items: list[CronItem] = []
-    faults: list[CrontabFault] = []
+    errors: list[CrontabLineError] = []
     lines_by_identifier: dict[str, int] = {}
     for number, line in enumerate(_lines(text), 1):
         item, found = _read_line(line, number, tasks)
-        faults += found
+        errors += found
         if item is None:
             continue
         first = lines_by_identifier.setdefault(item.identifier, number)
         if first == number:
             items.append(item)
         else:
-            faults.append(_duplicate(item, line, number, first))
-    return tuple(items), tuple(faults)
+            errors.append(_duplicate(item, line, number, first))
+    return tuple(items), tuple(errors)
 
 
 def _lines(text: str) -> list[str]:
     return re.split("\r?\n", text.removeprefix("\ufeff"))
 
 
-def _duplicate(item: CronItem, line: str, number: int, first: int) -> CrontabFault:
-    return CrontabFault(
+def _duplicate(item: CronItem, line: str, number: int, first: int) -> CrontabLineError:
+    return CrontabLineError(
         number,
         _first_column(line),
         line,
@@ -141,11 +141,11 @@ def _duplicate(item: CronItem, line: str, number: int, first: int) -> CrontabFau
     )
 
 
-def _report(faults: tuple[CrontabFault, ...], source: str) -> str:
-    shown_faults = [fault.rendered(source) for fault in faults[:MOST_FAULTS_SHOWN]]
-    if len(faults) > MOST_FAULTS_SHOWN:
-        shown_faults.append(f"… and {len(faults) - MOST_FAULTS_SHOWN} more")
-    return "\n".join(shown_faults)
+def _report(errors: tuple[CrontabLineError, ...], source: str) -> str:
+    shown_errors = [error.rendered(source) for error in errors[:MAX_ERRORS_SHOWN]]
+    if len(errors) > MAX_ERRORS_SHOWN:
+        shown_errors.append(f"… and {len(errors) - MAX_ERRORS_SHOWN} more")
+    return "\n".join(shown_errors)
 
 
 # -- a line --------------------------------------------------------------------------------------------------------
@@ -153,15 +153,15 @@ def _report(faults: tuple[CrontabFault, ...], source: str) -> str:
 
 def _read_line(
     line: str, number: int, tasks: Collection[str] | None = None
-) -> tuple[CronItem | None, list[CrontabFault]]:
+) -> tuple[CronItem | None, list[CrontabLineError]]:
     trimmed = line.strip(_SPACE)
     if not trimmed or trimmed.startswith("#"):
         return None, []
     reader = _LineReader(line, tasks)
     item = reader.read()
     return item, [
-        CrontabFault(number, each.offset + 1, line, each.message, each.expected)
-        for each in sorted(reader.faults, key=lambda each: each.offset)
+        CrontabLineError(number, each.offset + 1, line, each.message, each.expected)
+        for each in sorted(reader.errors, key=lambda each: each.offset)
     ]
 
 
@@ -177,26 +177,26 @@ class _LineReader:
         self._tasks = tasks
         self._end = len(line.rstrip(_SPACE))
         self._position = 0
-        self.faults: list[_Refused] = []
+        self.errors: list[_LineError] = []
 
     def read(self) -> CronItem | None:
-        """Return the item, or None when there is a fault."""
+        """Return the item, or None when there is a error."""
         try:
             self._check_length()
             fields = self._fields()
             task = self._task()
             options = self._options()
             payload = self._payload()
-        except _Refused as fault:
-            self.faults.append(fault)
+        except _LineError as error:
+            self.errors.append(error)
             return None
-        if self.faults:
+        if self.errors:
             return None
         return CronItem(task=task, schedule=Schedule(*fields), payload=payload, **options)
 
     def _check_length(self) -> None:
         if len(self._line) > MAX_LINE_LENGTH:
-            raise _Refused(
+            raise _LineError(
                 MAX_LINE_LENGTH, f"the line is {len(self._line)} characters long", f"at most {MAX_LINE_LENGTH}"
             )
 
@@ -207,13 +207,13 @@ class _LineReader:
         for count, field in enumerate(FIELDS):
             word = self._next_word()
             if word is None or _TASK.fullmatch(word[0]):
-                raise _Refused(
+                raise _LineError(
                     word.start() if word else self._end,
                     f"there {'is' if count == 1 else 'are'} only {count} time field{'' if count == 1 else 's'}",
                     "five of them (minute, hour, day, month, weekday) and then a task",
                 )
             if word[0].startswith("@"):
-                raise _Refused(word.start(), f"{shown(word[0])} is a nickname", "five time fields, such as 0 0 * * *")
+                raise _LineError(word.start(), f"{shown(word[0])} is a nickname", "five time fields, such as 0 0 * * *")
             self._position = word.end()
             fields.append(self._field(field, word))
         return fields
@@ -221,27 +221,27 @@ class _LineReader:
     def _field(self, field: Any, word: re.Match[str]) -> tuple[int, ...]:
         stranger = _NOT_IN_FIELD.search(word[0])
         if stranger:
-            self._refuse(
+            self._reject(
                 word.start() + stranger.start(),
                 f"{shown(stranger[0])} cannot stand in the {field.name} field",
                 field.expectation,
             )
             return ()
-        values, faults = read_field(field, word[0])
-        for fault in faults:
-            self._refuse(word.start() + fault.offset, fault.message, field.expectation)
+        values, errors = read_field(field, word[0])
+        for error in errors:
+            self._reject(word.start() + error.offset, error.message, field.expectation)
         return values
 
     def _task(self) -> str:
         word = self._next_word()
         if word is None:
-            raise _Refused(self._end, "the task is missing", "the name of a task after the five time fields")
+            raise _LineError(self._end, "the task is missing", "the name of a task after the five time fields")
         broken = _LINE_BREAK.search(self._line, word.start(), self._end)
         if broken:
-            raise _Refused(broken.start(), f"{shown(broken[0])} stands inside the line", "a line without line breaks")
+            raise _LineError(broken.start(), f"{shown(broken[0])} stands inside the line", "a line without line breaks")
         self._position = word.end()
         if not _TASK.fullmatch(word[0]):
-            self._refuse(
+            self._reject(
                 word.start(),
                 f"{shown(word[0])} is not the name of a task",
                 "a letter or _, then letters, digits and : / _ - only",
@@ -249,7 +249,7 @@ class _LineReader:
         else:
             self._check(word.start(), lambda: JobSpec(task=word[0]), "a shorter name")
             if self._tasks is not None and word[0] not in self._tasks:
-                self._refuse(word.start(), f"there is no task {shown(word[0])}", "one of the tasks there are")
+                self._reject(word.start(), f"there is no task {shown(word[0])}", "one of the tasks there are")
         return word[0]
 
     def _options(self) -> dict[str, Any]:
@@ -258,15 +258,15 @@ class _LineReader:
             return {}
         self._position = word.end()
         if word[0] == "?":
-            self._refuse(word.start(), "there are no options after the ?", _SOME_OPTIONS)
+            self._reject(word.start(), "there are no options after the ?", _SOME_OPTIONS)
         options: dict[str, Any] = {}
         given: set[str] = set()
         for offset, key, value in _query(word[0][1:], word.start() + 1):
             option = _OPTIONS.get(key)
             if option is None:
-                self._refuse(offset, f"there is no option {shown(key)}", _SOME_OPTIONS)
+                self._reject(offset, f"there is no option {shown(key)}", _SOME_OPTIONS)
             elif option.field in given:
-                self._refuse(offset, f"the option {shown(key)} is given twice", "each option at most once")
+                self._reject(offset, f"the option {shown(key)} is given twice", "each option at most once")
             else:
                 given.add(option.field)
                 self._check(offset, lambda o=option, v=value: options.update({o.field: o.read(v)}), option.expected)  # type: ignore[misc]
@@ -274,7 +274,7 @@ class _LineReader:
             if "job_key" in options:
                 options["job_key_mode"] = JobKeyMode.PRESERVE_RUN_AT
             elif "job_key" not in given:
-                self._refuse(word.start(), "jobKeyMode is given without a jobKey", "both of them, or neither")
+                self._reject(word.start(), "jobKeyMode is given without a jobKey", "both of them, or neither")
         return options
 
     def _payload(self) -> dict[str, Any] | None:
@@ -283,13 +283,13 @@ class _LineReader:
             return None
         text = self._line[word.start() : self._end]
         if text[0] != "{":
-            raise _Refused(
+            raise _LineError(
                 word.start(), f"{shown(text)} is out of place", "?options, a {payload}, or the end of the line"
             )
         try:
             return _read_payload(text)
-        except _Refused as fault:
-            self._refuse(word.start() + fault.offset, fault.message, fault.expected)
+        except _LineError as error:
+            self._reject(word.start() + error.offset, error.message, error.expected)
             return None
 
     def _next_word(self) -> re.Match[str] | None:
@@ -299,10 +299,10 @@ class _LineReader:
         try:
             step()
         except InvalidInputError as error:
-            self._refuse(offset, str(error), expected)
+            self._reject(offset, str(error), expected)
 
-    def _refuse(self, offset: int, message: str, expected: str) -> None:
-        self.faults.append(_Refused(offset, message, expected))
+    def _reject(self, offset: int, message: str, expected: str) -> None:
+        self.errors.append(_LineError(offset, message, expected))
 
 
 # -- options -------------------------------------------------------------------------------------------------------
@@ -409,7 +409,7 @@ def _read_payload(text: str) -> dict[str, Any]:
     try:
         return plain_payload(_read_json(text))
     except InvalidInputError as error:
-        raise _Refused(0, str(error), _JSON_OBJECT) from None
+        raise _LineError(0, str(error), _JSON_OBJECT) from None
 
 
 def _read_json(text: str) -> object:
@@ -422,21 +422,21 @@ def _read_json(text: str) -> object:
 def _read_json5(text: str) -> object:
     _check_size(text)
     try:
-        value, fault, offset = json5.parse(text)
+        value, error, offset = json5.parse(text)
     except (ValueError, RecursionError, OverflowError):
         # The reader's depth adds to the caller's stack; a number of thousands of digits raises too.
-        raise _Refused(0, "the payload cannot be read", _JSON_OBJECT) from None
-    if fault is not None:
-        known = _WHERE.match(fault)
+        raise _LineError(0, "the payload cannot be read", _JSON_OBJECT) from None
+    if error is not None:
+        known = _WHERE.match(error)
         what = known[1].replace("Unexpected ", "unexpected ") if known else "the payload cannot be read"
-        raise _Refused(min(offset, len(text)), f"{printable(what)} in the payload", _JSON_OBJECT)
+        raise _LineError(min(offset, len(text)), f"{printable(what)} in the payload", _JSON_OBJECT)
     return value
 
 
 def _check_size(text: str) -> None:
     values = sum(text.count(mark) for mark in ",[{")
     if len(text) > MAX_JSON5_LENGTH or values > MAX_JSON5_VALUES:
-        raise _Refused(
+        raise _LineError(
             0,
             "the payload is too long to be read as JSON5",
             f"at most {MAX_JSON5_LENGTH} characters with {MAX_JSON5_VALUES} values, or strict JSON (quoted keys)",
@@ -448,7 +448,7 @@ def _check_depth(text: str) -> None:
     for mark in re.finditer(r"[\[{]|[\]}]", _QUOTED.sub("", text)):
         depth += 1 if mark[0] in "[{" else -1
         if depth > MAX_PAYLOAD_DEPTH:
-            raise _Refused(0, "the payload is nested too deeply", f"at most {MAX_PAYLOAD_DEPTH} levels")
+            raise _LineError(0, "the payload is nested too deeply", f"at most {MAX_PAYLOAD_DEPTH} levels")
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -472,10 +472,10 @@ def format_item(item: CronItem) -> str:
         # Escaped to ASCII: line separators inside a string would end the line for some readers.
         parts.append(json.dumps(item.payload, separators=(",", ":")))
     line = " ".join(parts)
-    written, faults = _read_line(line, 1)
+    written, errors = _read_line(line, 1)
     if written != item:
-        reason = faults[0].sentence if faults else "the line would mean something else"
-        raise CrontabError(f"item {shown(item.identifier)} cannot be written as a crontab line: {reason}", faults)
+        reason = errors[0].sentence if errors else "the line would mean something else"
+        raise CrontabError(f"item {shown(item.identifier)} cannot be written as a crontab line: {reason}", errors)
     return line
 
 

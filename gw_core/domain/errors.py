@@ -37,11 +37,11 @@ class PluginLoadError(GraphileWorkerError):
 
 
 class CrontabError(InvalidInputError):
-    """A crontab that cannot be understood; it lists every fault, each with its place."""
+    """A crontab that cannot be understood; it lists every error, each with its place."""
 
-    def __init__(self, message: str, faults: Sequence[object] = ()) -> None:
+    def __init__(self, message: str, errors: Sequence[object] = ()) -> None:
         super().__init__(message)
-        self.faults = tuple(faults)
+        self.errors = tuple(errors)
 
 
 # -- the database --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What can be said of one job beyond its row: why it is not running, and when it will be tried."""
+"""Derive what one job's row does not show: why it is not running, and when it is retried."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gw_core.domain.job_state import JobState
 from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.settings import LOCK_EXPIRY
 
-MOST_ATTEMPTS: Final = 100
-"""So many attempts are projected at most."""
+MAX_PLANNED_ATTEMPTS: Final = 100
+"""The number of attempts that are projected at most."""
 
-SILENT_AFTER: Final = timedelta(minutes=5)
-"""A worker not heard of for so long is taken for dead."""
+STALE_AFTER: Final = timedelta(minutes=5)
+"""A worker whose last heartbeat is older than this is presumed dead."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedAttempt:
-    """One attempt to come, provided that those before it fail at once.
+    """One upcoming attempt, if those before it fail immediately.
 
-    `inferred` is false for a moment that stands in the database.
+    `inferred` is false for a time that is stored in the database.
     """
 
     number: int
@@ -36,29 +36,29 @@ class PlannedAttempt:
 
 
 class ReasonCode(StrEnum):
-    """What keeps a job where it is, in one word."""
+    """Why a job is in its state, as a code."""
 
     CLAIMABLE = "claimable"
     SCHEDULED = "scheduled"
     BACKOFF = "backoff"
     RUNNING = "running"
     FAILED = "failed"
-    QUEUE_HELD = "queue_held"
-    BEHIND_OTHERS = "behind_others"
-    TASK_UNKNOWN = "task_unknown"
+    QUEUE_LOCKED = "queue_locked"
+    BEHIND_IN_QUEUE = "behind_in_queue"
+    NO_WORKER_FOR_TASK = "no_worker_for_task"
     NO_HEARTBEAT = "no_heartbeat"
     FLAGGED = "flagged"
-    WORKER_SILENT = "worker_silent"
-    LOCK_STALE = "lock_stale"
+    WORKER_STALE = "worker_stale"
+    LOCK_EXPIRED = "lock_expired"
     RETIRED = "retired"
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a job is where it is; `inferred` when the database does not say so itself."""
+    """Why a job is in its state; `inferred` if the database does not store it."""
 
-    standing: ReasonCode
-    sentence: str
+    code: ReasonCode
+    message: str
     inferred: bool = False
 
 
@@ -79,14 +79,14 @@ class WorkerHeartbeat:
 
     def is_live(self, now: datetime) -> bool:
         """Return whether the heartbeat is recent."""
-        return now - self.last_heartbeat_at <= SILENT_AFTER
+        return now - self.last_heartbeat_at <= STALE_AFTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """What stands around a job at a moment of the database's clock.
+    """The context of a job, read at `now` of the database's clock.
 
-    `ahead` counts the jobs of its queue that come first, up to a bound; None where counting them would cost too much.
+    `ahead` counts the jobs of its queue that come first, up to a limit; None where counting them would cost too much.
     """
 
     now: datetime
@@ -101,9 +101,9 @@ class JobFacts:
 
 
 def retry_schedule(
-    job: Job, state: JobState, now: datetime, *, most: int = MOST_ATTEMPTS
+    job: Job, state: JobState, now: datetime, *, most: int = MAX_PLANNED_ATTEMPTS
 ) -> tuple[PlannedAttempt, ...]:
-    """Return the attempts to come; a running job's begin after the attempt that is under way."""
+    """Return the upcoming attempts; those of a running job follow the current attempt."""
     if state is JobState.FAILED:
         return ()
     return tuple(islice(_attempts(job, state, now), most))
@@ -125,75 +125,75 @@ def _attempts(job: Job, state: JobState, now: datetime) -> Iterator[PlannedAttem
 
 
 def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
-    """Return why the job is where it is, the weightiest first; sentences hold data and are not fit for a terminal."""
+    """Return why the job is in its state, most important first; messages contain raw data, unsafe for a terminal."""
     match state:
         case JobState.RUNNING:
             return tuple(_of_running(job, around))
         case JobState.FAILED:
             most = job.max_attempts
             tries = "its only attempt is used up" if most == 1 else f"all {most} attempts are used up"
-            return (Reason(ReasonCode.FAILED, f"it failed for good: {tries}"),)
+            return (Reason(ReasonCode.FAILED, f"it failed permanently: {tries}"),)
         case JobState.SCHEDULED:
             first = Reason(ReasonCode.SCHEDULED, f"it is scheduled for later: {_in(job.run_at, around.now)}")
         case JobState.BACKOFF:
-            sentence = f"attempt {job.attempts} failed, the next is due later: {_in(job.run_at, around.now)}"
-            first = Reason(ReasonCode.BACKOFF, sentence)
+            message = f"attempt {job.attempts} failed, the next is due later: {_in(job.run_at, around.now)}"
+            first = Reason(ReasonCode.BACKOFF, message)
         case JobState.READY:
             found = (*_of_queue(job, around), *_of_workers(job, around))
-            return found or (Reason(ReasonCode.CLAIMABLE, "nothing known keeps it: a worker may claim it any moment"),)
+            return found or (Reason(ReasonCode.CLAIMABLE, "nothing prevents a claim: a worker can claim it now"),)
     return (first, *_of_workers(job, around))
 
 
 def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
     since = around.now - job.started_at if job.started_at is not None else timedelta()
     renewed = around.now - job.locked_at if job.locked_at is not None else timedelta()
-    heart = next((each for each in around.heartbeats if each.worker_id == job.locked_by), None)
-    # A worker that was killed a moment ago looks as one that lives: whoever reads it has to know how old the beat is.
-    beat = "" if heart is None else f"; its last beat was {_rounded(around.now - heart.last_heartbeat_at)} ago"
-    yield Reason(ReasonCode.RUNNING, f"{job.locked_by} runs attempt {job.attempts}, for {_rounded(since)}{beat}")
-    if heart is not None and not heart.is_live(around.now):
-        silence = _rounded(around.now - heart.last_heartbeat_at)
-        yield Reason(ReasonCode.WORKER_SILENT, f"{job.locked_by} was not heard of for {silence}: it may be dead", True)
+    heartbeat = next((each for each in around.heartbeats if each.worker_id == job.locked_by), None)
+    # A worker that was killed seconds ago looks like a live one, so the reader has to know the age of the heartbeat.
+    age = "" if heartbeat is None else _rounded(around.now - heartbeat.last_heartbeat_at)
+    last = f"; its last heartbeat was {age} ago" if heartbeat else ""
+    yield Reason(ReasonCode.RUNNING, f"{job.locked_by} runs attempt {job.attempts}, for {_rounded(since)}{last}")
+    if heartbeat is not None and not heartbeat.is_live(around.now):
+        yield Reason(ReasonCode.WORKER_STALE, f"{job.locked_by} has sent no heartbeat for {age}: it may be dead", True)
     if renewed > LOCK_EXPIRY:
         yield Reason(
-            ReasonCode.LOCK_STALE, f"its lock was not renewed for {_rounded(renewed)}: its worker may be dead", True
+            ReasonCode.LOCK_EXPIRED, f"its lock was not renewed for {_rounded(renewed)}: its worker may be dead", True
         )
     if job.key is None and job.attempts >= job.max_attempts and job.updated_at_epoch > (job.started_epoch or 0):
-        yield Reason(ReasonCode.RETIRED, "it was removed or superseded meanwhile: it will not be tried again", True)
+        yield Reason(ReasonCode.RETIRED, "it was removed or superseded while running: it will not be retried", True)
 
 
 def _of_queue(job: Job, around: JobFacts) -> Iterator[Reason]:
     if around.queue_held_at is not None:
         since = _rounded(around.now - around.queue_held_at)
         yield Reason(
-            ReasonCode.QUEUE_HELD, f"its queue {job.queue_name} is held by {around.queue_held_by}, for {since}"
+            ReasonCode.QUEUE_LOCKED, f"its queue {job.queue_name} is locked by {around.queue_held_by}, for {since}"
         )
     if around.ahead:
         jobs = "1 job is" if around.ahead == 1 else f"{around.ahead}{' or more' * around.ahead_is_bound} jobs are"
-        yield Reason(ReasonCode.BEHIND_OTHERS, f"{jobs} ahead of it in its queue {job.queue_name}")
+        yield Reason(ReasonCode.BEHIND_IN_QUEUE, f"{jobs} ahead of it in its queue {job.queue_name}")
 
 
 def _of_workers(job: Job, around: JobFacts) -> Iterator[Reason]:
     alive = [each for each in around.heartbeats if each.is_live(around.now)]
-    telling = [each.tasks for each in alive if each.tasks is not None]
+    known = [each.tasks for each in alive if each.tasks is not None]
     if not alive:
-        sentence = "no worker writes heartbeats here, so that there may be none; workers of other languages write none"
-        yield Reason(ReasonCode.NO_HEARTBEAT, sentence, True)
-    elif len(telling) == len(alive) and not any(job.task_identifier in tasks for tasks in telling):
-        nobody = "the only live worker does not know" if len(alive) == 1 else f"none of {len(alive)} live workers knows"
-        yield Reason(ReasonCode.TASK_UNKNOWN, f"{nobody} the task {job.task_identifier}", True)
+        message = "no worker sends heartbeats here, so there may be none; workers in other languages send none"
+        yield Reason(ReasonCode.NO_HEARTBEAT, message, True)
+    elif len(known) == len(alive) and not any(job.task_identifier in tasks for tasks in known):
+        none = "the only live worker does not know" if len(alive) == 1 else f"none of {len(alive)} live workers knows"
+        yield Reason(ReasonCode.NO_WORKER_FOR_TASK, f"{none} the task {job.task_identifier}", True)
     if job.flag_names:
         flags = ", ".join(job.flag_names)
-        yield Reason(ReasonCode.FLAGGED, f"workers that forbid one of its flags leave it alone: {flags}", True)
+        yield Reason(ReasonCode.FLAGGED, f"workers that forbid one of its flags skip it: {flags}", True)
 
 
-def _in(moment: datetime, now: datetime) -> str:
-    return f"in {_rounded(moment - now)}"
+def _in(at: datetime, now: datetime) -> str:
+    return f"in {_rounded(at - now)}"
 
 
-def _rounded(span: timedelta) -> str:
-    """Return a span as a person says it: its two largest units."""
-    whole = timedelta(seconds=max(0, round(span.total_seconds())))
+def _rounded(duration: timedelta) -> str:
+    """Return a duration rounded to its two largest units."""
+    whole = timedelta(seconds=max(0, round(duration.total_seconds())))
     if whole >= timedelta(days=1):
         whole -= whole % timedelta(hours=1)
     elif whole >= timedelta(hours=1):

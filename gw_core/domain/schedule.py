@@ -88,10 +88,10 @@ class Schedule:
             )
         fields = []
         for field, part in zip(FIELDS, parts, strict=True):
-            values, faults = read_field(field, part)
-            if faults:
+            values, errors = read_field(field, part)
+            if errors:
                 raise InvalidInputError(
-                    f"the cron pattern {shown(pattern)} is wrong: {faults[0].message}; expected {field.expectation}"
+                    f"the cron pattern {shown(pattern)} is wrong: {errors[0].message}; expected {field.expectation}"
                 )
             fields.append(values)
         return cls(*fields)
@@ -294,7 +294,7 @@ def _checked(field: Field, values: Iterable[int]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldFault:
+class FieldError:
     """What is wrong at `offset` inside the text of one field."""
 
     offset: int
@@ -307,18 +307,18 @@ _STEP = re.compile(r"\*(?:/([0-9]+))?")
 _BEYOND_ANY_FIELD = 1_000
 
 
-def read_field(field: Field, text: str) -> tuple[tuple[int, ...], list[FieldFault]]:
-    """Return the values one field's text stands for, ascending, and every fault in it."""
+def read_field(field: Field, text: str) -> tuple[tuple[int, ...], list[FieldError]]:
+    """Return the values one field's text stands for, ascending, and every error in it."""
     values: set[int] = set()
-    faults: list[FieldFault] = []
+    errors: list[FieldError] = []
     offset = 0
     for part in text.split(","):
         try:
             values.update(_read_part(field, part))
         except InvalidInputError as error:
-            faults.append(FieldFault(offset, str(error)))
+            errors.append(FieldError(offset, str(error)))
         offset += len(part) + 1
-    return tuple(sorted(values)), faults
+    return tuple(sorted(values)), errors
 
 
 def _read_part(field: Field, part: str) -> Iterable[int]:

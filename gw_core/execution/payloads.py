@@ -174,8 +174,8 @@ def _pydantic_reason(error: Exception) -> str:
     list_errors: Callable[[], Sequence[Mapping[str, Any]]] | None = getattr(error, "errors", None)
     if list_errors is None:
         return str(error)
-    faults = list_errors()
-    return "; ".join(f"{fault['msg']} - at `{_path(fault['loc'])}`" for fault in faults)
+    errors = list_errors()
+    return "; ".join(f"{fault['msg']} - at `{_path(fault['loc'])}`" for fault in errors)
 
 
 def _path(location: Sequence[int | str]) -> str:

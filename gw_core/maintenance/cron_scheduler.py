@@ -99,7 +99,7 @@ class Scheduler(Service):
         super().__init__(name, on_crash=on_crash)
         self._connections = connections
         self._source = items if callable(items) else _unchanging(refuse_duplicates(items))
-        self._source_fault = ""
+        self._source_error = ""
         self._events = events or Events()
         self._clock = clock
         self._admit = admit
@@ -158,12 +158,12 @@ class Scheduler(Service):
     def _read_items(self, now: datetime) -> None:
         try:
             self._adopt(refuse_duplicates(self._source()), now)
-            self._source_fault = ""
+            self._source_error = ""
         except Exception as error:  # noqa: BLE001 - user code; the items in force stay in force
-            fault = repr(error)
-            if fault != self._source_fault:
+            problem = repr(error)
+            if problem != self._source_error:
                 self._events.emit(e.CronItemsRejected(error=error))
-            self._source_fault = fault
+            self._source_error = problem
 
     def _adopt(self, items: Iterable[CronItem], now: datetime) -> None:
         """Make these the items in force; one that is new, or has a new schedule, counts from this minute on."""

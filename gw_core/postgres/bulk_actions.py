@@ -123,7 +123,7 @@ class WorkerLocks:
     worker_id: str
     jobs: int
     queues: int
-    last_beat: timedelta | None
+    last_heartbeat: timedelta | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,7 +539,7 @@ class WorkerActions(_Actions):
                 worker_id=name,
                 jobs=locks[name].jobs if name in locks else 0,
                 queues=locks[name].queues if name in locks else 0,
-                last_beat=ages.get(name),
+                last_heartbeat=ages.get(name),
             )
             for name in worker_ids
         ]

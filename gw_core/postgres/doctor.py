@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gw_core.domain.diagnosis import (
     NEEDED_INDEXES,
-    SILENT,
+    STALE_AFTER,
     DoctorFacts,
     Finding,
     LockHolder,
@@ -67,7 +67,7 @@ class Doctor:
             return find_blockages(connection, self.schema)
 
     def examine(self) -> DoctorFacts:
-        """Gather the facts; what the role may not see, or what takes too long, is named as unseen."""
+        """Gather the facts; what the role may not see, or what takes too long, is named as not_checked."""
         with self._connection() as connection:
             state = check(connection, self.schema)
             facts = self._server(connection, state)
@@ -96,7 +96,7 @@ class Doctor:
         except DatabaseUnavailableError:
             raise
         except DatabaseError as error:
-            return replace(facts, unseen=(*facts.unseen, (name, str(error))))
+            return replace(facts, not_checked=(*facts.not_checked, (name, str(error))))
 
     def _be_patient(self, connection: Connection) -> None:
         """Bound what follows in this pipeline, which is one transaction; the server does not wait for us in it."""
@@ -150,8 +150,8 @@ class Doctor:
 
     def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = list_heartbeats(connection, self.schema)
-        silent = [worker.id for worker in known if worker.silent_for > SILENT]
-        return replace(facts, silent_workers=silent, live_workers=len(known) - len(silent))
+        silent = [worker.id for worker in known if worker.silent_for > STALE_AFTER]
+        return replace(facts, stale_workers=silent, live_workers=len(known) - len(silent))
 
     def _citus(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         catalog = connection.execute("select to_regclass('pg_catalog.pg_dist_partition') is not null").fetchone()
@@ -169,7 +169,7 @@ class Doctor:
                 jobs=each.jobs,
                 queues=each.queues,
                 oldest=each.oldest,
-                last_beat=None if each.worker_id is None else ages.get(each.worker_id),
+                last_heartbeat=None if each.worker_id is None else ages.get(each.worker_id),
             )
             for each in sorted(list_worker_locks(connection, self.schema), key=attrgetter("oldest"), reverse=True)
         ]
@@ -177,7 +177,9 @@ class Doctor:
 
     def _heartbeats(self, connection: Connection, facts: DoctorFacts) -> Sequence[WorkerInfo]:
         """Return the workers that send heartbeats; none if reading them failed before."""
-        return () if any(name == "workers" for name, _ in facts.unseen) else list_heartbeats(connection, self.schema)
+        return (
+            () if any(name == "workers" for name, _ in facts.not_checked) else list_heartbeats(connection, self.schema)
+        )
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")
@@ -204,7 +206,7 @@ class Doctor:
 
     def _sequences(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_sequences")
-        return replace(facts, fullest_sequence=max(found, key=lambda row: row[1], default=None))
+        return replace(facts, most_used_sequence=max(found, key=lambda row: row[1], default=None))
 
     def _ask(self, connection: Connection, name: str) -> list[Any]:
         return rows(connection, query(name, self.schema), {"schema": self.schema})

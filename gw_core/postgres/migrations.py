@@ -40,8 +40,8 @@ __all__ = [
     "script",
 ]
 
-Line = Literal["shared", "own"]
-"""The revisions that all workers on the schema share, or the steps that only we know."""
+Origin = Literal["graphile_worker", "gw"]
+"""A revision of Graphile Worker, or one of gw's schema additions."""
 
 _LOCKED_JOBS: Final = "GWLKJ"
 _TABLES_TURN_PRIVATE: Final = 16
@@ -63,12 +63,12 @@ class MigrationStep:
     """One step that takes the schema forward, run in a transaction of its own."""
 
     name: str
-    line: Line
+    origin: Origin
     number: int | None
-    """Its number in its line's ledger; none for a change to the ledger itself."""
+    """Its number in the ledger of its origin; None for a change to the ledger itself."""
     breaking: bool
-    again: bool
-    """Whether the step was taken before and its work was undone since, by a migration of somebody else."""
+    reapplied: bool
+    """Whether the step ran before and another program has replaced its work since."""
     sql: LiteralString
     """All it runs: the ledger's row first, then the work, then the notification."""
 
@@ -141,7 +141,7 @@ class _Migration:
         notes = [
             f"{step.name} ran again: another program had replaced what it installed"
             for step in self._applied
-            if step.again
+            if step.reapplied
         ]
         return MigrationReport(
             before=before,
@@ -249,10 +249,10 @@ def _shared_steps(state: SchemaState) -> Iterator[MigrationStep]:
     if state.revision is None:
         yield _install_step(state)
         return
-    files = [file for file in _files() if file.line == "shared" and state.revision < file.number]
+    files = [file for file in _files() if file.origin == "graphile_worker" and state.revision < file.number]
     if not state.breaking_known:
         texts = (*_guard(files, state.revision + 1), _part("ledger"))
-        yield _step("breaking_flags", state, "shared", None, texts)
+        yield _step("breaking_flags", state, "graphile_worker", None, texts)
     for place, file in enumerate(files):
         yield _shared_step(state, file, _guard(files[place:], file.number))
 
@@ -260,37 +260,37 @@ def _shared_steps(state: SchemaState) -> Iterator[MigrationStep]:
 def _install_step(state: SchemaState) -> MigrationStep:
     # Creating a schema that exists needs the right to create one all the same, so it is left out then.
     create = () if state.schema_exists else (f"create schema {MARKER};",)
-    return _step("install_000020", state, "shared", REVISION, (*create, _read("install_000020")))
+    return _step("install_000020", state, "graphile_worker", REVISION, (*create, _read("install_000020")))
 
 
 def _shared_step(state: SchemaState, file: _File, guard: tuple[str, ...]) -> MigrationStep:
     values = {"NUMBER": str(file.number), "BREAKING": str(file.breaking).lower()}
     texts = (_part("record_step", **values), *guard, file.text, _part("notify_workers", **values))
-    return _step(file.name, state, "shared", file.number, texts, breaking=file.breaking)
+    return _step(file.name, state, "graphile_worker", file.number, texts, breaking=file.breaking)
 
 
 def _own_steps(state: SchemaState) -> Iterator[MigrationStep]:
     for file in _files():
-        if file.line == "own" and file.number in state.own_missing:
-            again = file.number in state.own_recorded
-            part = "record_gw_step_again" if again else "record_gw_step"
+        if file.origin == "gw" and file.number in state.own_missing:
+            reapplied = file.number in state.own_recorded
+            part = "record_gw_step_again" if reapplied else "record_gw_step"
             record = _part(part, NUMBER=str(file.number), NAME=file.name)
             texts = (file.text, record) if file.number == LEDGER_STEP else (record, file.text)
-            yield _step(file.name, state, "own", file.number, texts, again=again)
+            yield _step(file.name, state, "gw", file.number, texts, reapplied=reapplied)
 
 
 def _step(
     name: str,
     state: SchemaState,
-    line: Line,
+    origin: Origin,
     number: int | None,
     texts: Sequence[str],
     *,
     breaking: bool = False,
-    again: bool = False,
+    reapplied: bool = False,
 ) -> MigrationStep:
     sql = in_schema("\n".join((_part("begin_step"), *texts, _part("end_step"))), state.schema)
-    return MigrationStep(name=name, line=line, number=number, breaking=breaking, again=again, sql=sql)
+    return MigrationStep(name=name, origin=origin, number=number, breaking=breaking, reapplied=reapplied, sql=sql)
 
 
 def _guard(files: Sequence[_File], number: int) -> tuple[str, ...]:
@@ -313,7 +313,7 @@ class _File:
     """One file under sql/migrations that is a step."""
 
     name: str
-    line: Line
+    origin: Origin
     number: int
     breaking: bool
     text: str
@@ -324,14 +324,14 @@ def _files() -> tuple[_File, ...]:
     """Return the steps of both lines, each line in order."""
     found = [(path.stem, re.fullmatch(r"(gw_)?(\d+)_\w+", path.stem)) for path in _folder().glob("*.sql")]
     files = [_file(name, int(match[2]), is_own=bool(match[1])) for name, match in found if match]
-    return tuple(sorted(files, key=lambda file: (file.line == "own", file.number)))
+    return tuple(sorted(files, key=lambda file: (file.origin == "gw", file.number)))
 
 
 def _file(name: str, number: int, *, is_own: bool) -> _File:
     text = _read(name)
     return _File(
         name=name,
-        line="own" if is_own else "shared",
+        origin="gw" if is_own else "graphile_worker",
         number=number,
         breaking=text.startswith("--! breaking"),
         text=text,

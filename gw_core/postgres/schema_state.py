@@ -132,13 +132,13 @@ class SchemaState:
         fatal = self.migration_problem()
         if fatal is not None:
             return fatal
-        remedy = f"gw migrate --schema {shlex.quote(self.schema)}"
+        fix = f"gw migrate --schema {shlex.quote(self.schema)}"
         if self.status is SchemaStatus.MISSING:
-            return SchemaMissingError(f"schema {self.schema!r} has no job queue yet; install it with: {remedy}")
+            return SchemaMissingError(f"schema {self.schema!r} has no job queue yet; install it with: {fix}")
         if self.status is SchemaStatus.BEHIND:
             return SchemaMissingError(
                 f"schema {self.schema!r} is at revision {self.revision} and lacks steps that this version needs; "
-                f"bring it up to date with: {remedy}"
+                f"bring it up to date with: {fix}"
             )
         return None
 
@@ -192,15 +192,13 @@ def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> 
             # A connection of the caller's may make its rows in another manner.
             row = connection.cursor(row_factory=tuple_row).execute(query("check_schema", schema), values).fetchone()
     except PermissionDeniedError as error:
-        raise _with_remedy(connection, schema, error) from error
+        raise _with_fix(connection, schema, error) from error
     if row is None:
         raise DatabaseError(f"the server said nothing about schema {schema!r}")
     return _state_from(schema, row)
 
 
-def _with_remedy(
-    connection: psycopg.Connection[Any], schema: str, error: PermissionDeniedError
-) -> PermissionDeniedError:
+def _with_fix(connection: psycopg.Connection[Any], schema: str, error: PermissionDeniedError) -> PermissionDeniedError:
     """Return the error with the statement that gives the role what it lacks; inside a broken transaction, as it is."""
     if connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
         return error

@@ -37,7 +37,7 @@ Stamps = Mapping[Path, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFault:
+class TaskFileError:
     """Why a file's tasks could not be loaded; `str()` is the whole message."""
 
     path: Path
@@ -56,7 +56,7 @@ class TaskFile:
 
     path: Path
     tasks: tuple[Task, ...] = ()
-    faults: tuple[TaskFault, ...] = ()
+    errors: tuple[TaskFileError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class LoadedTasks:
     """What was found in a task folder."""
 
     registry: TaskRegistry
-    faults: tuple[TaskFault, ...]
+    errors: tuple[TaskFileError, ...]
     """What could not be loaded; everything else was."""
     notices: tuple[str, ...]
     """One sentence for each file or folder that was left out because it is no task."""
@@ -82,17 +82,17 @@ class LoadedTasks:
 
 
 def load_folder(path: Path, *, strict: bool = False, executable_env: Sequence[str] | None = None) -> LoadedTasks:
-    """Load every task of a folder; a file that cannot be loaded becomes a fault and the others still load.
+    """Load every task of a folder; a file that cannot be loaded becomes an error and the others still load.
 
     `path` may also be a single file. `executable_env` names the variables that executables get beside the usual ones;
     None is the whole environment. Raises `TaskLoadError` when there is no such folder, and with `strict` when there
-    is any fault.
+    is any error.
     """
     root = _existing(path)
     stamps = stamps_of(root)
     loaded = _load(root, _new_package(root), known={}, stale=(), stamps=stamps, executable_env=executable_env)
-    if strict and loaded.faults:
-        raise TaskLoadError("\n".join(["not every task could be loaded:", *map(str, loaded.faults)]))
+    if strict and loaded.errors:
+        raise TaskLoadError("\n".join(["not every task could be loaded:", *map(str, loaded.errors)]))
     return loaded
 
 
@@ -185,20 +185,20 @@ def _load(
         for path, identifier in sorted(search.found.items(), key=lambda each: (each[1], each[0]))
     }
     registry, clashes = _registered(files.values())
-    faults = (*search.faults, *(fault for file in files.values() for fault in file.faults), *clashes)
+    errors = (*search.errors, *(error for file in files.values() for error in file.errors), *clashes)
     return LoadedTasks(
-        registry, faults, tuple(search.notices), root, package, files, stamps, tuple(search.warnings), executable_env
+        registry, errors, tuple(search.notices), root, package, files, stamps, tuple(search.warnings), executable_env
     )
 
 
-def _registered(files: Collection[TaskFile]) -> tuple[TaskRegistry, list[TaskFault]]:
+def _registered(files: Collection[TaskFile]) -> tuple[TaskRegistry, list[TaskFileError]]:
     registry, clashes = TaskRegistry(), []
     for file in files:
         for each in file.tasks:
             try:
                 registry.add(each)
             except TaskLoadError as error:
-                clashes.append(TaskFault(file.path, None, str(error)))
+                clashes.append(TaskFileError(file.path, None, str(error)))
     return registry, clashes
 
 
@@ -220,7 +220,7 @@ class _Search:
         self.found: dict[Path, str] = {}
         self.notices: list[str] = []
         self.warnings: list[str] = []
-        self.faults: list[TaskFault] = []
+        self.errors: list[TaskFileError] = []
 
     def look_into(self, root: Path) -> None:
         """Find every task file below the folder; `found` has its identifier."""
@@ -233,7 +233,7 @@ class _Search:
         try:
             paths = sorted(folder.iterdir())
         except OSError as error:
-            self.faults.append(TaskFault(folder, None, f"the folder cannot be read: {error.strerror}"))
+            self.errors.append(TaskFileError(folder, None, f"the folder cannot be read: {error.strerror}"))
             return
         self._check_rights(folder)
         for path in paths:
@@ -261,7 +261,7 @@ class _Search:
             self.found[path] = "/".join((*above, name[1]))
             self._check_rights(path)
         elif reason := _why_not_executable(path):
-            self.faults.append(TaskFault(path, None, reason))
+            self.errors.append(TaskFileError(path, None, reason))
         else:
             self._ignore(path, "it is neither a .py file nor executable")
 
@@ -327,29 +327,29 @@ def load_one(path: Path, root: Path, identifier: str) -> Task:
     for each in file.tasks:
         if each.identifier == identifier:
             return each
-    raise TaskLoadError(str(file.faults[0]) if file.faults else f"{path} offers no task {identifier!r} any more")
+    raise TaskLoadError(str(file.errors[0]) if file.errors else f"{path} offers no task {identifier!r} any more")
 
 
 _PACKAGE_OF: Final[dict[Path, str]] = {}
 
 
 def _read(path: Path, identifier: str, reading: _Reading, known: Mapping[Path, TaskFile]) -> TaskFile:
-    """Return what the file offers; with a fault, what it offered before."""
+    """Return what the file offers; after an error, what it offered before."""
     root = reading.root
     try:
         found = list(_tasks_in(path, identifier, reading))
     except TaskLoadError as error:
-        found = [TaskFault(path, None, str(error))]
+        found = [TaskFileError(path, None, str(error))]
     except SystemExit as error:
-        found = [fault_of(path, root, error, f"it calls sys.exit({error.code!r}) when imported")]
+        found = [task_file_error(path, root, error, f"it calls sys.exit({error.code!r}) when imported")]
     except Exception as error:  # noqa: BLE001 - whatever the module raises belongs to that file
-        found = [fault_of(path, root, error, error_message(error))]
+        found = [task_file_error(path, root, error, error_message(error))]
     tasks = tuple(each for each in found if isinstance(each, Task))
-    faults = tuple(each for each in found if isinstance(each, TaskFault))
-    return TaskFile(path, known[path].tasks if faults and path in known else tasks, faults)
+    errors = tuple(each for each in found if isinstance(each, TaskFileError))
+    return TaskFile(path, known[path].tasks if errors and path in known else tasks, errors)
 
 
-def _tasks_in(path: Path, identifier: str, reading: _Reading) -> Iterator[Task | TaskFault]:
+def _tasks_in(path: Path, identifier: str, reading: _Reading) -> Iterator[Task | TaskFileError]:
     if path.suffix != ".py" or _is_program(path):
         yield Task(checked_identifier(identifier), compose_executable(path, reading.executable_env), str(path))
         return
@@ -359,10 +359,10 @@ def _tasks_in(path: Path, identifier: str, reading: _Reading) -> Iterator[Task |
         try:
             yield task_of(name, function, f"{path}:{line}", partial(_home, path, name, reading))
         except TaskLoadError as error:
-            yield TaskFault(path, line, f"this cannot be the task {name!r}: {error}")
+            yield TaskFileError(path, line, f"this cannot be the task {name!r}: {error}")
         except NameError as error:
             reason = f"the annotation of its payload is not defined ({error}); import the type where it runs too"
-            yield TaskFault(path, line, f"this cannot be the task {name!r}: {reason}")
+            yield TaskFileError(path, line, f"this cannot be the task {name!r}: {reason}")
 
 
 def _home(path: Path, identifier: str, reading: _Reading) -> TaskLocation:
@@ -485,17 +485,17 @@ def _forget_modules_of(root: Path) -> None:
             del sys.modules[name]
 
 
-# -- faults --------------------------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------------------------
 
 
-def fault_of(path: Path, root: Path, error: BaseException, reason: str) -> TaskFault:
-    """Return the fault for an exception, with the frames that lie in the task folder."""
+def task_file_error(path: Path, root: Path, error: BaseException, reason: str) -> TaskFileError:
+    """Return the error for an exception, with the frames that lie in the task folder."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         text = error.text if _is_inside(str(path), root) else None
-        return TaskFault(path, error.lineno, f"{type(error).__name__}: {error.msg}", _source_line(text))
+        return TaskFileError(path, error.lineno, f"{type(error).__name__}: {error.msg}", _source_line(text))
     frames = [each for each in traceback.extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(root)]
     lines = [each.lineno for each in frames if each.filename == str(path)]
-    return TaskFault(
+    return TaskFileError(
         path,
         lines[-1] if lines else None,
         reason,

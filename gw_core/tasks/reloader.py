@@ -66,7 +66,7 @@ class TaskWatcher(Service):
         self.loaded = after
         self._swap(after.registry)
         self._events.emit(
-            TasksReloaded(tasks=after.registry.identifiers, errors=tuple(str(fault) for fault in after.faults))
+            TasksReloaded(tasks=after.registry.identifiers, errors=tuple(str(each) for each in after.errors))
         )
         return True
 

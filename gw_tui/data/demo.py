@@ -732,14 +732,14 @@ def _findings(workers: Iterable[WorkerInfo]) -> Sequence[Finding]:
     locks = Finding("locks", CheckStatus.OK, "no job is held by a dead worker")
     if dead:
         words = f"{dead[0]} holds 3 jobs and 1 queues, and its heart has been still for 9m4s"
-        locks = Finding("locks", CheckStatus.WRONG, words, f"gw unlock {dead[0]}")
+        locks = Finding("locks", CheckStatus.ERROR, words, f"gw unlock {dead[0]}")
     return (
         Finding("server", CheckStatus.OK, "PostgreSQL 17.2, as role app"),
         Finding("schema", CheckStatus.OK, "revision 20"),
         Finding("row security", CheckStatus.OK, "hides nothing from this role"),
         Finding("indexes", CheckStatus.OK, "all there and valid"),
         locks,
-        Finding("vacuum", CheckStatus.NOTE, "_private_jobs was vacuumed 3m ago"),
+        Finding("vacuum", CheckStatus.WARNING, "_private_jobs was vacuumed 3m ago"),
     )
 
 

@@ -273,7 +273,7 @@ def _without_secrets(answer: object) -> object:
         case Crontabs(known=known, items=items):
             return _Crontabs(list(known), None if items is None else [_masked_item(each) for each in items])
         case [Finding(), *_]:
-            return [replace(each, words=masked(each.words)) for each in answer if isinstance(each, Finding)]
+            return [replace(each, message=masked(each.message)) for each in answer if isinstance(each, Finding)]
         case _:
             return answer
 

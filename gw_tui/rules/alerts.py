@@ -200,5 +200,5 @@ def _rows(known: AlertInput) -> Iterator[Alert]:
 def _findings(known: AlertInput) -> Iterator[Alert]:
     judged = JUDGED_HERE if known.snapshot.server.may_change_jobs else JUDGED_HERE | {"rights"}
     for finding in known.findings:
-        if finding.verdict.value == "wrong" and finding.check not in judged:
-            yield Alert(severity=Severity.CRITICAL, what=f"{finding.check}: {finding.words}")
+        if finding.status.value == "error" and finding.check not in judged:
+            yield Alert(severity=Severity.CRITICAL, what=f"{finding.check}: {finding.message}")

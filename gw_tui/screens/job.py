@@ -203,7 +203,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         if self._gone_at is not None:
             words = f"gone by {formatting.clock(self._gone_at)}: completed or removed; last state below"
             return Content.styled(f"{symbols.WARNING} {words}", "bold $warning")
-        lines = [f"{sanitize.line(each.sentence)}{' (inferred)' if each.inferred else ''}" for each in report.reasons]
+        lines = [f"{sanitize.line(each.message)}{' (inferred)' if each.inferred else ''}" for each in report.reasons]
         return Content("\n").join(Content(line) for line in lines)
 
     def _draw_payload(self, report: JobReport) -> None:

@@ -25,7 +25,7 @@ from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow
 from gw_tui.widgets.text_panel import TextPanel
 
 _FINDING_COLUMNS: Final = (
-    TableColumn("verdict", "status", 8, rank=9),
+    TableColumn("verdict", "status", 9, rank=9),
     TableColumn("check", "what", 14, rank=8),
     TableColumn("words", "finding", least=20, rank=7),
 )
@@ -38,8 +38,8 @@ _SESSION_COLUMNS: Final = (
 )
 _VERDICTS: Final = {
     CheckStatus.OK: (symbols.DONE, "ready", 2),
-    CheckStatus.NOTE: ("i", "quiet", 1),
-    CheckStatus.WRONG: (symbols.STATE_GLYPHS["failed"], "error", 0),
+    CheckStatus.WARNING: ("i", "quiet", 1),
+    CheckStatus.ERROR: (symbols.STATE_GLYPHS["failed"], "error", 0),
 }
 
 
@@ -145,7 +145,7 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
         """Yield the findings with keys, what is wrong first; one check may find several things."""
         found = () if self._health is None else self._health.findings
         numbers: dict[str, int] = {}
-        for each in sorted(found, key=lambda each: _VERDICTS[each.verdict][2]):
+        for each in sorted(found, key=lambda each: _VERDICTS[each.status][2]):
             numbers[each.check] = number = numbers.get(each.check, 0) + 1
             yield f"{each.check}/{number}", each
 
@@ -167,10 +167,10 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
         if self._health is None:
             yield "loading…"
             return
-        verdicts = [each.verdict for each in self._health.findings]
-        wrong, blocked = verdicts.count(CheckStatus.WRONG), len(self._health.blockages.blocked)
+        verdicts = [each.status for each in self._health.findings]
+        wrong, blocked = verdicts.count(CheckStatus.ERROR), len(self._health.blockages.blocked)
         yield formatting.counted(wrong, "error") if wrong else "no errors"
-        yield formatting.counted(verdicts.count(CheckStatus.NOTE), "note")
+        yield formatting.counted(verdicts.count(CheckStatus.WARNING), "warning")
         yield f"{verdicts.count(CheckStatus.OK)} ok"
         yield f"{blocked} blocked" if blocked else "none blocked"
 
@@ -215,10 +215,10 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
         return found
 
     def action_copy(self) -> None:
-        """Copy what mends a finding, or the process under the cursor."""
+        """Copy the fix of a finding, or the selected process."""
         match self.highlighted:
-            case Finding(remedy=str() as remedy):
-                self.console.copy(remedy)
+            case Finding(fix=str() as fix):
+                self.console.copy(fix)
             case BlockedSession(pid=pid) if pid:
                 self.console.copy(pid)
             case _:
@@ -229,23 +229,23 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
 
 
 def _finding_row(key: str, finding: Finding) -> TableRow:
-    sign, role, _ = _VERDICTS[finding.verdict]
-    quiet = "quiet" if finding.verdict is CheckStatus.OK else ""
+    sign, role, _ = _VERDICTS[finding.status]
+    quiet = "quiet" if finding.status is CheckStatus.OK else ""
     return TableRow(
         key,
         {
-            "verdict": Cell(f"{sign} {finding.verdict}", role),
+            "verdict": Cell(f"{sign} {finding.status}", role),
             "check": Cell(finding.check, "" if quiet else "strong"),
-            "words": Cell(masked(finding.words), quiet),
+            "words": Cell(masked(finding.message), quiet),
         },
     )
 
 
 def _about_finding(finding: Finding) -> Content:
-    words = Content(sanitize.line(masked(finding.words), 2_000))
-    if finding.remedy is None:
+    words = Content(sanitize.line(masked(finding.message), 2_000))
+    if finding.fix is None:
         return words
-    remedy = (sanitize.line(finding.remedy, 2_000), "bold")
+    remedy = (sanitize.line(finding.fix, 2_000), "bold")
     return Content.assemble(words, "\n", ("Fix (y copies it):", "$quiet"), "\n", remedy)
 
 

@@ -44,7 +44,7 @@ def lines(*values: object) -> bytes:
 def test_a_line_says_everything_a_job_may_have(gw: CliProgram, queue: Queue) -> None:
     ended = gw("add", "--from", "-", "--json", stdin=EVERYTHING.encode())
 
-    assert (ended.code, ended.json) == (0, {"added": 1, "refused": 0, "lines": 1})
+    assert (ended.code, ended.json) == (0, {"added": 1, "skipped": 0, "last_line": 1})
     assert queue.rows(
         """
         select task_identifier, queue_name, run_at = '2040-01-31T06:00:00Z', max_attempts, key, priority, flags
@@ -103,7 +103,7 @@ def test_a_bad_line_stops_and_is_named_and_earlier_batches_stay(gw: CliProgram, 
 def test_bad_lines_are_skipped_when_asked_and_named(gw: CliProgram, queue: Queue) -> None:
     ended = gw("add", "--from", "-", "--on-error", "skip", "--json", stdin=lines(1, "{broken\n", 3, '{"tsk": 1}\n'))
 
-    assert (ended.code, ended.json, numbers(queue)) == (1, {"added": 2, "refused": 2, "lines": 4}, [1, 3])
+    assert (ended.code, ended.json, numbers(queue)) == (1, {"added": 2, "skipped": 2, "last_line": 4}, [1, 3])
     assert "line 2 was skipped" in ended.err
     assert "line 4 was skipped: it is no job as JSON: object contains unknown field `tsk`" in ended.err
 

@@ -35,7 +35,7 @@ def test_jobs_that_failed_permanently_go_and_all_others_stay(gw: CliProgram, que
 
     ended = gw("cleanup", "failed-jobs", "--yes", "--json")
 
-    assert ended.json == [{"what": "failed-jobs", "count": 2, "dry_run": False}]
+    assert ended.json == [{"target": "failed-jobs", "count": 2, "dry_run": False}]
     assert queue.ids() == stay
 
 
@@ -77,8 +77,8 @@ def test_a_dry_run_counts_what_the_run_deletes(gw: CliProgram, queue: Queue) -> 
     unused(queue)
     words = ("cleanup", "unused-queues", "failed-jobs", "unused-tasks", "--json")
 
-    counted = [(each["what"], each["count"]) for each in gw(*words, "--dry-run").json]
-    deleted = [(each["what"], each["count"]) for each in gw(*words, "--yes").json]
+    counted = [(each["target"], each["count"]) for each in gw(*words, "--dry-run").json]
+    deleted = [(each["target"], each["count"]) for each in gw(*words, "--yes").json]
 
     assert counted == deleted == [("failed-jobs", 2), ("unused-tasks", 2), ("unused-queues", 2)]
     assert held in queue.ids()
@@ -130,7 +130,7 @@ def test_a_deleted_failed_job_frees_its_queue_and_task_in_one_go(gw: CliProgram,
 
     ended = gw("cleanup", "unused-queues,unused-tasks", "failed-jobs", "--yes", "--json")
 
-    assert [(each["what"], each["count"]) for each in ended.json] == [
+    assert [(each["target"], each["count"]) for each in ended.json] == [
         ("failed-jobs", 1),
         ("unused-tasks", 1),
         ("unused-queues", 1),

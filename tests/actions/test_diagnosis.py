@@ -32,7 +32,7 @@ SOUND = DoctorFacts(
 
 
 def holder(**options: Any) -> LockHolder:
-    return LockHolder(**{"worker_id": "w", "jobs": 1, "queues": 0, "oldest": MINUTE, "last_beat": None, **options})
+    return LockHolder(**{"worker_id": "w", "jobs": 1, "queues": 0, "oldest": MINUTE, "last_heartbeat": None, **options})
 
 
 def table(**options: Any) -> TableHealth:
@@ -48,17 +48,17 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
     findings = diagnose(SOUND)
 
     assert is_healthy(findings)
-    assert {each.verdict for each in findings} == {CheckStatus.OK}
+    assert {each.status for each in findings} == {CheckStatus.OK}
     assert len({each.check for each in findings}) == len(findings) == 13
 
 
 @pytest.mark.parametrize(
-    ("check", "facts", "words", "remedy"),
+    ("check", "facts", "message", "fix"),
     [
-        pytest.param("server", {"read_only": True}, "takes no writes", "primary", id="a standby"),
+        pytest.param("server", {"read_only": True}, "read-only", "primary", id="a standby"),
         pytest.param("clock", {"clock_skew": HOUR}, "1h ahead of", "NTP", id="a clock that is ahead"),
         pytest.param("clock", {"clock_skew": -HOUR}, "behind", "NTP", id="a clock that is behind"),
-        pytest.param("schema", {"schema_problem": "too new"}, "too new", "as it says", id="a schema we cannot use"),
+        pytest.param("schema", {"schema_problem": "too new"}, "too new", "follow", id="a schema we cannot use"),
         pytest.param(
             "row security",
             {"rights": [TableRights(name="t", everything=True, rows_hidden=True)]},
@@ -69,7 +69,7 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
         pytest.param(
             "rights",
             {"rights": [TableRights(name="t", everything=False, rows_hidden=False)]},
-            "may not read and write t",
+            "cannot read and write t",
             "grant",
             id="a right that is lacking",
         ),
@@ -90,33 +90,37 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
             "create index concurrently",
             id="an index missing",
         ),
-        pytest.param("locks", {"holders": [holder(oldest=5 * HOUR)]}, "has no heart", "gw unlock w", id="a stale lock"),
+        pytest.param("locks", {"holders": [holder(oldest=5 * HOUR)]}, "no heartbeat", "gw unlock w", id="a stale lock"),
         pytest.param(
-            "locks", {"holders": [holder(last_beat=HOUR)]}, "still for 1h", "gw unlock w", id="a lock of the dead"
+            "locks",
+            {"holders": [holder(last_heartbeat=HOUR)]},
+            "last heartbeat 1h ago",
+            "gw unlock w",
+            id="a lock of the dead",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(worker_id="a; rm", last_beat=HOUR)], "schema": "my queue"},
+            {"holders": [holder(worker_id="a; rm", last_heartbeat=HOUR)], "schema": "my queue"},
             "a; rm",
             "gw unlock '--schema=my queue' 'a; rm'",
             id="names a shell would take apart",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(worker_id="--all", last_beat=HOUR)], "schema": "--help"},
+            {"holders": [holder(worker_id="--all", last_heartbeat=HOUR)], "schema": "--help"},
             "--all",
             "gw unlock --schema=--help -- --all",
             id="names that look like options",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(worker_id="w\x15rm -rf ~\n", last_beat=HOUR)]},
+            {"holders": [holder(worker_id="w\x15rm -rf ~\n", last_heartbeat=HOUR)]},
             "rm -rf",
             "select * from \"graphile_worker\".force_unlock_workers(array[E'w\\u0015rm -rf ~\\u000a']);",
             id="a name with controls",
         ),
         pytest.param("backlog", {"backlog": HOUR}, "due for 1h", "gw queues", id="a backlog"),
-        pytest.param("backlog", {"backlog": HOUR, "live_workers": 0}, "no worker", "gw run", id="nobody works"),
+        pytest.param("backlog", {"backlog": HOUR, "live_workers": 0}, "no live worker", "gw run", id="nobody works"),
         pytest.param("vacuum", {"autovacuum": False}, "off on this server", "alter system", id="no autovacuum"),
         pytest.param("vacuum", {"tables": [table(autovacuum=False)]}, "off for", "reset", id="none for a table"),
         pytest.param(
@@ -125,34 +129,34 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
         pytest.param(
             "transactions", {"oldest_transaction": ("process 7", HOUR)}, "process 7", "terminate", id="old transaction"
         ),
-        pytest.param("ids", {"fullest_sequence": ("t", 0.9)}, "90% of the ids of t", "restart", id="ids used up"),
+        pytest.param("ids", {"most_used_sequence": ("t", 0.9)}, "90% of the ids of t", "restart", id="ids used up"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], words: str, remedy: str) -> None:
+def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], message: str, fix: str) -> None:
     finding = of(check, **facts)
 
-    assert finding.verdict is CheckStatus.WRONG
-    assert words in finding.words
-    assert remedy in str(finding.remedy)
+    assert finding.status is CheckStatus.ERROR
+    assert message in finding.message
+    assert fix in str(finding.fix)
 
 
 @pytest.mark.parametrize(
-    ("check", "facts", "words"),
+    ("check", "facts", "message"),
     [
         pytest.param("pooler", {"through_pooler": True}, "prepared statements may fail", id="a pooler"),
         pytest.param("schema", {"schema_behind": True, "schema_problem": "behind"}, "behind", id="an older schema"),
         pytest.param("upstream", {"schema_warnings": ["newer"]}, "newer", id="a newer schema"),
         pytest.param("vacuum", {"tables": [table(vacuum_after=2_000_050)]}, "2000050 rows are dead", id="late vacuum"),
         pytest.param("workers", {"has_heartbeats": False}, "no table for heartbeats", id="no heartbeats"),
-        pytest.param("workers", {"silent_workers": list("abcd")}, "a, b, c and 1 more", id="workers that went"),
-        pytest.param("locks", {"unseen": [("locks", "it took too long")]}, "it took too long", id="not looked at"),
+        pytest.param("workers", {"stale_workers": list("abcd")}, "a, b, c and 1 more", id="workers that went"),
+        pytest.param("locks", {"not_checked": [("locks", "it took too long")]}, "it took too long", id="not looked at"),
     ],
 )
-def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, Any], words: str) -> None:
+def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, Any], message: str) -> None:
     finding = of(check, **facts)
 
-    assert finding.verdict is CheckStatus.NOTE
-    assert words in finding.words
+    assert finding.status is CheckStatus.WARNING
+    assert message in finding.message
     assert is_healthy(diagnose(replace(SOUND, **facts)))
 
 
@@ -160,7 +164,9 @@ def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, 
     ("check", "facts"),
     [
         pytest.param("clock", {"clock_skew": 3 * MINUTE, "uncertainty": 3 * MINUTE}, id="a skew the network explains"),
-        pytest.param("locks", {"holders": [holder(oldest=5 * HOUR, last_beat=MINUTE)]}, id="a long job of the living"),
+        pytest.param(
+            "locks", {"holders": [holder(oldest=5 * HOUR, last_heartbeat=MINUTE)]}, id="a long job of the living"
+        ),
         pytest.param("locks", {"holders": [holder(oldest=3 * HOUR)]}, id="a job of a worker without a heart"),
         pytest.param("vacuum", {"tables": [table(live_rows=10**6, dead_rows=10**6)]}, id="many rows, dead or alive"),
         pytest.param("transactions", {"oldest_transaction": ("p", MINUTE)}, id="a young transaction"),

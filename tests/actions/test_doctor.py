@@ -10,8 +10,8 @@ from support.cli_program import CliProgram, CliResult, Queue
 def verdicts(ended: CliResult) -> dict[str, str]:
     found: dict[str, str] = {}
     for each in ended.json:
-        if found.get(each["check"]) != "wrong":
-            found[each["check"]] = each["verdict"]
+        if found.get(each["check"]) != "error":
+            found[each["check"]] = each["status"]
     return found
 
 
@@ -20,14 +20,14 @@ def test_a_new_queue_is_healthy(gw: CliProgram, queue: Queue) -> None:
 
     # Other tests may hold transactions open on the same server, but not in this database.
     assert (ended.code, set(verdicts(ended).values()), ended.err) == (0, {"ok"}, "")
-    assert all(set(each) == {"check", "verdict", "finding", "remedy"} for each in ended.json)
+    assert all(set(each) == {"check", "status", "message", "fix"} for each in ended.json)
 
 
 JOBS = "graphile_worker._private_jobs"
 
 
 @pytest.mark.parametrize(
-    ("statement", "check", "remedy"),
+    ("statement", "check", "fix"),
     [
         pytest.param(
             f"update {JOBS} set locked_by = 'old', locked_at = now() - interval '5 hours'",
@@ -53,28 +53,28 @@ JOBS = "graphile_worker._private_jobs"
         pytest.param(
             "insert into graphile_worker.migrations (id, breaking) values (21, true)",
             "schema",
-            "as it says",
+            "follow",
             id="a breaking revision we do not know",
         ),
     ],
 )
-def test_what_is_wrong_is_found(gw: CliProgram, queue: Queue, statement: str, check: str, remedy: str) -> None:
+def test_what_is_wrong_is_found(gw: CliProgram, queue: Queue, statement: str, check: str, fix: str) -> None:
     queue.ready()
     queue.rows(statement)
 
     ended = gw("doctor", "--json")
 
-    assert (ended.code, verdicts(ended)[check]) == (7, "wrong")
-    assert any(remedy in str(each["remedy"]) for each in ended.json if each["check"] == check)
-    assert "your hand" in ended.err
+    assert (ended.code, verdicts(ended)[check]) == (7, "error")
+    assert any(fix in str(each["fix"]) for each in ended.json if each["check"] == check)
+    assert "error" in ended.err
 
 
 def test_the_remedy_for_a_missing_index_makes_it_again(gw: CliProgram, queue: Queue) -> None:
     for name in ("jobs_main_index", "jobs_no_queue_index"):
         before = queue.value("select indexdef from pg_indexes where indexname = %s", name)
         queue.rows(f"drop index graphile_worker.{name}")
-        (remedy,) = (each["remedy"] for each in gw("doctor", "--json").json if each["check"] == "indexes")
-        queue.rows(remedy)
+        (fix,) = (each["fix"] for each in gw("doctor", "--json").json if each["check"] == "indexes")
+        queue.rows(fix)
         assert queue.value("select indexdef from pg_indexes where indexname = %s", name) == before
 
 
@@ -83,7 +83,7 @@ def test_a_role_that_sees_no_rows_is_reported(gw: CliProgram, queue: Queue) -> N
 
     ended = gw("doctor", "--json", "-c", make_conninfo(queue.url, options="-crole=pg_read_all_data"))
 
-    assert (ended.code, verdicts(ended)["row security"], verdicts(ended)["rights"]) == (7, "wrong", "wrong")
+    assert (ended.code, verdicts(ended)["row security"], verdicts(ended)["rights"]) == (7, "error", "error")
 
 
 def test_a_worker_that_stopped_sending_heartbeats_with_a_job_is_named(gw: CliProgram, queue: Queue) -> None:
@@ -98,7 +98,7 @@ def test_a_worker_that_stopped_sending_heartbeats_with_a_job_is_named(gw: CliPro
 def test_a_database_without_a_queue_reports_what_to_run(gw: CliProgram, empty_database_url: str) -> None:
     ended = gw("doctor", "--json", "-c", empty_database_url)
 
-    assert (ended.code, ended.json[-1]["verdict"], ended.json[-1]["remedy"]) == (7, "wrong", "gw migrate")
+    assert (ended.code, ended.json[-1]["status"], ended.json[-1]["fix"]) == (7, "error", "gw migrate")
 
 
 def test_a_schema_of_graphile_worker_alone_is_healthy_with_notes(gw: CliProgram, queue: Queue) -> None:
@@ -107,7 +107,7 @@ def test_a_schema_of_graphile_worker_alone_is_healthy_with_notes(gw: CliProgram,
     ended = gw("doctor", "--json")
 
     assert ended.code == 0
-    assert {check for check, verdict in verdicts(ended).items() if verdict == "note"} == {"schema", "workers"}
+    assert {check for check, verdict in verdicts(ended).items() if verdict == "warning"} == {"schema", "workers"}
 
 
 def test_an_examination_changes_nothing(gw: CliProgram, queue: Queue) -> None:
@@ -154,7 +154,7 @@ def test_a_table_that_is_vacuumed_late_is_noted_until_its_own_setting_says_other
 ) -> None:
     def vacuum_notes() -> list[str]:
         found = gw("doctor", "--json").json
-        return [each["verdict"] for each in found if each["check"] == "vacuum"]
+        return [each["status"] for each in found if each["check"] == "vacuum"]
 
     assert vacuum_notes() == ["ok"]
 
@@ -173,4 +173,4 @@ def test_a_queue_that_citus_distributes_is_wrong(gw: CliProgram, queue: Queue) -
 
     ended = gw("doctor", "--json")
 
-    assert (ended.code, verdicts(ended)["citus"]) == (7, "wrong")
+    assert (ended.code, verdicts(ended)["citus"]) == (7, "error")

@@ -12,7 +12,7 @@ def test_a_session_opened_to_read_alone_does_not_make_the_server_read_only(queue
     with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
         (server,) = (each for each in client.doctor.findings() if each.check == "server")
 
-    assert server.verdict is CheckStatus.OK
+    assert server.status is CheckStatus.OK
 
 
 def test_a_server_that_was_set_to_read_only_is_found_all_the_same(queue: Queue) -> None:
@@ -22,4 +22,4 @@ def test_a_server_that_was_set_to_read_only_is_found_all_the_same(queue: Queue) 
     with Client(queue.url, max_pool_size=1) as client:
         (server,) = (each for each in client.doctor.findings() if each.check == "server")
 
-    assert server.verdict is CheckStatus.WRONG
+    assert server.status is CheckStatus.ERROR

@@ -310,7 +310,7 @@ def test_a_crontab_with_an_error_is_found_unhealthy(shell: Shell) -> None:
 
     ended = shell.gw("cron", "validate", "crontab", "--json")
 
-    assert (ended.code, [fault["line"] for fault in json.loads(ended.out)]) == (7, [2])
+    assert (ended.code, [error["line"] for error in json.loads(ended.out)]) == (7, [2])
 
 
 # -- config ------------------------------------------------------------------------------------------------------------

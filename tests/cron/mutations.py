@@ -52,10 +52,10 @@ def read_mutated_lines(count: int, seed: int) -> float:
     for _ in range(count):
         line = mutated(chance.choice(TAME_LINES), chance)
         began = time.process_time()
-        items, faults = read_crontab(line)
+        items, errors = read_crontab(line)
         slowest = max(slowest, time.process_time() - began)
         meant = sum(1 for part in re.split("\r?\n", line) if not IDLE.fullmatch(part))
-        if len(items) + len({fault.line for fault in faults}) != meant:
+        if len(items) + len({error.line for error in errors}) != meant:
             raise AssertionError(f"something was dropped from {line!r}")
     return slowest
 

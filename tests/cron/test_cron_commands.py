@@ -113,7 +113,7 @@ def test_a_crontab_that_is_not_text_is_one_sentence(gw: Gw, tmp_path: Path) -> N
 
 
 def test_validate_is_content_with_a_right_crontab(gw: Gw, crontab: Path) -> None:
-    assert gw("cron", "validate", str(crontab)) == (0, "", "3 items in 1 file, no faults.\n")
+    assert gw("cron", "validate", str(crontab)) == (0, "", "3 items in 1 file, no errors.\n")
 
 
 def test_validate_writes_every_error_of_every_file_as_editors_want_it(gw: Gw, crontab: Path, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_validate_writes_every_error_of_every_file_as_editors_want_it(gw: Gw, cr
 
     assert code == 7
     assert [line.split(": ")[0] for line in out.splitlines()] == ["wrong:1:3", "wrong:3:1", "wrong:1:3", "wrong:3:1"]
-    assert err == "4 faults in 3 files.\n"
+    assert err == "4 errors in 3 files.\n"
 
 
 def test_validate_as_json_has_places_and_lines(gw: Gw, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_validate_as_json_has_places_and_lines(gw: Gw, tmp_path: Path) -> None:
     code, out, _ = gw("cron", "validate", "--json", "wrong")
 
     assert code == 7
-    assert [(fault["file"], fault["line"], fault["column"], fault["text"]) for fault in json.loads(out)] == [
+    assert [(error["file"], error["line"], error["column"], error["text"]) for error in json.loads(out)] == [
         ("wrong", 1, 3, "* 24 * * * late"),
         ("wrong", 3, 1, "@daily never"),
     ]

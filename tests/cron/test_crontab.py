@@ -1,4 +1,4 @@
-"""Reading and writing crontabs: every fault with its place, nothing dropped, nothing raised but our own error."""
+"""Reading and writing crontabs: every error with its place, nothing dropped, nothing raised but our own error."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from test_schedule import schedules
 from gw_core import CronItem, JobKeyMode, cron_item
 from gw_core.crontab import Schedule, daily_at, format_crontab, format_item, parse_crontab, read_crontab
 from gw_core.domain.cron_item import refuse_duplicates
-from gw_core.errors import CrontabError, CrontabFault, InvalidInputError
+from gw_core.errors import CrontabError, CrontabLineError, InvalidInputError
 
 MUTATED_LINES = 20_000
 
 
-def faults_of(text: str) -> tuple[CrontabFault, ...]:
+def faults_of(text: str) -> tuple[CrontabLineError, ...]:
     return read_crontab(text)[1]
 
 
@@ -74,12 +74,12 @@ def test_options_may_be_written_as_in_javascript_or_with_underscores(option: str
 
 
 def test_both_spellings_of_one_option_are_a_repetition() -> None:
-    (fault,) = faults_of("* * * * * task ?jobKey=a&job_key=b")
+    (error,) = faults_of("* * * * * task ?jobKey=a&job_key=b")
 
-    assert "given twice" in fault.message
+    assert "given twice" in error.message
 
 
-# -- faults --------------------------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -127,17 +127,17 @@ def test_both_spellings_of_one_option_are_a_repetition() -> None:
     ],
 )
 def test_an_error_has_its_column_and_says_what_is_wrong(line: str, column: int, message: str) -> None:
-    (fault,) = faults_of(f"# a comment\n{line}")
+    (error,) = faults_of(f"# a comment\n{line}")
 
-    assert (fault.line, fault.column, fault.text) == (2, column, line)
-    assert fault.message.startswith(message)
-    assert fault.expected
+    assert (error.line, error.column, error.text) == (2, column, line)
+    assert error.message.startswith(message)
+    assert error.expected
 
 
 def test_all_errors_of_a_file_are_reported_together_and_sorted() -> None:
     text = "61 25 * * 8 task ?max=0&nope=1 {a:}\n* * * * * fine\n* * * task\n"
 
-    assert [(fault.line, fault.column) for fault in faults_of(text)] == [
+    assert [(error.line, error.column) for error in faults_of(text)] == [
         (1, 1),
         (1, 4),
         (1, 11),
@@ -158,20 +158,20 @@ def test_the_message_shows_each_error_under_its_line_and_lists_them() -> None:
         "    \\t* 24 * * * b\n"
         "        ^"
     )
-    assert [type(fault) for fault in caught.value.faults] == [CrontabFault]
+    assert [type(error) for error in caught.value.errors] == [CrontabLineError]
 
 
 def test_identifiers_used_twice_are_rejected_with_both_lines() -> None:
-    (fault,) = faults_of("* * * * * a\n* * * * * b\n0 0 * * * b ?id=a")
+    (error,) = faults_of("* * * * * a\n* * * * * b\n0 0 * * * b ?id=a")
 
-    assert (fault.line, fault.message) == (3, "the identifier 'a' is already used in line 1")
+    assert (error.line, error.message) == (3, "the identifier 'a' is already used in line 1")
 
 
 def test_a_task_that_does_not_exist_is_an_error_where_the_tasks_are_known() -> None:
-    items, faults = read_crontab("* * * * * here\n  * * * * * gone ?id=x", tasks={"here", "there"})
+    items, errors = read_crontab("* * * * * here\n  * * * * * gone ?id=x", tasks={"here", "there"})
 
     assert [item.task for item in items] == ["here"]
-    assert [(fault.line, fault.column, fault.message) for fault in faults] == [(2, 13, "there is no task 'gone'")]
+    assert [(error.line, error.column, error.message) for error in errors] == [(2, 13, "there is no task 'gone'")]
 
 
 def test_nothing_from_the_file_can_command_a_terminal() -> None:
@@ -185,12 +185,12 @@ def test_of_a_thousand_errors_the_message_shows_some_and_counts_the_rest() -> No
     with pytest.raises(CrontabError, match="and 980 more") as caught:
         parse_crontab("nonsense\n" * 1_000)
 
-    assert len(caught.value.faults) == 1_000
+    assert len(caught.value.errors) == 1_000
 
 
 def test_the_mark_stands_under_the_place_in_a_long_line() -> None:
-    (fault,) = faults_of(f"* * * * * task ?jobKey={'k' * 300}&nope=1&id={'i' * 200}")
-    shown, mark = fault.excerpt().splitlines()
+    (error,) = faults_of(f"* * * * * task ?jobKey={'k' * 300}&nope=1&id={'i' * 200}")
+    shown, mark = error.excerpt().splitlines()
 
     assert shown[mark.index("^") :].startswith("nope=1")
     assert len(shown) < 110
@@ -326,9 +326,9 @@ def test_mutated_lines_are_read_or_rejected_and_nothing_is_dropped() -> None:
 @examples(500)
 @given(text=st.text())
 def test_any_text_is_read_or_rejected(text: str) -> None:
-    found, faults = read_crontab(text)
+    found, errors = read_crontab(text)
 
-    assert all(fault.column >= 1 and fault.line >= 1 for fault in faults)
+    assert all(error.column >= 1 and error.line >= 1 for error in errors)
     assert all(format_item(item) for item in found)
 
 

@@ -398,15 +398,15 @@ def test_a_stop_that_is_forced_leaves_no_process(site: QueueFixture) -> None:
 
 
 def test_a_task_that_hogs_its_interpreter_does_not_stop_the_heartbeat(site: QueueFixture) -> None:
-    def last_beat() -> Any:
+    def last_heartbeat() -> Any:
         return site.run("select last_heartbeat_at as at from _private_gw_workers")[0]["at"]
 
     site.add("never_ends")
     with site.running(isolated(theirs.never_ends), heartbeat_interval=ms(20)) as running:
         waiting(running.log, "hogging")
         for _ in range(3):
-            before = last_beat()
-            wait_until(lambda before=before: last_beat() > before)  # type: ignore[misc]
+            before = last_heartbeat()
+            wait_until(lambda before=before: last_heartbeat() > before)  # type: ignore[misc]
         running.runner.stop()
         running.runner.force()
 

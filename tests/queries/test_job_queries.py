@@ -279,7 +279,7 @@ def test_a_job_is_shown_with_everything(either: Queue) -> None:
         assert report is not None
         assert (report.job.id, report.job.payload, report.state) == (job_id, '{"n":1}', JobState.BACKOFF)
         assert (report.attempts[0].number, report.attempts[0].at) == (4, report.job.run_at)
-        assert report.reasons[0].standing is ReasonCode.BACKOFF
+        assert report.reasons[0].code is ReasonCode.BACKOFF
 
 
 def test_a_job_that_is_not_there_is_no_report(queue: Queue) -> None:
@@ -304,7 +304,7 @@ def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
     report = queue.reports.job(last)
 
     assert report is not None
-    assert [each.standing for each in report.reasons] == [ReasonCode.QUEUE_HELD, ReasonCode.BEHIND_OTHERS]
+    assert [each.code for each in report.reasons] == [ReasonCode.QUEUE_LOCKED, ReasonCode.BEHIND_IN_QUEUE]
     assert "pool-9" in report.reasons[0].sentence
     assert "2 jobs are ahead" in report.reasons[1].sentence
 
@@ -316,7 +316,7 @@ def test_a_task_no_live_worker_knows_is_reported(queue: Queue) -> None:
     report = queue.reports.job(queue.ready())
 
     assert report is not None
-    assert [each.standing for each in report.reasons] == [ReasonCode.TASK_UNKNOWN]
+    assert [each.code for each in report.reasons] == [ReasonCode.NO_WORKER_FOR_TASK]
 
 
 def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue) -> None:
@@ -334,8 +334,8 @@ def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue
 
     assert ours_alone is not None
     assert with_theirs is not None
-    assert [each.standing for each in ours_alone.reasons] == [ReasonCode.TASK_UNKNOWN]
-    assert [each.standing for each in with_theirs.reasons] == [ReasonCode.CLAIMABLE]
+    assert [each.code for each in ours_alone.reasons] == [ReasonCode.NO_WORKER_FOR_TASK]
+    assert [each.code for each in with_theirs.reasons] == [ReasonCode.CLAIMABLE]
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------

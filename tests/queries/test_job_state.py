@@ -39,7 +39,7 @@ RUNNING = a_job(locked_at=NOW - HOUR, locked_by="pool-1", attempts=2)
 
 def standings(job: Job, **around: Any) -> list[ReasonCode]:
     found = reasons(job, state_of(job, NOW), JobFacts(now=NOW, **around))
-    return [reason.standing for reason in found]
+    return [reason.code for reason in found]
 
 
 def a_heart(
@@ -155,7 +155,7 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
         pytest.param(a_job(), {}, ["no_heartbeat"], id="nobody writes heartbeats"),
         pytest.param(a_job(), {"heartbeats": [a_heart(ago=HOUR)]}, ["no_heartbeat"], id="every heart stopped"),
         pytest.param(
-            a_job(), {"heartbeats": [a_heart(tasks=frozenset())]}, ["task_unknown"], id="no worker knows the task"
+            a_job(), {"heartbeats": [a_heart(tasks=frozenset())]}, ["no_worker_for_task"], id="no worker knows the task"
         ),
         pytest.param(
             a_job(),
@@ -166,7 +166,7 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
         pytest.param(
             a_job(queue_name="q", queue_id=1),
             {"heartbeats": [a_heart()], "queue_held_by": "pool-2", "queue_held_at": NOW - HOUR, "ahead": 3},
-            ["queue_held", "behind_others"],
+            ["queue_locked", "behind_in_queue"],
             id="its queue is held and others come first",
         ),
         pytest.param(a_job(flags='{"slow": true}'), {"heartbeats": [a_heart()]}, ["flagged"], id="it has a flag"),
@@ -174,18 +174,18 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
         pytest.param(
             a_job(run_at=NOW + HOUR, attempts=1, last_error="x"),
             {"heartbeats": [a_heart(tasks=frozenset())]},
-            ["backoff", "task_unknown"],
+            ["backoff", "no_worker_for_task"],
             id="waits for its next attempt, which nobody will make",
         ),
         pytest.param(a_job(attempts=25), {}, ["failed"], id="failed for good"),
         pytest.param(RUNNING, {"heartbeats": [a_heart()]}, ["running"], id="runs"),
         pytest.param(
-            RUNNING, {"heartbeats": [a_heart(ago=HOUR)]}, ["running", "worker_silent"], id="its worker is stale"
+            RUNNING, {"heartbeats": [a_heart(ago=HOUR)]}, ["running", "worker_stale"], id="its worker is stale"
         ),
         pytest.param(
             a_job(locked_at=NOW - 5 * HOUR, locked_by="pool-1", attempts=2),
             {},
-            ["running", "lock_stale"],
+            ["running", "lock_expired"],
             id="its lock is stale",
         ),
         pytest.param(
@@ -203,7 +203,7 @@ def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: li
 def test_a_running_job_says_the_age_of_the_last_heartbeat_of_its_worker() -> None:
     (reason,) = reasons(RUNNING, JobState.RUNNING, JobFacts(now=NOW, heartbeats=[a_heart(ago=timedelta(seconds=4))]))
 
-    assert reason.sentence.endswith("; its last beat was 4s ago")
+    assert reason.message.endswith("; its last beat was 4s ago")
 
 
 def test_a_reason_names_who_and_how_long() -> None:
@@ -214,5 +214,5 @@ def test_a_reason_names_who_and_how_long() -> None:
 
     (reason,) = reasons(job, JobState.READY, around)
 
-    assert reason.sentence == "its queue letters is held by pool-2, for 1h30m"
+    assert reason.message == "its queue letters is held by pool-2, for 1h30m"
     assert not reason.inferred

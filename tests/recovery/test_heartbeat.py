@@ -43,7 +43,7 @@ def known_to(ward: RecoveryFixture) -> list[str]:
     return [worker.id for worker in ward.client.workers.list() if worker.has_heartbeat]
 
 
-def last_beat(ward: RecoveryFixture) -> Any:
+def last_heartbeat(ward: RecoveryFixture) -> Any:
     return ward.run("select last_heartbeat_at as at from _private_gw_workers")[0]["at"]
 
 
@@ -133,8 +133,8 @@ def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: RecoveryFixtur
     done = RunRecord()
     settings = {**QUICK, "sweep_threshold": ms(2_000), "sweep_interval": ms(50), "recovery_delay": ms(0)}
     with ward.running({"work": done}, prepared_statements=False, recover=True, **settings) as running:
-        before = last_beat(ward)
-        wait_until(lambda: last_beat(ward) > before, what="the next heartbeat")
+        before = last_heartbeat(ward)
+        wait_until(lambda: last_heartbeat(ward) > before, what="the next heartbeat")
         running.heard.wait_for(JobCompleted)
 
     assert (done.entries, ward.workers()) == ([1], [])
@@ -171,7 +171,7 @@ def test_code_that_hogs_the_interpreter_does_not_stop_the_heartbeat(ward: Recove
     with ward.process() as process:
         process.wait_to_say(f"began {job_id}")
         beats: set[Any] = set()
-        wait_until(lambda: beats.add(last_beat(ward)) or len(beats) >= 5, what="five beats")
+        wait_until(lambda: beats.add(last_heartbeat(ward)) or len(beats) >= 5, what="five beats")
 
 
 # -- what a start says ---------------------------------------------------------------------------------------------

@@ -573,7 +573,7 @@ def test_a_repaired_function_that_was_replaced_is_repaired_again_and_reported(da
 
     report = migrate(database_url)
 
-    assert [(step.name, step.again) for step in report.applied] == [("gw_0002_keyed_add", True)]
+    assert [(step.name, step.reapplied) for step in report.applied] == [("gw_0002_keyed_add", True)]
     assert report.warnings == ("gw_0002_keyed_add ran again: another program had replaced what it installed",)
     assert catalog(database_url, with_bodies=True) == before
 

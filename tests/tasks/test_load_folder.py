@@ -57,7 +57,7 @@ def answering(path: Path, answer: str, name: str = "run") -> Path:
 
 
 def only_fault(loaded: LoadedTasks) -> str:
-    (fault,) = loaded.faults
+    (fault,) = loaded.errors
     return str(fault)
 
 
@@ -80,7 +80,7 @@ def test_identifiers_are_paths_without_suffix(tasks: Path) -> None:
         "reports/daily",
         "reports/weekly",
     )
-    assert (loaded.faults, loaded.notices) == ((), ())
+    assert (loaded.errors, loaded.notices) == ((), ())
     assert result_of(loaded, "reports/weekly") == "weekly"
 
 
@@ -136,7 +136,7 @@ def test_marked_functions_of_another_module_are_not_this_files(tasks: Path) -> N
 
     loaded = load_folder(tasks)
 
-    assert loaded.faults == ()
+    assert loaded.errors == ()
     assert loaded.registry.identifiers == ("first", "two")
 
 
@@ -240,7 +240,7 @@ def test_private_files_and_folders_are_skipped_without_a_message(tasks: Path) ->
 
     loaded = load_folder(tasks)
 
-    assert (loaded.registry.identifiers, loaded.faults, loaded.notices) == ((), (), ())
+    assert (loaded.registry.identifiers, loaded.errors, loaded.notices) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_an_executable_python_file_that_offers_no_function_is_run_as_a_program(t
     assert "ran as a program" in result_of(load_folder(tasks), "mail")
 
 
-# -- faults --------------------------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------------------------
 
 
 def with_a_good_neighbour(tasks: Path) -> Callable[[], LoadedTasks]:
@@ -411,9 +411,9 @@ def test_a_function_that_cannot_be_a_task_is_an_error_and_its_neighbours_in_the_
     loaded = load_folder(tasks)
 
     assert result_of(loaded, "good") == "good"
-    assert [str(fault).partition(": ")[0] for fault in loaded.faults] == [f"{path}:4", f"{path}:6"]
-    assert "also needs more" in str(loaded.faults[0])
-    assert "'Nowhere' is not defined" in str(loaded.faults[1])
+    assert [str(fault).partition(": ")[0] for fault in loaded.errors] == [f"{path}:4", f"{path}:6"]
+    assert "also needs more" in str(loaded.errors[0])
+    assert "'Nowhere' is not defined" in str(loaded.errors[1])
 
 
 def test_two_files_for_one_identifier_are_an_error_naming_both(tasks: Path) -> None:
@@ -500,7 +500,7 @@ def test_a_file_that_breaks_keeps_its_tasks_until_it_is_fixed(tasks: Path) -> No
     answering(path, "mended")
     mended = reload_folder(broken)
     assert result_of(mended, "mail") == "mended"
-    assert mended.faults == ()
+    assert mended.errors == ()
 
 
 @pytest.mark.parametrize("helper", ["_helper_a.py", "_lib_a/words.py"])
@@ -524,13 +524,13 @@ def test_a_helper_that_appears_fixes_the_file_that_misses_it(tasks: Path) -> Non
     sys.modules.pop("_late_helper", None)
     write(tasks / "mail.py", "from _late_helper import answer\ndef run(payload): raise ValueError(answer)\n")
     loaded = load_folder(tasks)
-    assert len(loaded.faults) == 1
+    assert len(loaded.errors) == 1
 
     write(tasks / "_late_helper.py", "answer = 'here'\n")
     loaded = reload_folder(loaded)
 
     assert result_of(loaded, "mail") == "here"
-    assert loaded.faults == ()
+    assert loaded.errors == ()
 
 
 def test_a_file_that_becomes_executable_becomes_a_task(tasks: Path) -> None:
@@ -569,4 +569,4 @@ def test_a_task_may_import_the_packages_of_the_current_folder(tmp_path: Path, mo
 
     loaded = load_folder(Path("tasks"))
 
-    assert (loaded.registry.identifiers, loaded.faults) == (("buy",), ())
+    assert (loaded.registry.identifiers, loaded.errors) == (("buy",), ())

@@ -147,9 +147,9 @@ def test_dead_rows_that_pile_up_are_reported() -> None:
 
 def test_the_doctor_is_asked_where_nothing_newer_is_known() -> None:
     findings = [
-        Finding("indexes", CheckStatus.WRONG, "index x is invalid"),
-        Finding("vacuum", CheckStatus.NOTE, "later"),
-        Finding("locks", CheckStatus.WRONG, "known better here"),
+        Finding("indexes", CheckStatus.ERROR, "index x is invalid"),
+        Finding("vacuum", CheckStatus.WARNING, "later"),
+        Finding("locks", CheckStatus.ERROR, "known better here"),
     ]
 
     assert [alert.what for alert in found(quiet_glance(), findings=findings)] == ["indexes: index x is invalid"]

@@ -284,7 +284,7 @@ class Hostile(DemoSource):
         return Crontabs(known=tuple(self.queue.known), items=(item,))
 
     def findings(self) -> tuple[Finding, ...]:
-        return (Finding(HOSTILE, CheckStatus.WRONG, HOSTILE, HOSTILE),)
+        return (Finding(HOSTILE, CheckStatus.ERROR, HOSTILE, HOSTILE),)
 
     def blockages(self) -> LockWaits:
         session = BackendSession(
