@@ -76,7 +76,7 @@ def queues(
     if not found:
         stderr.note("No queues match.")
     elif len(known) > most:
-        stderr.note(f"There are more queues; go on with --after {quoted(found[-1].name)}")
+        stderr.note(f"There are more queues; continue with --after {quoted(found[-1].name)}")
 
 
 def record_of(found: QueueReport) -> dict[str, object]:

@@ -786,7 +786,7 @@ def _reason(job: Job, state: JobState, now: datetime) -> Reason:
         case JobState.RUNNING:
             return Reason(ReasonCode.RUNNING, f"{job.locked_by} runs attempt {job.attempts}")
         case JobState.FAILED:
-            return Reason(ReasonCode.FAILED, f"it failed for good: all {job.max_attempts} attempts are used up")
+            return Reason(ReasonCode.FAILED, f"it failed permanently: all {job.max_attempts} attempts are used up")
         case JobState.READY:
             return Reason(ReasonCode.CLAIMABLE, "nothing known keeps it: a worker may claim it any moment")
         case JobState.BACKOFF:

@@ -512,7 +512,7 @@ def test_unlocking_warns_when_heartbeats_still_arrive(gw: CliProgram, queue: Que
 
     ended = gw("unlock", "alive", "--dry-run")
 
-    said = re.search(r"'alive' may live: its last beat was (\d+) s ago", ended.err)
+    said = re.search(r"'alive' may be alive: its last heartbeat was (\d+) s ago", ended.err)
     assert said is not None
     assert 20 <= int(said[1]) <= 21 + time.monotonic() - before
     assert queue.value("select locked_by from graphile_worker._private_jobs") == "alive"

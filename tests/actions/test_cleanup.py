@@ -157,7 +157,7 @@ def test_a_dry_run_counts_and_deletes_nothing(gw: CliProgram, queue: Queue) -> N
 def test_what_cannot_be_cleared_away_is_named(gw: CliProgram, queue: Queue) -> None:
     ended = gw("cleanup", "everything")
 
-    assert (ended.code, "'everything' is nothing to clear away" in ended.err) == (2, True)
+    assert (ended.code, "'everything' is not a cleanup target" in ended.err) == (2, True)
 
 
 def test_it_works_on_a_schema_without_our_line(gw: CliProgram, queue: Queue) -> None:

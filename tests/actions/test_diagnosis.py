@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], m
         pytest.param("schema", {"schema_behind": True, "schema_problem": "behind"}, "behind", id="an older schema"),
         pytest.param("upstream", {"schema_warnings": ["newer"]}, "newer", id="a newer schema"),
         pytest.param("vacuum", {"tables": [table(vacuum_after=2_000_050)]}, "2000050 rows are dead", id="late vacuum"),
-        pytest.param("workers", {"has_heartbeats": False}, "no table for heartbeats", id="no heartbeats"),
+        pytest.param("workers", {"has_heartbeats": False}, "no heartbeats table", id="no heartbeats"),
         pytest.param("workers", {"stale_workers": list("abcd")}, "a, b, c and 1 more", id="workers that went"),
         pytest.param("locks", {"not_checked": [("locks", "it took too long")]}, "it took too long", id="not looked at"),
     ],
@@ -173,7 +173,7 @@ def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, 
     ],
 )
 def test_what_is_usual_is_sound(check: str, facts: dict[str, Any]) -> None:
-    assert of(check, **facts).verdict is CheckStatus.OK
+    assert of(check, **facts).status is CheckStatus.OK
 
 
 def test_without_a_schema_nothing_more_is_said() -> None:

@@ -92,7 +92,7 @@ def test_a_worker_that_stopped_sending_heartbeats_with_a_job_is_named(gw: CliPro
 
     ended = gw("doctor")
 
-    assert (ended.code, r"silent\x1b holds 1 jobs" in ended.out, "\x1b" in ended.out) == (7, True, False)
+    assert (ended.code, r"silent\x1b has locked 1 jobs" in ended.out, "\x1b" in ended.out) == (7, True, False)
 
 
 def test_a_database_without_a_queue_reports_what_to_run(gw: CliProgram, empty_database_url: str) -> None:
@@ -159,7 +159,7 @@ def test_a_table_that_is_vacuumed_late_is_noted_until_its_own_setting_says_other
     assert vacuum_notes() == ["ok"]
 
     queue.rows(f"alter table {JOBS} set (autovacuum_vacuum_threshold = 400000)")
-    assert vacuum_notes() == ["note"]
+    assert vacuum_notes() == ["warning"]
 
     queue.rows(f"alter table {JOBS} set (autovacuum_vacuum_threshold = 50)")
     assert vacuum_notes() == ["ok"]

@@ -74,7 +74,7 @@ def test_a_stopped_reader_blocks_no_worker_and_dropped_lines_are_counted(pipe: P
     kept = len(seen) - len(told)
     assert 0 < kept < 1000
     assert seen[:kept] == written[:kept]
-    assert told == [f"{1000 - kept} lines of this log were lost: nobody read it", "after"]
+    assert told == [f"{1000 - kept} lines of this log were lost: the reader did not keep up", "after"]
 
 
 def test_a_line_that_was_begun_is_finished_before_any_other(pipe: Pipe) -> None:
@@ -100,7 +100,7 @@ def test_what_was_lost_is_said_as_everything_else_is(log_format: str) -> None:
 
     assert line.count("\n") == 1
     message = json.loads(line)["message"] if log_format == "json" else line
-    assert message.rstrip().endswith("dropped, for nobody read it: 3")
+    assert message.rstrip().endswith("dropped because the reader did not keep up: 3")
 
 
 @pytest.mark.once

@@ -203,7 +203,7 @@ def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: li
 def test_a_running_job_says_the_age_of_the_last_heartbeat_of_its_worker() -> None:
     (reason,) = reasons(RUNNING, JobState.RUNNING, JobFacts(now=NOW, heartbeats=[a_heart(ago=timedelta(seconds=4))]))
 
-    assert reason.message.endswith("; its last beat was 4s ago")
+    assert reason.message.endswith("; its last heartbeat was 4s ago")
 
 
 def test_a_reason_names_who_and_how_long() -> None:
@@ -214,5 +214,5 @@ def test_a_reason_names_who_and_how_long() -> None:
 
     (reason,) = reasons(job, JobState.READY, around)
 
-    assert reason.message == "its queue letters is held by pool-2, for 1h30m"
+    assert reason.message == "its queue letters is locked by pool-2, for 1h30m"
     assert not reason.inferred

@@ -210,7 +210,7 @@ def test_a_list_mentions_more_jobs_only_when_there_are_more(
     locked = "now()" if "running" in conditions else "null"
     queue.many(3, "attempts, locked_at, last_error", f"{25 * is_failed}, {locked}, 'x'")
 
-    assert "There are more jobs; go on with --after" in gw("list", *conditions, "--limit", "2").err
+    assert "There are more jobs; continue with --after" in gw("list", *conditions, "--limit", "2").err
     assert gw("list", *conditions, "--limit", "3").err == ""
 
 
@@ -218,7 +218,7 @@ def test_queues_mention_more_only_when_there_are_more(queue: Queue, gw: CliProgr
     for name in "abc":
         queue.ready(queue_name=name)
 
-    assert "There are more queues; go on with --after 'b'" in gw("queues", "--limit", "2").err
+    assert "There are more queues; continue with --after 'b'" in gw("queues", "--limit", "2").err
     assert gw("queues", "--limit", "3").err == ""
 
 
