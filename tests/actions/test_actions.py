@@ -210,7 +210,7 @@ def test_without_a_terminal_a_condition_needs_a_yes(
 
     assert (ended.code, ended.out, queue.jobs()) == (2, "", before)
     assert "2 jobs would be" in ended.err
-    assert "give --yes" in ended.err
+    assert "pass --yes" in ended.err
 
 
 @pytest.mark.parametrize(("typed", "left"), [("yes\n", 0), ("y\n", 0), ("no\n", 2), ("\n", 2), ("", 2)])

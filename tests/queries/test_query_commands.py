@@ -228,7 +228,7 @@ def test_a_search_that_ended_early_says_so(queue: Queue, gw: CliProgram) -> None
     ended = gw("list", "--error", "rare", "--timeout", "0s")
 
     assert ended.code == 0
-    assert "looked at 1,000 jobs and found 0" in ended.err
+    assert "checked 1,000 jobs and found 0" in ended.err
     assert "--after 1000" in ended.err
 
 
@@ -294,7 +294,7 @@ def test_numbers_of_a_payload_keep_every_digit(queue: Queue, gw: CliProgram) -> 
         pytest.param(("list", "--timeout", "soon"), 2, "not a duration", id="no span"),
         pytest.param(("list", "--task", ""), 2, "is empty", id="an empty name"),
         pytest.param(("list", "--limit", "100001"), 2, "from 1 to", id="too many"),
-        pytest.param(("stats", "--interval", "1ms"), 2, "disturbs the workers", id="too often"),
+        pytest.param(("stats", "--interval", "1ms"), 2, "slows the workers down", id="too often"),
         pytest.param(("queues", "--limit", "0"), 2, "from 1 to", id="no queues"),
     ],
 )
@@ -362,7 +362,7 @@ def test_queues_and_tasks_for_a_person(queue: Queue, gw: CliProgram) -> None:
     queue.heart("pool-3", tasks=["mail"])
 
     assert re.search(r"^letters +1 +1 +pool-3 .*pay", gw("queues", terminal=True).out, re.MULTILINE)
-    assert re.search(r"^pay +1 +0 +0 +0 +0 +nobody$", gw("tasks", terminal=True).out, re.MULTILINE)
+    assert re.search(r"^pay +1 +0 +0 +0 +0 +none$", gw("tasks", terminal=True).out, re.MULTILINE)
 
 
 def test_a_schema_of_npm_alone_is_read(queue: Queue, gw: CliProgram) -> None:
