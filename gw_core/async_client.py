@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.domain.events import Events
-from gw_core.domain.job import Job, JobSpec, batch_items
-from gw_core.domain.job_key import JobKeyMode
-from gw_core.domain.plugins import Interceptors, Plugin
+from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
+from gw_core.domain.plugins import Interceptors, Plugin, Skip
 from gw_core.postgres.add_calls import RemovedJob, bulk_calls, get_call, is_one_statement, remove_call
 from gw_core.postgres.async_connection import (
     AsyncCallersConnection,
@@ -22,6 +20,11 @@ from gw_core.postgres.async_connection import (
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.enqueue import Admission
+
+if TYPE_CHECKING:
+    from gw_core.execution.context import JobContext
+
+P = TypeVar("P")
 
 
 class AsyncClient:
@@ -77,51 +80,51 @@ class AsyncClient:
 
     # -- add -------------------------------------------------------------------------------------------------------
 
+    @overload
+    async def add(
+        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
+    @overload
     async def add(
         self,
-        task: str | JobSpec,
+        task: Callable[[P, JobContext], object],
+        payload: P,
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job | Skip: ...
+    @overload
+    async def add(
+        self, task: Callable[[P], object], payload: P, *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
+    @overload
+    async def add(
+        self, task: Callable[[], object], *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
+    async def add(
+        self,
+        task: str | JobSpec | Callable[..., object],
         payload: Any = None,
         *,
-        queue_name: str | None = None,
-        run_at: datetime | timedelta | None = None,
-        max_attempts: int | None = None,
-        job_key: str | None = None,
-        job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
-        priority: int | None = None,
-        flags: Sequence[str] = (),
         conn: object | None = None,
-    ) -> Job | None:
-        """Add a job and return it; None when a plugin skipped it. The arguments are those of `Client.add`.
+        **options: Unpack[JobOptions],
+    ) -> Job | Skip:
+        """Add a job and return it, or why a plugin skipped it. The arguments are those of `Client.add`.
 
         `conn` is your own connection: a psycopg `AsyncConnection` or `AsyncCursor`, a SQLAlchemy `AsyncSession` or
         `AsyncConnection`, or an asyncpg connection. The job belongs to its transaction and exists once that commits.
         asyncpg commits immediately outside `conn.transaction()`. Raises `InvalidJobError` and `InvalidInputError`
         before anything is sent, and `JobRejectedError` if a plugin rejects the job.
         """
-        spec = (
-            task
-            if isinstance(task, JobSpec)
-            else JobSpec(
-                task=task,
-                payload=payload,
-                queue_name=queue_name,
-                run_at=run_at,
-                max_attempts=max_attempts,
-                job_key=job_key,
-                job_key_mode=JobKeyMode.of(job_key_mode),
-                priority=priority,
-                flags=flags,
-            )
-        )
-        return await self._add(spec, None, conn)
+        return await self._add(job_spec(task, payload, **options), None, conn)
 
-    async def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job | None:
+    async def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job | Skip:
         """Add a job whose payload is already JSON text, which is stored unchanged."""
         return await self._add(spec, payload, conn)
 
     async def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in as few statements as possible, all or none, and return their ids in no promised order."""
-        admitted = [kept for kept in map(self._admission.admit, specs) if kept is not None]
+        admitted = self._admission.admit_all(specs)
         if not admitted:
             return []
         with self._admission.adding(admitted) as addition:
@@ -134,8 +137,8 @@ class AsyncClient:
         return ids
 
     async def add_batch(
-        self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Any
-    ) -> Job | None:
+        self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip:
         """Add one job whose payload is the list of `items`; see `Client.add_batch`."""
         return await self.add(task, batch_items(items), conn=conn, **options)
 
@@ -159,11 +162,11 @@ class AsyncClient:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    async def _add(self, spec: JobSpec, payload: str | None, conn: object | None) -> Job | None:
+    async def _add(self, spec: JobSpec, payload: str | None, conn: object | None) -> Job | Skip:
         spec = self._admission.with_decoded(spec, payload)
         admitted = self._admission.admit(spec)
-        if admitted is None:
-            return None
+        if isinstance(admitted, Skip):
+            return admitted
         with self._admission.adding([admitted]) as addition:
             call = self._admission.call(spec, addition.specs[0], payload)
             async with self._on(conn) as connection:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.domain.events import Events
-from gw_core.domain.job import Job, JobSpec, batch_items
-from gw_core.domain.job_key import JobKeyMode
-from gw_core.domain.plugins import Interceptors, Plugin
+from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
+from gw_core.domain.plugins import Interceptors, Plugin, Skip
 from gw_core.domain.session_limits import NO_MANNERS, SessionLimits
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
@@ -21,6 +19,7 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 if TYPE_CHECKING:
     from gw_core.domain.cron_item import KnownCronItem
     from gw_core.domain.job_version import JobVersion
+    from gw_core.execution.context import JobContext
     from gw_core.postgres.add_calls import RemovedJob
     from gw_core.postgres.bulk_actions import Jobs, SkippedJob
     from gw_core.postgres.cleanup import Cleaner
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from gw_core.postgres.migrations import MigrationPlan, MigrationReport
     from gw_core.postgres.name_lookup import NameKind
     from gw_core.workers import Workers
+
+P = TypeVar("P")
 
 
 class Client:
@@ -156,46 +157,48 @@ class Client:
 
     # -- add -------------------------------------------------------------------------------------------------------
 
+    @overload
+    def add(
+        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
+    @overload
     def add(
         self,
-        task: str | JobSpec,
+        task: Callable[[P, JobContext], object],
+        payload: P,
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job | Skip: ...
+    @overload
+    def add(
+        self, task: Callable[[P], object], payload: P, *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
+    @overload
+    def add(
+        self, task: Callable[[], object], *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
+    def add(
+        self,
+        task: str | JobSpec | Callable[..., object],
         payload: Any = None,
         *,
-        queue_name: str | None = None,
-        run_at: datetime | timedelta | None = None,
-        max_attempts: int | None = None,
-        job_key: str | None = None,
-        job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
-        priority: int | None = None,
-        flags: Sequence[str] = (),
         conn: object | None = None,
-    ) -> Job | None:
-        """Add a job and return it; None when a plugin skipped it.
+        **options: Unpack[JobOptions],
+    ) -> Job | Skip:
+        """Add a job and return it, or why a plugin skipped it.
 
-        The arguments are the fields of `JobSpec`, or give a whole spec as `task`. `conn` is your own connection: a
-        psycopg connection or cursor of any class, a SQLAlchemy `Session` or `Connection`, Django's
-        `connections[alias]`, or a psycopg2 connection. The job belongs to its transaction and exists once that commits;
-        in autocommit mode, immediately. Raises `InvalidJobError` and `InvalidInputError` before anything is sent, and
-        `JobRejectedError` if a plugin rejects the job.
+        `task` is an identifier, a whole `JobSpec`, or the function of a task: type checkers then check the payload
+        against the function's annotation. `options` are the other fields of `JobSpec`.
+
+        `conn` is your own connection: a psycopg connection or cursor of any class, a SQLAlchemy `Session` or
+        `Connection`, Django's `connections[alias]`, or a psycopg2 connection. The job belongs to its transaction and
+        exists once that commits; in autocommit mode, immediately. Raises `InvalidJobError` and `InvalidInputError`
+        before anything is sent, and `JobRejectedError` if a plugin rejects the job.
         """
-        spec = (
-            task
-            if isinstance(task, JobSpec)
-            else JobSpec(
-                task=task,
-                payload=payload,
-                queue_name=queue_name,
-                run_at=run_at,
-                max_attempts=max_attempts,
-                job_key=job_key,
-                job_key_mode=JobKeyMode.of(job_key_mode),
-                priority=priority,
-                flags=flags,
-            )
-        )
-        return self._adder.add(spec, conn=conn)
+        return self._adder.add(job_spec(task, payload, **options), conn=conn)
 
-    def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job | None:
+    def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job | Skip:
         """Add a job whose payload is JSON text already; it is stored to the letter."""
         return self._adder.add(spec, payload=payload, conn=conn)
 
@@ -207,7 +210,9 @@ class Client:
         """
         return self._adder.add_many(specs, conn=conn)
 
-    def add_batch(self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Any) -> Job | None:
+    def add_batch(
+        self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip:
         """Add one job whose payload is the list of `items`: a batch job, of which failed items alone are retried.
 
         With a `job_key` the items are appended to those of a waiting job. `options` are those of `add`.

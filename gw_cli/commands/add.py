@@ -15,9 +15,10 @@ from gw_cli.exit_codes import ExitCode
 from gw_cli.records import job_record
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
+from gw_cli.stderr import note
 
 if TYPE_CHECKING:
-    from gw_core import Job
+    from gw_core import Client, Job
 
 app = new_app()
 
@@ -73,6 +74,7 @@ def add(
             "--on-error", metavar="ACTION", help="On an invalid line: stop or skip [default: stop]", show_default=False
         ),
     ] = "stop",
+    strict: Annotated[bool, typer.Option("--strict", help="Reject a task identifier that was never used")] = False,
     as_json: Json = False,
 ) -> int:
     """Add a job.
@@ -80,7 +82,7 @@ def add(
     Prints the job's id. With --from, adds the jobs of a file instead, in atomic batches; the other options are the
     defaults of its lines.
     """
-    from gw_core import JobKeyMode, JobSpec
+    from gw_core import JobKeyMode, JobSpec, Skip
     from gw_core.errors import InvalidInputError
 
     if from_file is not None:
@@ -112,11 +114,31 @@ def add(
     )
     text = payload_text(payload, payload_file)
     with open_to_change(configuration) as client:
+        _check_task(client, task, strict=strict)
         job = client.add_json(spec, text)
-    if job is None:
-        raise InvalidInputError("the job was not added: a plugin skipped it")
+    if isinstance(job, Skip):
+        raise InvalidInputError(f"the job was not added: {job.reason}")
     _answer(job, untouched=spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE and job.revision > 0, as_json=as_json)
     return ExitCode.OK
+
+
+def _check_task(client: Client, task: str, *, strict: bool) -> None:
+    """Warn about an identifier that no worker has registered and no job has had: it is probably misspelled."""
+    from difflib import get_close_matches
+
+    from gw_core.errors import InvalidInputError
+    from gw_core.operations import NameKind
+
+    if client.names(NameKind.TASKS, task, limit=1) == [task]:
+        return
+    known = client.names(NameKind.TASKS)
+    if not known:  # a new queue, to which jobs may be added before the first worker starts
+        return
+    similar = get_close_matches(task, known, n=1)
+    message = f"no worker has registered a task {task!r}" + (f"; did you mean {similar[0]!r}?" if similar else "")
+    if strict:
+        raise InvalidInputError(f"{message} (--strict)")
+    note(message)
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -166,12 +166,14 @@ def run(
     """
     from dataclasses import replace
 
+    from gw_core import Skip
+
     found = _find(_items(str(configuration[table.CRONTAB] or USUAL_CRONTAB)), item)
     spec = replace(found.job_spec(datetime.now(UTC), backfilled=False), run_at=None)
     with open_to_change(configuration) as client:
         job = client.add(spec)
-    if job is None:
-        raise InvalidInputError("the job was not added: a plugin skipped it")
+    if isinstance(job, Skip):
+        raise InvalidInputError(f"the job was not added: {job.reason}")
     output.answer(
         f"Added job {job.id} ({found.task}) of item {quoted(found.identifier)}.",
         plain=str(job.id),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 
 from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.task_identifier import identifier_of
 
 MAX_IDENTIFIER_LENGTH: Final = 128
 MAX_QUEUE_NAME_LENGTH: Final = 128
@@ -178,6 +179,33 @@ class JobSpec:
 
 
 _set = object.__setattr__
+
+
+class JobOptions(TypedDict, total=False):
+    """The options of a job by keyword: the fields of `JobSpec` without the task and its payload."""
+
+    queue_name: str | None
+    run_at: datetime | timedelta | None
+    max_attempts: int | None
+    job_key: str | None
+    job_key_mode: JobKeyMode | str
+    priority: int | None
+    flags: Sequence[str]
+
+
+def job_spec(
+    task: str | JobSpec | Callable[..., object], payload: Any = None, **options: Unpack[JobOptions]
+) -> JobSpec:
+    """Return the job to add: of an identifier, of a task's function, or a whole spec as it is.
+
+    Raises `InvalidJobError` for a function that is no task, and for options beside a whole spec.
+    """
+    if isinstance(task, JobSpec):
+        if payload is not None or options:
+            raise InvalidJobError("give the payload and the options inside the JobSpec, not beside it")
+        return task
+    identifier = task if isinstance(task, str) or not callable(task) else identifier_of(task)
+    return JobSpec(task=identifier, payload=payload, **options)  # type: ignore[arg-type] # it checks a mode given as text
 
 
 def encode_payload(payload: Any) -> str:

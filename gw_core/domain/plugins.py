@@ -108,14 +108,14 @@ class Interceptors:
                 stack.enter_context(wrap(addition))
             yield addition
 
-    def admit(self, spec: JobSpec) -> JobSpec | None:
-        """Return the spec to add, or None when a plugin skips it; raises `JobRejectedError`."""
+    def admit(self, spec: JobSpec) -> JobSpec | Skip:
+        """Return the spec to add, or what a plugin returned to skip it; raises `JobRejectedError`."""
         if spec.payload is None and self.see_payloads:
             spec = spec.with_payload({})
         for ask in self.before_add:
             answer = ask(spec)
             if isinstance(answer, Skip):
-                return None
+                return answer
             if isinstance(answer, Reject):
                 raise JobRejectedError(answer.reason)
             spec = spec if answer is None else answer

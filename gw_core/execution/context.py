@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from gw_core.domain.cancellation import StopReason
-from gw_core.domain.job import Job, JobSpec
+from gw_core.domain.job import Job, JobOptions, JobSpec, job_spec
+from gw_core.domain.plugins import Skip
 from gw_core.execution.payloads import CronRun, cron_of, trace_of
 from gw_core.log import Logger
 
@@ -122,10 +123,15 @@ class JobContext:
         return self._resources.connections.database
 
     def add_job(
-        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Any
-    ) -> Job | None:
+        self,
+        task: str | JobSpec | Callable[..., object],
+        payload: Any = None,
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job | Skip:
         """Add a job; the arguments are those of `Client.add`."""
-        spec = task if isinstance(task, JobSpec) else JobSpec(task=task, payload=payload, **options)
+        spec = job_spec(task, payload, **options)
         return self._resources.adder.add(spec, conn=conn)
 
     def add_jobs(self, specs: Sequence[JobSpec], *, conn: object | None = None) -> list[int]:

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from gw_core import forks
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
+from gw_core.domain.plugins import Skip
 from gw_core.domain.supervision import told
 from gw_core.execution.daemon_executor import DaemonExecutor
 from gw_core.execution.executor import items_of
@@ -266,7 +267,8 @@ class _ProcessSession:
             specs = [given_of(spec) for spec in order.specs]
             if order.together:
                 return AddedMessage(ids=self._context.add_jobs(specs))
-            return AddedMessage(job=self._context.add_job(specs[0]))
+            added = self._context.add_job(specs[0])
+            return AddedMessage(skipped=added.reason) if isinstance(added, Skip) else AddedMessage(job=added)
         except Exception as error:  # noqa: BLE001 - it is raised again in the task
             return AddedMessage(failure=failure_of(error))
 

@@ -252,9 +252,10 @@ class StopJob(msgspec.Struct, frozen=True, tag=True):
 
 
 class AddedMessage(msgspec.Struct, frozen=True, tag=True):
-    """What became of jobs to add."""
+    """What became of jobs to add; without a job, why a plugin skipped it."""
 
     job: Job | None = None
+    skipped: str = ""
     ids: list[int] = []
     failure: Failure | None = None
 

@@ -21,6 +21,7 @@ from gw_core.domain.errors import (
 )
 from gw_core.domain.events import Events
 from gw_core.domain.job import JobSpec
+from gw_core.domain.plugins import Skip
 from gw_core.domain.schedule import MINUTE, ceil_minute, floor_minute
 from gw_core.postgres.cron_store import CronStore
 from gw_core.postgres.database import Connection, Database
@@ -82,7 +83,7 @@ class Scheduler(Service):
 
     A minute is done when its jobs, or the knowledge that another worker added them, are in the database. Until then it
     stays ahead of `_next`: an outage, a sleeping machine or a late timer delays a minute but does not lose it.
-    `admit` is asked about every job before it is added, and may change it, return None to skip it, or refuse it.
+    `admit` is asked about every job before it is added, and may change it, return `Skip`, or refuse it.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Scheduler(Service):
         *,
         events: Events | None = None,
         clock: Callable[[], datetime] = system_clock,
-        admit: Callable[[JobSpec], JobSpec | None] | None = None,
+        admit: Callable[[JobSpec], JobSpec | Skip] | None = None,
         name: str = "gw-cron",
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
@@ -275,7 +276,8 @@ class Scheduler(Service):
         if self._admit is None:
             return spec
         try:
-            return self._admit(spec)
+            admitted = self._admit(spec)
+            return None if isinstance(admitted, Skip) else admitted
         except Exception as error:  # noqa: BLE001 - user code; its refusal counts for this run only
             self._events.emit(e.CronItemFailed(timestamp=moment, item=item, error=error))
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
@@ -19,6 +20,9 @@ from gw_core.postgres.error_mapping import leads_nowhere, translated
 
 if TYPE_CHECKING:
     import psycopg_pool
+
+CLOSE_SECONDS: Final = 1.0
+"""How long the end of the program waits for connections that are being made."""
 
 CANCEL_SECONDS: Final = 2.0
 """How long to wait until the server has taken note of a cancellation."""
@@ -36,6 +40,7 @@ class ConnectionPool:
         self._role = role
         self._lock = threading.Lock()  # guards _pool: two threads must not both open it
         self._pool: psycopg_pool.ConnectionPool[Connection] | None = None
+        self._closing: weakref.finalize[..., ConnectionPool] | None = None
         self._lent: set[Connection] = set()  # changed by one operation at a time, which the interpreter makes whole
         forks.abandon_in_children(self)
 
@@ -65,6 +70,9 @@ class ConnectionPool:
         """Close all connections, waiting at most `timeout` for those being made; a later use opens them again."""
         with self._lock:
             pool, self._pool = self._pool, None
+            closing, self._closing = self._closing, None
+        if closing is not None:
+            closing.detach()
         if pool is not None:
             pool.close(timeout.total_seconds())
 
@@ -72,6 +80,9 @@ class ConnectionPool:
         """In a forked child: leave the parent's connections alone; the next use opens others."""
         self._lock = threading.Lock()
         self._lent = set()
+        if self._closing is not None:
+            self._closing.detach()
+            self._closing = None
         if self._pool is not None:
             # Kept, for its destructor would wait for locks that threads of the parent may have held.
             _ABANDONED.append(self._pool)
@@ -95,6 +106,9 @@ class ConnectionPool:
                     open=True,
                     name=f"gw-{self._role or 'client'}",
                 )
+                # A program that never closes its client ends at once: the pool's own destructor runs when daemon
+                # threads are frozen already, and waits 5 s for each of four (Python 3.13). This runs before.
+                self._closing = weakref.finalize(self, self._pool.close, CLOSE_SECONDS)
             return self._pool
 
 

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from gw_core.domain.errors import DeadlockError
 from gw_core.domain.events import Events, JobAdded
 from gw_core.domain.job import Job, JobSpec, check_payload_text
-from gw_core.domain.plugins import Addition, Interceptors
+from gw_core.domain.plugins import Addition, Interceptors, Skip
 from gw_core.postgres.add_calls import Call, RemovedJob, add_call, bulk_calls, is_one_statement, remove_call
 from gw_core.postgres.callers_connection import CallersConnection, PsycopgConnection, callers_connection
 from gw_core.postgres.connections import ConnectionSource
@@ -53,12 +53,16 @@ class Admission:
         """Return the context in which admitted jobs are inserted; it can replace them."""
         return self._interceptors.adding(specs) if self._interceptors.around_add else nullcontext(Addition(specs))
 
-    def admit(self, spec: JobSpec) -> JobSpec | None:
-        """Return the job to add, or None when a plugin skips it; raises `JobRejectedError`."""
+    def admit(self, spec: JobSpec) -> JobSpec | Skip:
+        """Return the job to add, or why a plugin skips it; raises `JobRejectedError`."""
         admitted = self._interceptors.admit(spec)
-        if admitted is None or self._clock is None or isinstance(admitted.run_at, datetime):
+        if isinstance(admitted, Skip) or self._clock is None or isinstance(admitted.run_at, datetime):
             return admitted
         return replace(admitted, run_at=self._clock() + (admitted.run_at or timedelta(0)))
+
+    def admit_all(self, specs: Iterable[JobSpec]) -> list[JobSpec]:
+        """Return the jobs to add, without those that a plugin skips; raises `JobRejectedError`."""
+        return [admitted for admitted in map(self.admit, specs) if not isinstance(admitted, Skip)]
 
     def call(self, spec: JobSpec, admitted: JobSpec, payload: str | None) -> Call:
         """Return the statement for an admitted job; `payload` is JSON text in place of the spec's own payload."""
@@ -82,8 +86,8 @@ class Enqueuer:
         self._schema = schema
         self._admission = admission
 
-    def add(self, spec: JobSpec, *, payload: str | None = None, conn: object | None = None) -> Job | None:
-        """Add one job and return it, or None when a plugin skipped it.
+    def add(self, spec: JobSpec, *, payload: str | None = None, conn: object | None = None) -> Job | Skip:
+        """Add one job and return it, or why a plugin skipped it.
 
         `payload` is JSON text that is stored as it is instead of the spec's own payload. With `conn` the job belongs to
         the caller's transaction.
@@ -91,8 +95,8 @@ class Enqueuer:
         callers = self._callers(conn)
         spec = self._admission.with_decoded(spec, payload)
         admitted = self._admission.admit(spec)
-        if admitted is None:
-            return None
+        if isinstance(admitted, Skip):
+            return admitted
         with self._admission.adding([admitted]) as addition:
             call = self._admission.call(spec, addition.specs[0], payload)
             [row] = self._on(callers, lambda connection: connection.fetch(call))
@@ -104,7 +108,7 @@ class Enqueuer:
     def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
         callers = self._callers(conn)
-        admitted = [kept for kept in map(self._admission.admit, specs) if kept is not None]
+        admitted = self._admission.admit_all(specs)
         if not admitted:
             return []
         with self._admission.adding(admitted) as addition:

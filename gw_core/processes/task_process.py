@@ -10,15 +10,16 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, Unpack, assert_never
 
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
-from gw_core.domain.job import Job, JobSpec
+from gw_core.domain.job import Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
+from gw_core.domain.plugins import Skip
 from gw_core.execution.context import JobContext
 from gw_core.execution.executor import BatchError, execute
 from gw_core.execution.process_protocol import (
@@ -232,12 +233,18 @@ class _Context(JobContext):
         self._server = server
 
     def add_job(
-        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Any
-    ) -> Job | None:
+        self,
+        task: str | JobSpec | Callable[..., object],
+        payload: Any = None,
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job | Skip:
         """Add a job; the arguments are those of `Client.add`, without `conn`."""
         _refuse(conn)
-        spec = task if isinstance(task, JobSpec) else JobSpec(task=task, payload=payload, **options)
-        return self._server.add([spec], together=False).job
+        spec = job_spec(task, payload, **options)
+        added = self._server.add([spec], together=False)
+        return Skip(added.skipped) if added.job is None else added.job
 
     def add_jobs(self, specs: Sequence[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add several jobs, all or none, and return their ids."""

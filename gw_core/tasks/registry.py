@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from gw_core.domain.errors import InvalidJobError, TaskLoadError
 from gw_core.domain.job import JobSpec
+from gw_core.domain.task_identifier import note_identifier
 from gw_core.execution.signature import compose, plain_function
 from gw_core.execution.task import Function, Isolation, Task
 
@@ -89,6 +90,7 @@ def schedules_of(function: object) -> tuple[ScheduleMark, ...]:
 def _marked(function: F, identifier: str | None) -> F:
     if not callable(function):
         raise TaskLoadError(f"@task marks functions, not {type(function).__name__} objects")
+    note_identifier(function, identifier or _name_of(function))
     return _set(function, _MARK, TaskMark(identifier))
 
 
@@ -180,6 +182,7 @@ class TaskRegistry:
         place = source or source_of(function)
         checked_identifier(identifier)
         self._check_free(identifier, place)
+        note_identifier(function, identifier)
         try:
             self._tasks[identifier] = self._made(identifier, function, place)
         except NameError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gw_core import Selection
+from gw_core import Selection, Skip
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import SkippedJob
 
@@ -269,7 +269,7 @@ class Add(Action):
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Add it."""
         job = client.add(self.spec) if self.payload is None else client.add_json(self.spec, self.payload)
-        return Result(done=() if job is None else (str(job.id),))
+        return Result(done=() if isinstance(job, Skip) else (str(job.id),))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw add`."""

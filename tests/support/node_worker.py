@@ -9,11 +9,9 @@ worker.output
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,8 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
+from support.npm import npm_package
 from support.waiting import wait_until
 
 OLDEST_WITH_BATCHES: Final = "0.17.3"
@@ -200,53 +197,14 @@ def node_worker(version: str = NEWEST) -> NodeWorker:
 
     Without npm the test is skipped; in CI it fails.
     """
-    if shutil.which("npm") is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("npm is needed in CI for the tests beside the Node.js worker")
-        pytest.skip("npm is not installed")
-    node = _installed(f"node-{_system()}", str(NODE_MAJOR))
-    return NodeWorker(version, node / "bin" / "node", _installed("graphile-worker", version))
+    node = npm_package(f"node-{_system()}", str(NODE_MAJOR))
+    return NodeWorker(version, node / "bin" / "node", npm_package("graphile-worker", version))
 
 
 def _system() -> str:
     """Name the package with the binary for this machine; the package `node` would only choose it by a script."""
     kind = {"linux": "linux", "darwin": "darwin"}[sys.platform]
     return f"{kind}-{'arm64' if platform.machine() in ('arm64', 'aarch64') else 'x64'}"
-
-
-def _installed(package: str, version: str) -> Path:
-    folder = _cache_folder() / f"{package}@{version}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        ready = folder / "ready"
-        if not ready.exists():
-            (folder / "package.json").write_text('{"private": true}')
-            _npm_install(folder, f"{package}@{version}")
-            ready.touch()
-    return folder / "node_modules" / package
-
-
-def _npm_install(folder: Path, what: str) -> None:
-    done = subprocess.run(
-        ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", what],
-        cwd=folder,
-        text=True,
-        capture_output=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, f"npm could not install {what}: {done.stderr}"
-
-
-def _cache_folder() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(given) if given else Path.home() / ".cache") / "gw-tests-npm"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"gw-tests-npm-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
 
 
 def environment() -> dict[str, str]:

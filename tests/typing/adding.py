@@ -1,0 +1,52 @@
+"""Adding jobs as an editor sees it; each line that is wrong names the checkers that reject it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from gw_core import AsyncClient, Client, JobContext, JobSpec, Selection, TaskRegistry
+
+tasks = TaskRegistry()
+queue = Client("postgres:///shop")
+
+
+@dataclass
+class Charge:
+    amount: int
+
+
+@tasks.task
+def charge(payload: Charge, context: JobContext) -> None: ...
+
+
+@tasks.task("mail/send")
+def send(payload: dict[str, str]) -> None: ...
+
+
+@tasks.task
+async def sync_crm(payload: Charge) -> None: ...
+
+
+@tasks.task
+def clean_up() -> None: ...
+
+
+queue.add(charge, Charge(amount=5), run_at=timedelta(minutes=5), priority=-1)
+queue.add(send, {"to": "ann@example.com"}, queue_name="mail")
+queue.add(sync_crm, Charge(amount=5))
+queue.add(clean_up)
+queue.add("charge", {"amount": 5}, job_key="k", job_key_mode="preserve_run_at")
+queue.add(JobSpec(task="charge"))
+queue.jobs.count(Selection.of(state="failed"))
+
+queue.add(charge, {"amount": 5})  # wrong
+queue.add(charge, Charge(amount="5"))  # wrong
+queue.add(send, Charge(amount=5))  # wrong
+queue.add(charge)  # wrong
+queue.add("charge", {}, priorty=1)  # wrong
+queue.add("charge", {}, run_at="tomorrow")  # wrong
+print(queue.add("charge").id)  # wrong: a plugin may skip it
+
+
+async def on_a_loop(client: AsyncClient) -> None:
+    await client.add(charge, Charge(amount=5))
+    await client.add(charge, {"amount": 5})  # wrong
