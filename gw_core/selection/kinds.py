@@ -126,7 +126,7 @@ class Names(Kind):
         if self.is_set:
             found = [f"{column} ?| {bind(exact)}::text[]"] if exact else []
             found += [
-                f"exists (select from jsonb_object_keys({column}) as flag where starts_with(flag, {bind(prefix)}))"
+                f"exists (select from jsonb_object_keys({column}) as f where starts_with(f, {bind(prefix)}::text))"
                 for prefix in prefixes
             ]
         else:
@@ -304,7 +304,7 @@ class Payload(Kind):
         at = f"{column} #> {bind(list(path))}::text[]"
         text = (
             f"case json_typeof({at}) when 'null' then 'null' when 'object' then null when 'array' then null "
-            f"else ({at}) #>> '{{}}' end"
+            f"else ({at}) #>> '{{}}'::text[] end"
         )
         compared = Names().sql(text, values, path, database, bind)
         return f"case when strpos({column}::text, '{_ESCAPED_NUL}') > 0 then false else {compared} end"

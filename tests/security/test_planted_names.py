@@ -1,9 +1,10 @@
-"""Nobody gains rights by what they create in a schema on somebody's search_path."""
+"""A role gains no rights by creating objects in a schema on the search_path of another role."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +20,7 @@ from gw_core.operations import Database
 from gw_core.postgres.database import SEARCH_PATH, TASK_ROLE
 from gw_core.postgres.migrations import migrate, plan
 from gw_core.postgres.statements import query, sql_folder
+from gw_core.selection import TERMS, Resolved, parse
 
 SCHEMA = "graphile_worker"
 CITUS = "doctor_distributed_tables"
@@ -35,9 +37,13 @@ PINNED = (
         "schema_objects",
         "selection_names",
     ),
-    *("find_jobs", "session_limits", "return_jobs"),
+    *("count_selected_jobs", "find_jobs", "session_limits", "return_jobs"),
 )
 """Statements that never run without our search_path: their transaction sets it where their session cannot."""
+EVERY_TERM = parse(
+    " ".join([*(term.example for term in TERMS.values()), "payload:anywhere", "flag:b*", "key:w*", "-queue:none"])
+).sql(Resolved(now=datetime.now(UTC), tasks={"mail": 1}, queues={"reports": 1}))
+"""A selection with every condition."""
 
 NEIGHBOURS = """
 create table graphile_worker._private_workers (
@@ -83,7 +89,7 @@ def call_everything(connection: psycopg.Connection[Any]) -> None:
 
 def prepare_everything(connection: psycopg.Connection[Any], names: list[str] | tuple[str, ...]) -> None:
     for name in names:
-        text = query(name, SCHEMA)
+        text = query(name, SCHEMA, SELECTION=EVERY_TERM.text)
         for number, value in enumerate(sorted(set(re.findall(r"%\((\w+)\)[sb]", text))), 1):
             text = re.sub(rf"%\({value}\)[sb]", f"${number}", text)
         result = connection.pgconn.prepare(name.encode(), text.replace("%%", "%").encode())

@@ -71,7 +71,7 @@ def test_the_selection_holds_after_a_file_was_read_again(tasks: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["DATABASE_URL", ["a=b"], [""], [1]])
 def test_a_selection_that_is_no_list_of_names_is_rejected(wrong: object) -> None:
-    with pytest.raises(InvalidSettingError, match="executable_env must be a list of names"):
+    with pytest.raises(InvalidSettingError, match="executable_env must be a list of environment variable names"):
         WorkerSettings(executable_env=wrong)  # type: ignore[arg-type]
 
 

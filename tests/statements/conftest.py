@@ -21,8 +21,9 @@ def statements_url(databases: Any, template: str) -> Iterator[str]:
 
 @pytest.fixture
 def queue(statements_url: str) -> Iterator[Queue]:
-    """A job store on a database with the newest schema and nothing in it."""
+    """A job store on a database with the newest schema and no rows, shared by the tests of a process."""
     queue = Queue(statements_url)
     queue.run("truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs")
     yield queue
+    queue.run("alter table _private_jobs drop constraint if exists calm")
     queue.close()

@@ -20,7 +20,7 @@ def included_in(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_nothing_is_left_to_be_filled_in(name: str) -> None:
-    text = query(name, "jobs")
+    text = query(name, "jobs", SELECTION="true")
 
     assert "\\" not in text.replace("'\\u0000'", "")
     assert re.findall(r"(?<!:):[A-Z]\w*", text) == []
