@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import psycopg
 
 from gw_core.domain.cancellation import CancelRequest
-from gw_core.domain.claim import QueueLock, claim_number
+from gw_core.domain.claim import QueueLock
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.settings import LOCK_EXPIRY
@@ -102,8 +102,8 @@ class JobStore:
         rows = self._rows(
             name,
             ids=ids,
-            # A few numbers and not one for each job: the ledger sees to it that no job has two of them.
-            claims=[claim_number(each) for each in {outcome.job.locked_at_epoch for outcome in ordered}],
+            # A few times and not one for each job: the ledger writes the outcomes of a job with two claims apart.
+            claims=_times({outcome.job.locked_at_epoch for outcome in ordered}),
             queue_ids=[queue_id for queue_id, _ in releases],
             worker_id=worker_id,
             **values,
@@ -132,8 +132,7 @@ class JobStore:
 
     def renew_locks(self, jobs: Sequence[Job], *, worker_id: str, queues: Sequence[QueueLock] = ()) -> set[int]:
         """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours."""
-        starts = [job.locked_at_epoch for job in jobs]
-        return self._ids("renew_locks", worker_id=worker_id, starts=starts, **_claims(jobs), **_queue_claims(queues))
+        return self._ids("renew_locks", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
 
     def take_cancellations(self, *, worker_id: str) -> list[CancelRequest]:
         """Return which jobs of this pool somebody wants cancelled, once."""
@@ -172,15 +171,20 @@ def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
 
 
 def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return jobs and the numbers of their claims as columns."""
-    return {"ids": [job.id for job in jobs], "claims": [claim_number(job.locked_at_epoch) for job in jobs]}
+    """Return jobs and the times of their claims as columns."""
+    return {"ids": [job.id for job in jobs], "claims": _times(job.locked_at_epoch for job in jobs)}
 
 
 def _queue_claims(queues: Sequence[QueueLock]) -> dict[str, Any]:
     return {
         "queue_ids": [queue_id for queue_id, _ in queues],
-        "queue_claims": [claim_number(locked_at) for _, locked_at in queues],
+        "queue_claims": _times(locked_at for _, locked_at in queues),
     }
+
+
+def _times(epochs: Iterable[float | None]) -> list[datetime]:
+    """Return times given in seconds since 1970, to the microsecond."""
+    return [datetime.fromtimestamp(epoch or 0.0, UTC) for epoch in epochs]
 
 
 def _when(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:

@@ -4,7 +4,7 @@ with completed as (
   delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id = any(%(ids)s::bigint[])
      \set ROW jobs
-     \set CLAIMS '%(claims)s::bigint[]'
+     \set CLAIMS '%(claims)s::timestamptz[]'
      \ir parts/is_of_claim.sql
   returning jobs.id
 ),

@@ -24,7 +24,7 @@ failed as (
    where jobs.id = any(%(ids)s::bigint[])
      and jobs.id = failures.id
      \set ROW jobs
-     \set CLAIMS '%(claims)s::bigint[]'
+     \set CLAIMS '%(claims)s::timestamptz[]'
      \ir parts/is_of_claim.sql
   returning jobs.id
 ),

@@ -3,15 +3,15 @@
 -- whole multiples of ten minutes: what is left of it modulo ten minutes names the claim, see parts/is_of_claim.sql.
 with claims as (
   select *
-    from unnest(%(ids)s::bigint[], %(claims)s::bigint[], %(starts)s::double precision[]) as claims (id, number, started_at)
+    from unnest(%(ids)s::bigint[], %(claims)s::timestamptz[]) as claims (id, locked_at)
 ),
 ours as materialized (
-  select jobs.id, jobs.locked_at, to_timestamp(claims.started_at) as started_at
+  select jobs.id, jobs.locked_at, claims.locked_at as started_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
     join claims on claims.id = jobs.id
    where jobs.id = any(%(ids)s::bigint[])
      \set ROW jobs
-     \set CLAIMS 'array[claims.number]'
+     \set CLAIMS 'array[claims.locked_at]'
      \ir parts/is_of_claim.sql
    order by jobs.id
      for update of jobs
@@ -42,12 +42,12 @@ queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = queues.locked_at
                      + make_interval(mins => 10 * floor(date_part('epoch', now() - queues.locked_at) / 600::float8)::int)
-    from unnest(%(queue_ids)s::int[], %(queue_claims)s::bigint[]) as queue_claims (id, number)
+    from unnest(%(queue_ids)s::int[], %(queue_claims)s::timestamptz[]) as queue_claims (id, locked_at)
    where queues.id = any(%(queue_ids)s::int[])
      and queues.id = queue_claims.id
      and queues.locked_at <= now() - interval '10 minutes'
      \set ROW queues
-     \set CLAIMS 'array[queue_claims.number]'
+     \set CLAIMS 'array[queue_claims.locked_at]'
      \ir parts/is_of_claim.sql
      and (select count(*) from renewed) >= 0
 )

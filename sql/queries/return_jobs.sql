@@ -28,7 +28,7 @@ returned as (
    where jobs.id = any(%(ids)s::bigint[])
      and jobs.id = returns.id
      \set ROW jobs
-     \set CLAIMS '%(claims)s::bigint[]'
+     \set CLAIMS '%(claims)s::timestamptz[]'
      \ir parts/is_of_claim.sql
   returning jobs.id, jobs.is_available and jobs.run_at <= now() as can_run
 ),

@@ -13,8 +13,16 @@ with forgotten as (
          locked_by = null
    where jobs.locked_at is not null
      and jobs.locked_by = %(worker_id)s
-     and (jobs.id, mod(round(date_part('epoch', jobs.locked_at) * 1000000::float8)::bigint, 600000000::bigint)) not in (
-           select * from unnest(%(ids)s::bigint[], %(claims)s::bigint[])
+     and (
+           jobs.id,
+           \set TIME jobs.locked_at
+           \ir parts/claim_number.sql
+         ) not in (
+           select
+             known.id,
+             \set TIME known.locked_at
+             \ir parts/claim_number.sql
+             from unnest(%(ids)s::bigint[], %(claims)s::timestamptz[]) as known (id, locked_at)
          )
   returning jobs.id
 ),
@@ -23,8 +31,16 @@ released as (
      set locked_at = null,
          locked_by = null
    where queues.locked_by = %(worker_id)s
-     and (queues.id, mod(round(date_part('epoch', queues.locked_at) * 1000000::float8)::bigint, 600000000::bigint)) not in (
-           select * from unnest(%(queue_ids)s::int[], %(queue_claims)s::bigint[])
+     and (
+           queues.id,
+           \set TIME queues.locked_at
+           \ir parts/claim_number.sql
+         ) not in (
+           select
+             known.id,
+             \set TIME known.locked_at
+             \ir parts/claim_number.sql
+             from unnest(%(queue_ids)s::int[], %(queue_claims)s::timestamptz[]) as known (id, locked_at)
          )
      and (select count(*) from forgotten) >= 0
 )

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from gw_core import Job
-from gw_core.domain.claim import claim_number
 from gw_core.operations import Database
 from gw_core.postgres.job_store import SETTLE_PLAN
 from gw_core.postgres.statements import numbered_query
@@ -28,7 +27,7 @@ def comparisons(queue: Queue, name: str, jobs: list[Job]) -> int:
     """Run the statement as the settling session does, and return how many pairs of rows its joins threw away."""
     text, names = numbered_query(name, queue.store.schema)
     columns = {column: [value] * len(jobs) for column, value in COLUMNS[name].items()}
-    claims = {"ids": [job.id for job in jobs], "claims": [claim_number(job.locked_at_epoch) for job in jobs]}
+    claims = {"ids": [job.id for job in jobs], "claims": [job.locked_at for job in jobs]}
     values = {"worker_id": OURS, "queue_ids": [], **claims, **columns}
     with Database(queue.url).connect("settle", SETTLE_PLAN) as connection:
         cursor = psycopg.RawCursor(connection)
