@@ -1,4 +1,4 @@
-"""The client: add jobs, look at them, tend them."""
+"""The client: add jobs, query them, and change them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gw_core.domain.session_limits import NO_MANNERS, SessionLimits
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
-# The rest is imported where it is used: a command that looks at a job waits for nothing that mends a schema.
+# The rest is imported where it is used: a command that only reads a job does not wait for the migration code.
 if TYPE_CHECKING:
     from gw_core.domain.cron_item import KnownCronItem
     from gw_core.domain.job_version import JobVersion
@@ -39,7 +39,7 @@ class Client:
 
     `conninfo` is anything libpq takes, or `embedded:`; without one `DATABASE_URL` and libpq's variables are used.
     Connections are opened when first needed, at most `max_pool_size`; the server shows them as `application_name` and
-    holds each to `manners`. Raises `NoConnectionError` when nothing names a database; every method raises
+    limits each by `limits`. Raises `NoConnectionError` when nothing names a database; every method raises
     `DatabaseUnavailableError`, `AuthenticationError`, `SchemaMissingError` and their kin.
     """
 
@@ -77,7 +77,7 @@ class Client:
 
     @cached_property
     def reports(self) -> JobQueries:
-        """Looks at the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
+        """Queries the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
         from gw_core.postgres.job_queries import JobQueries
 
         return JobQueries(self._connections, self.schema)
@@ -98,14 +98,14 @@ class Client:
 
     @cached_property
     def cleaner(self) -> Cleaner:
-        """Clears away jobs that failed for good, unused task identifiers and unused queues."""
+        """Deletes permanently failed jobs, unused task identifiers and unused queues."""
         from gw_core.postgres.cleanup import Cleaner
 
         return Cleaner(self._connections, self.schema)
 
     @cached_property
     def doctor(self) -> Doctor:
-        """Says what is wrong with the queue and what mends it, and feels its pulse."""
+        """Diagnoses the queue, suggests fixes, and checks that it responds."""
         from gw_core.postgres.doctor import Doctor
 
         return Doctor(self._connections, self.schema)
@@ -142,14 +142,14 @@ class Client:
     def cancel(self) -> bool:
         """Cancel the statements under way in other threads, which then raise `StatementTimeoutError`; True: any was.
 
-        So that a program that ends need not wait for an answer nobody reads. Safe from any thread.
+        So a program that exits does not wait for a result that it no longer needs. Safe from any thread.
         """
         return self._connections.cancel()
 
     def listen(self) -> JobListener:
-        """Open a connection that hears of new jobs as they are added, in this schema and in its neighbours.
+        """Open a connection that receives a notification for each added job, in any schema of the database.
 
-        Raises `ReadOnlyError` on a standby, which cannot listen; behind a pooler in transaction mode nothing is heard.
+        Raises `ReadOnlyError` on a standby, which cannot listen. A pooler in transaction mode drops notifications.
         """
         from gw_core.postgres.listener import JobListener
 
@@ -256,7 +256,7 @@ class Client:
             return CronStore(connection, self.schema).known()
 
     def forget_crontab(self, identifier: str) -> KnownCronItem | None:
-        """Forget a crontab item and return it, or None; a worker that still has it makes it known anew."""
+        """Forget a crontab item and return it, or None; a worker that still has it registers it again."""
         from gw_core.postgres.cron_store import CronStore
 
         with self._connections.connection() as connection:
@@ -265,7 +265,7 @@ class Client:
     # -- schema ----------------------------------------------------------------------------------------------------
 
     def migrate(self) -> MigrationReport:
-        """Install the schema or bring it up to date; any number of processes may do so at once."""
+        """Install or update the schema; any number of processes can do this at the same time."""
         from gw_core.postgres.migrations import migrate
 
         with self._connections.connection() as connection:

@@ -45,7 +45,7 @@ class Logger:
         return Logger(self._factory, {**self._scope, **more})
 
     def error(self, message: str, meta: Meta | None = None) -> None:
-        """Log a problem that needs attention."""
+        """Log a problem that needs an operator."""
         self._sink("error", message, meta)
 
     def warning(self, message: str, meta: Meta | None = None) -> None:

@@ -37,7 +37,7 @@ class Signals:
         if not self._enabled:
             return
         # The kernel may hand a signal to any thread, and then nothing wakes a main thread that waits for a lock. What
-        # the interpreter writes into this socket at once, whichever thread it was, wakes ours.
+        # the interpreter writes into this socket immediately, in whichever thread, which wakes ours.
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._former_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)

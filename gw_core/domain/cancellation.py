@@ -13,7 +13,7 @@ CANCELLABLE_WORKERS: Final = r"^gw-.+-[0-9]+-[0-9a-f]{10}$"
 
 
 class JobCancelledError(GraphileWorkerError):
-    """An operator cancelled the job while it ran; the message says who, and why."""
+    """An operator cancelled the job while it ran; the message has the operator and the reason."""
 
 
 class StopReason(StrEnum):

@@ -39,5 +39,5 @@ def claim_number(locked_at: float | None) -> int:
 
 
 def is_same_claim(locked_at: float | None, other: float | None) -> bool:
-    """Tell whether two values of `locked_at` of a job and worker, in seconds since 1970, belong to the same claim."""
+    """Return whether two values of `locked_at` of a job and worker, in seconds since 1970, belong to one claim."""
     return locked_at is not None and other is not None and claim_number(locked_at) == claim_number(other)

@@ -1,4 +1,4 @@
-"""A recurring task as a value, and which of several are due between two moments."""
+"""A recurring task as a value, and which of several are due between two times."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class CronItem:
     """One recurring task: when, which task, and how its jobs are added.
 
     `identifier` names the item in the database, where all workers of all languages meet; it is the task's name unless
-    given, must be unique among the items, and should never change. `fill` is how far back missed runs are made up for
-    when a worker starts; zero makes up for none. Raises `InvalidInputError` for a value the database would refuse.
+    given, must be unique among the items, and should never change. When a worker starts, it backfills runs missed in
+    `fill`; zero backfills none. Raises `InvalidInputError` for a value that the database would reject.
     """
 
     task: str
@@ -63,17 +63,17 @@ class CronItem:
         if self.payload is not None:
             object.__setattr__(self, "payload", plain_payload(self.payload))
 
-    def job_payload(self, moment: datetime, *, backfilled: bool) -> dict[str, Any]:
+    def job_payload(self, at: datetime, *, backfilled: bool) -> dict[str, Any]:
         """Return the payload of the job for one run: the item's own, and `_cron` with when it was due."""
-        return {**(self.payload or {}), "_cron": {"ts": iso_milliseconds(moment), "backfilled": backfilled}}
+        return {**(self.payload or {}), "_cron": {"ts": iso_milliseconds(at), "backfilled": backfilled}}
 
-    def job_spec(self, moment: datetime, *, backfilled: bool) -> JobSpec:
+    def job_spec(self, at: datetime, *, backfilled: bool) -> JobSpec:
         """Return the job to add for one run; its `run_at` is when it was due."""
         return JobSpec(
             task=self.task,
-            payload=self.job_payload(moment, backfilled=backfilled),
+            payload=self.job_payload(at, backfilled=backfilled),
             queue_name=self.queue_name,
-            run_at=moment,
+            run_at=at,
             max_attempts=self.max_attempts,
             job_key=self.job_key,
             job_key_mode=self.job_key_mode,
@@ -107,7 +107,7 @@ def cron_item(
         max_attempts=max_attempts,
         queue_name=queue_name,
         job_key=job_key,
-        job_key_mode=job_key_mode,  # type: ignore[arg-type] # CronItem turns text into the mode, or refuses it
+        job_key_mode=job_key_mode,  # type: ignore[arg-type] # CronItem turns text into the mode, or rejects it
         priority=priority,
         payload=payload,
     )
@@ -176,9 +176,9 @@ def refuse_duplicates(items: Iterable[CronItem]) -> tuple[CronItem, ...]:
     return kept
 
 
-def iso_milliseconds(moment: datetime) -> str:
-    """Return the moment as the ancestor writes it: `2021-01-01T04:00:00.000Z`."""
-    return floor_minute(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def iso_milliseconds(at: datetime) -> str:
+    """Return the time as Graphile Worker (Node.js) writes it: `2021-01-01T04:00:00.000Z`."""
+    return floor_minute(at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # -- what is due ---------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def iso_milliseconds(moment: datetime) -> str:
 class DueItem:
     """An item and the minute it is due at."""
 
-    moment: datetime
+    at: datetime
     item: CronItem
 
 
@@ -202,7 +202,7 @@ class Window:
 
     def runs(self) -> Iterator[DueItem]:
         """Yield the item's runs in the window, oldest first."""
-        return (DueItem(moment, self.item) for moment in self.item.schedule.between(self.start, self.end))
+        return (DueItem(at, self.item) for at in self.item.schedule.between(self.start, self.end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +222,8 @@ def due(items: Iterable[CronItem], *, after: datetime, until: datetime) -> list[
 
 def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CronItem, ...]]]:
     """Yield the minutes in which something is due, oldest first, with the items in the order of their windows."""
-    for moment, runs in groupby(_in_order(windows), key=lambda run: run.moment):
-        yield moment, tuple(run.item for run in runs)
+    for at, runs in groupby(_in_order(windows), key=lambda run: run.at):
+        yield at, tuple(run.item for run in runs)
 
 
 def missed(item: CronItem, memory: KnownCronItem, *, start: datetime, before: datetime) -> Window:
@@ -238,5 +238,5 @@ def missed(item: CronItem, memory: KnownCronItem, *, start: datetime, before: da
 
 
 def _in_order(windows: Iterable[Window]) -> Iterator[DueItem]:
-    # Merged and not sorted: years of minutes would not fit in memory, and nobody may want them all.
-    return merge(*(window.runs() for window in windows), key=lambda run: run.moment)
+    # Merged and not sorted: years of minutes would not fit in memory, and the caller may stop early.
+    return merge(*(window.runs() for window in windows), key=lambda run: run.at)

@@ -1,4 +1,4 @@
-"""Read a crontab, reporting every error with its place, and write items back as lines."""
+"""Parse a crontab, reporting every error with its position, and write items back as lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_JSON5_VALUES: Final = 200
 MAX_ERRORS_SHOWN: Final = 20
 _EXCERPT_BEFORE, _EXCERPT_AFTER = 60, 40
 
-# The ancestor reads lines with JavaScript's idea of white space and of what ends a line; so do we, to the letter.
+# Graphile Worker (Node.js) uses JavaScript's definitions of white space and line breaks; so does this parser.
 _SPACE: Final = (
     "\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
@@ -62,7 +62,7 @@ class CrontabLineError:
         return f"{source}:{self.line}:{self.column}: {self.sentence}"
 
     def excerpt(self) -> str:
-        """Return the line, or the part of it around the error, and under it a mark at the place."""
+        """Return the line, or the part of it around the error, with a mark below the position."""
         start = max(0, self.column - 1 - _EXCERPT_BEFORE)
         before = printable(self.text[start : self.column - 1])
         after = printable(self.text[self.column - 1 : self.column - 1 + _EXCERPT_AFTER])
@@ -82,7 +82,7 @@ def printable(text: str) -> str:
 
 
 class _LineError(Exception):
-    """A error at an offset of the text being read."""
+    """An error at an offset of the line being parsed."""
 
     def __init__(self, offset: int, message: str, expected: str) -> None:
         super().__init__(message)
@@ -95,7 +95,7 @@ class _LineError(Exception):
 def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CronItem, ...]:
     """Return the items of a crontab, in the order of its lines.
 
-    Raises `CrontabError` with every error of the text, each a `CrontabLineError`; nothing is ever left out silently.
+    Raises `CrontabError` with every error of the text, each a `CrontabLineError`; no line is ignored silently.
     `source` is the name messages give the text, usually the file's path.
     """
     items, errors = read_crontab(text)
@@ -107,9 +107,9 @@ def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CronItem, ...]
 def read_crontab(
     text: str, *, tasks: Collection[str] | None = None
 ) -> tuple[tuple[CronItem, ...], tuple[CrontabLineError, ...]]:
-    """Return the items of the lines that could be read, and the errors of all others, in the order of the lines.
+    """Return the items of the valid lines and the errors of all others, in the order of the lines.
 
-    With `tasks`, an item whose task is not among them is a error as well.
+    With `tasks`, an item whose task is not among them is an error as well.
     """
     items: list[CronItem] = []
     errors: list[CrontabLineError] = []
@@ -180,7 +180,7 @@ class _LineReader:
         self.errors: list[_LineError] = []
 
     def read(self) -> CronItem | None:
-        """Return the item, or None when there is a error."""
+        """Return the item, or None after an error."""
         try:
             self._check_length()
             fields = self._fields()
@@ -462,7 +462,7 @@ def format_crontab(items: Iterable[CronItem]) -> str:
 def format_item(item: CronItem) -> str:
     """Return the item as one line of a crontab; raises `CrontabError` when the grammar cannot say it.
 
-    Items made in Python may be wider than the grammar shared with the ancestor: task names and queues of any text.
+    Items made in Python may exceed the grammar shared with Graphile Worker: task names and queues of any text.
     """
     parts = [str(item.schedule), item.task]
     options = "&".join(f"{key}={quote(value, safe=':')}" for key, value in _options_of(item))

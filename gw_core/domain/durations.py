@@ -1,4 +1,4 @@
-"""Read and write spans of time and moments as people type them."""
+"""Parse and format durations and times as people type them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LONGEST_SHOWN = 40
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the span written as `90s`, `5m`, `1h30m`, `250ms`, `2d` or `1w`; parts add up.
+    """Return the duration written as `90s`, `5m`, `1h30m`, `250ms`, `2d` or `1w`; parts add up.
 
-    Raises `InvalidInputError` for anything else; a number without a unit is refused, for its unit would be a guess.
+    Raises `InvalidInputError` for anything else; a number without a unit is rejected because the unit is ambiguous.
     """
     trimmed = text.strip()
     if len(trimmed) > _LONGEST_INPUT or not _WHOLE.fullmatch(trimmed):
@@ -37,22 +37,22 @@ def parse_duration(text: str) -> timedelta:
         raise InvalidInputError(f"{shown(text)} is longer than time can be counted; give a shorter duration") from None
 
 
-def format_duration(span: timedelta) -> str:
-    """Return the span as `parse_duration` reads it, largest unit first: `1w2d`, `1h30m`, `250ms`, `0s`.
+def format_duration(duration: timedelta) -> str:
+    """Return the duration as `parse_duration` reads it, largest unit first: `1w2d`, `1h30m`, `250ms`, `0s`.
 
-    What is finer than a millisecond is dropped; a negative span carries a leading minus.
+    Parts below a millisecond are dropped; a negative duration has a leading minus.
     """
-    left = abs(span)
+    left = abs(duration)
     parts = []
     for unit, size in UNITS.items():
         count, left = divmod(left, size)
         if count:
             parts.append(f"{count}{unit}")
-    return ("-" if span < timedelta() and parts else "") + ("".join(parts) or "0s")
+    return ("-" if duration < timedelta() and parts else "") + ("".join(parts) or "0s")
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """Return the moment written as ISO 8601 with a zone, `now`, or counted from `now` as `+5m` or `-2h`.
+    """Return the time written as ISO 8601 with a zone, `now`, or relative to `now` as `+5m` or `-2h`.
 
     The answer is in UTC. Raises `InvalidInputError` when the text is something else, or lacks its zone.
     """
@@ -61,22 +61,22 @@ def parse_time(text: str, now: datetime) -> datetime:
         return now.astimezone(UTC)
     try:
         if trimmed[:1] in ("+", "-"):
-            span = parse_duration(trimmed[1:])
-            return (now + span if trimmed[0] == "+" else now - span).astimezone(UTC)
-        moment = datetime.fromisoformat(trimmed)
-        if moment.tzinfo is None:
+            duration = parse_duration(trimmed[1:])
+            return (now + duration if trimmed[0] == "+" else now - duration).astimezone(UTC)
+        at = datetime.fromisoformat(trimmed)
+        if at.tzinfo is None:
             raise InvalidInputError(f"{shown(text)} has no time zone; add Z for UTC or an offset such as +02:00")
-        return moment.astimezone(UTC)
+        return at.astimezone(UTC)
     except OverflowError:
-        raise InvalidInputError(f"{shown(text)} lies outside the years 1 to 9999; give another moment") from None
+        raise InvalidInputError(f"{shown(text)} lies outside the years 1 to 9999; give another time") from None
     except InvalidInputError:
         raise
     except ValueError:
         raise InvalidInputError(
-            f"{shown(text)} is not a moment; write it like 2026-01-31T08:00:00Z, now, +5m or -2h"
+            f"{shown(text)} is not a valid time; write it like 2026-01-31T08:00:00Z, now, +5m or -2h"
         ) from None
 
 
 def shown(text: str) -> str:
-    """Return untrusted text quoted, escaped and short enough for a sentence."""
+    """Return untrusted text quoted, escaped and short enough for a message."""
     return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")

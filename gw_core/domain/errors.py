@@ -1,4 +1,4 @@
-"""Every error we raise, as one tree; each message says what, where and what to do."""
+"""Every error that gw raises, as one tree; each message states what happened, where, and what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class InvalidSettingError(InvalidInputError):
 
 
 class JobRejectedError(GraphileWorkerError):
-    """An interceptor refused to let the job be added; the message is its reason."""
+    """An interceptor rejected the job; the message is its reason."""
 
 
 class TaskLoadError(GraphileWorkerError):
@@ -48,7 +48,7 @@ class CrontabError(InvalidInputError):
 
 
 class DatabaseError(GraphileWorkerError):
-    """PostgreSQL refused a statement; the server's own error is the `__cause__`."""
+    """PostgreSQL rejected a statement; the server's own error is the `__cause__`."""
 
 
 class NoConnectionError(GraphileWorkerError):
@@ -80,11 +80,11 @@ class DeadlockError(TransientDatabaseError):
 
 
 class LockTimeoutError(TransientDatabaseError):
-    """A row or table stayed locked by somebody else for longer than the statement may wait."""
+    """Another session kept a row or table locked for longer than the lock timeout."""
 
 
 class StatementTimeoutError(TransientDatabaseError):
-    """A statement took longer than it may, or somebody cancelled it."""
+    """A statement exceeded its timeout, or was cancelled."""
 
 
 class ReadOnlyError(TransientDatabaseError):
@@ -111,7 +111,7 @@ class SchemaTooNewError(MigrationError):
 
 
 class SchemaTooOldError(MigrationError):
-    """The installed schema predates what we can upgrade; the message says what to run first."""
+    """The installed schema predates what gw can upgrade; the message states what to run first."""
 
 
 class LockedJobsError(MigrationError):

@@ -17,7 +17,7 @@ from gw_core.domain.errors import (
 )
 
 LONGEST_SILENCE: Final = timedelta(seconds=15)
-"""How long a pool with idle threads may go without looking for jobs, when its poll interval is not longer."""
+"""How long a pool with idle threads may go without polling, unless its poll interval is longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ProbeSettings:
     """Answer `/metrics` as well, which needs the `metrics` extra."""
 
     sample_interval: timedelta = timedelta(seconds=15)
-    """How old the numbers of the queue may be before a scrape asks the database anew."""
+    """How old the queue's numbers may be before a scrape queries the database again."""
 
     def __post_init__(self) -> None:
         if isinstance(self.port, bool) or not isinstance(self.port, int) or not 0 <= self.port <= 65535:
@@ -47,7 +47,7 @@ class ProbeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolHealth:
-    """What a pool does at a moment."""
+    """The state of a pool at one time."""
 
     threads: int
     running: int
@@ -57,7 +57,7 @@ class PoolHealth:
     unsettled: int
     """Results that wait for being written."""
     since_look: timedelta | None
-    """How long ago the pool last looked for jobs with success; None: never yet."""
+    """How long ago the pool last polled successfully; None if it never did."""
 
 
 def why_not_ready(
@@ -74,12 +74,12 @@ def why_not_ready(
         return "connecting to the database"
     timeout = max(LONGEST_SILENCE, 3 * poll)
     if vitals.running < vitals.threads and vitals.since_look > timeout:
-        return f"has not looked for jobs for {int(vitals.since_look.total_seconds())} s"
+        return f"has not polled for jobs for {int(vitals.since_look.total_seconds())} s"
     return None
 
 
 def trouble(what: str, error: BaseException) -> str:
-    """Say what cannot be done and of which kind the reason is: whoever asks a probe learns no names from it."""
+    """Describe the kind of the problem only: a client of the probe learns no names from it."""
     return f"cannot {what}: {_kind(error)}"
 
 
@@ -88,7 +88,7 @@ def _kind(error: BaseException) -> str:
         case DatabaseUnavailableError():
             return "the database is away"
         case AuthenticationError() | PermissionDeniedError():
-            return "the database refuses us"
+            return "the database denies access"
         case SchemaMissingError():
             return "the schema is missing or incomplete"
         case TransientDatabaseError():

@@ -27,10 +27,10 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """One row of the queue, as it was when it was claimed or looked at.
+    """One row of the queue, as it was when it was claimed or read.
 
     A `msgspec.Struct` and not a dataclass: a pool builds tens of thousands of these a second, and a frozen dataclass
-    with this many fields costs seven times as much to construct. Moments are kept as seconds since 1970 and become
+    with this many fields costs seven times as much to construct. Times are kept as seconds since 1970 and become
     `datetime` when asked for, since decoding three of them took four times as long as the rest of the row.
 
     `payload` is the JSON text as stored; `decoded_payload()` parses it.
@@ -71,7 +71,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def updated_at(self) -> datetime:
-        """When the job was last changed by somebody other than a worker."""
+        """When the job was last changed by anything other than a worker."""
         return _moment(self.updated_at_epoch)
 
     @property
@@ -135,7 +135,7 @@ class JobSpec:
         self._check_run_at()
 
     def with_payload(self, payload: Any) -> JobSpec:
-        """Return the same job with another payload, at half the cost of making and checking it anew."""
+        """Return the same job with another payload, at half the cost of building and checking it again."""
         made = object.__new__(JobSpec)
         _set(made, "task", self.task)
         _set(made, "payload", payload)
@@ -209,7 +209,7 @@ def job_spec(
 
 
 def encode_payload(payload: Any) -> str:
-    """Return the payload as the JSON text to store; `None` becomes `{}` as in the ancestors.
+    """Return the payload as the JSON text to store; `None` becomes `{}` as in Graphile Worker.
 
     Raises `InvalidJobError` when it cannot be written as JSON, NaN and Infinity included, or holds a character
     PostgreSQL cannot keep.
@@ -219,13 +219,13 @@ def encode_payload(payload: Any) -> str:
     if hasattr(payload, "model_dump_json"):  # pydantic, without importing it
         text = str(payload.model_dump_json())
         if any(each in text for each in ("null", "NaN", "Infinity")):
-            _refuse_not_finite(payload.model_dump())
+            _reject_not_finite(payload.model_dump())
     else:
         try:
             text = msgspec.json.encode(payload).decode()
-            # Both are encoded as null. To look for that is much cheaper than to look at every value of every payload.
+            # Both are encoded as null. Searching for that is much cheaper than checking every value of every payload.
             if "null" in text:
-                _refuse_not_finite(payload)
+                _reject_not_finite(payload)
         except InvalidJobError:
             raise
         except (TypeError, ValueError, RecursionError) as error:
@@ -234,7 +234,7 @@ def encode_payload(payload: Any) -> str:
     return text
 
 
-def _refuse_not_finite(value: Any) -> None:
+def _reject_not_finite(value: Any) -> None:
     """Raise `InvalidJobError` when a float in the value is NaN or infinite; for values that JSON can hold else."""
     if isinstance(value, float):
         if not isfinite(value):
@@ -245,13 +245,13 @@ def _refuse_not_finite(value: Any) -> None:
         return
     elif isinstance(value, Mapping):
         for each in value.values():
-            _refuse_not_finite(each)
+            _reject_not_finite(each)
     elif isinstance(value, list | tuple | Set):
         for each in value:
-            _refuse_not_finite(each)
+            _reject_not_finite(each)
     else:
         for name in _field_names(value):
-            _refuse_not_finite(getattr(value, name, None))
+            _reject_not_finite(getattr(value, name, None))
 
 
 def _field_names(value: Any) -> Sequence[str]:
@@ -263,7 +263,7 @@ def _field_names(value: Any) -> Sequence[str]:
 
 
 def check_payload_text(text: str) -> None:
-    """Refuse JSON text that PostgreSQL could store but no worker could hand to a task.
+    """Reject JSON text that PostgreSQL could store but no worker could pass to a task.
 
     `json` keeps the escape \\u0000 as written, and fails only when something reads it as text.
     """
@@ -283,20 +283,20 @@ def batch_items(items: Sequence[Any]) -> list[Any]:
 
 
 def check_count(what: str, value: int | None, smallest: int) -> None:
-    """Refuse a number that does not fit the schema's small integers; None passes."""
+    """Reject a number that does not fit the schema's small integers; None passes."""
     if value is not None:
         _check_integer(what, value, smallest)
 
 
 def check_ids(ids: Sequence[int]) -> None:
-    """Refuse anything but the ids of jobs."""
+    """Reject anything but job ids."""
     for job_id in ids:
         if isinstance(job_id, bool) or not isinstance(job_id, int) or not 0 < job_id < 2**63:
             raise InvalidJobError(f"{job_id!r} is not the id of a job; ids are whole numbers from 1")
 
 
 def _moment(epoch: float) -> datetime:
-    """Return seconds since 1970 as a moment in UTC; PostgreSQL's infinities become the ends of Python's calendar."""
+    """Return seconds since 1970 as a UTC time; PostgreSQL's infinities become Python's minimum and maximum."""
     try:
         return datetime.fromtimestamp(epoch, UTC)
     except (OverflowError, ValueError):

@@ -16,13 +16,13 @@ class JobState(StrEnum):
     READY = "ready"
     """It may run now; a job whose named queue is busy waits for it in this state."""
     SCHEDULED = "scheduled"
-    """It waits for its moment and has not failed."""
+    """It is scheduled for later and has not failed."""
     RUNNING = "running"
     """A worker holds it."""
     BACKOFF = "backoff"
     """It has failed and waits for its next attempt."""
     FAILED = "failed"
-    """It has failed for good: no attempt is left."""
+    """It failed permanently: no attempts are left."""
 
     @classmethod
     def of(cls, value: JobState | str | None) -> JobState | None:
@@ -40,7 +40,7 @@ WAITING: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.BACKOFF
 
 
 def state_of(job: Job, now: datetime) -> JobState:
-    """Return the state a job was in at that moment; `sql/queries` say the same of rows."""
+    """Return the state of a job at that time; `sql/queries` derives the same from rows."""
     if job.locked_at_epoch is not None:
         return JobState.RUNNING
     if job.attempts >= job.max_attempts:

@@ -1,4 +1,4 @@
-"""A job as somebody saw it: what an act is bound to, so that it hits nothing else than what was on the screen."""
+"""The version of a job that an action expects, so that it changes only what the user saw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gw_core.domain.job import Job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobVersion:
-    """A job as it was looked at; an act on it leaves the job alone when it has changed since."""
+    """A job as it was read; an action skips the job when it has changed since."""
 
     id: int
     revision: int
@@ -39,6 +39,6 @@ class JobVersion:
         if self.locked_by != job.locked_by:
             yield "let go by its worker" if job.locked_by is None else "taken by a worker"
         if self.run_at_epoch != job.run_at_epoch:
-            yield "due at another moment"
+            yield "due at another time"
         elif self.updated_at_epoch != job.updated_at_epoch:
-            yield "changed by somebody"
+            yield "changed by another session"

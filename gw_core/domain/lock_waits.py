@@ -1,4 +1,4 @@
-"""Who waits for whom in the database, and who keeps dead rows from being cleared away."""
+"""Which sessions wait for locks, and which transactions keep vacuum from removing dead rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LockWaits:
 
     blocked: Sequence[LockWait] = ()
     blockers: Sequence[BackendSession] = ()
-    """The sessions that keep others waiting and wait for nobody themselves."""
+    """The sessions that block others and wait for no lock themselves."""
     advisory: Sequence[AdvisoryLock] = ()
     oldest_transactions: Sequence[BackendSession] = ()
     """Those that have been open for longest, the oldest first."""

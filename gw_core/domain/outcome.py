@@ -9,8 +9,8 @@ import msgspec
 from gw_core.domain.job import Job
 
 
-class GiveUp(Exception):  # noqa: N818 - reads as what the task decides: raise GiveUp("card refused")
-    """Raise from a task to fail the job for good: no further attempts, whatever `max_attempts` says."""
+class GiveUp(Exception):  # noqa: N818 - states the decision: raise GiveUp("card declined")
+    """Raise from a task to fail the job permanently: no further attempts, whatever `max_attempts` is."""
 
 
 class RetryAfter(Exception):  # noqa: N818 - see GiveUp
@@ -31,10 +31,10 @@ class Snooze(Exception):  # noqa: N818 - see GiveUp
 
 def _non_negative(delay: timedelta | float) -> timedelta:
     """Return the delay as a `timedelta`; plain numbers are seconds."""
-    span = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
-    if span < timedelta(0):
-        raise ValueError(f"the delay must not be negative, got {span}")
-    return span
+    delay = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+    if delay < timedelta(0):
+        raise ValueError(f"the delay must not be negative, got {delay}")
+    return delay
 
 
 # Structs for the reason given at `Job`: one is made for every run.
@@ -69,7 +69,7 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Returned(msgspec.Struct, frozen=True):
-    """The run does not count: the job goes back with its attempt uncounted, to run after `delay`."""
+    """The run does not count: the job returns to the queue with its attempt not counted, to run after `delay`."""
 
     job: Job
     reason: str
@@ -82,7 +82,7 @@ Outcome = Completed | Failed | Returned
 
 
 def error_message(error: BaseException) -> str:
-    """Return what `last_error` says for an exception: its text, or its type when it has none."""
+    """Return the `last_error` of an exception: its text, or its type if that is empty."""
     if isinstance(error, GiveUp | RetryAfter):
         return _text_of(error)
     if isinstance(error, SystemExit):

@@ -76,17 +76,17 @@ class Plugin:
         return run()
 
     def on_recovery(self, job: Job, dead_worker: str, reason: str) -> Decision | None:
-        """Decide what becomes of a job whose worker went silent, in the thread that sweeps.
+        """Decide what happens to a job whose worker is dead, in the thread that sweeps.
 
         Return `Reschedule`, `FailWithBackoff` or `SkipRecovery`; `None` and `DefaultRecovery` give the job back with
-        its attempt uncounted. The first plugin that decides otherwise wins; what one raises is reported and changes
+        its attempt not counted. The first plugin that decides otherwise wins; what one raises is reported and changes
         nothing.
         """
         return None
 
 
 class Interceptors:
-    """The overriding methods of all plugins, in order; empty tuples when nobody intercepts, so asking is free."""
+    """The overriding methods of all plugins, in order; empty tuples without interceptors, so the check is cheap."""
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.before_add: Final = tuple(p.before_add for p in plugins if _overrides(p, "before_add"))

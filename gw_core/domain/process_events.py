@@ -24,7 +24,7 @@ class ProcessReady(Event, frozen=True):
 
 
 class ProcessEnded(Event, frozen=True):
-    """Process `number` exited, as `exit_reason` says. It restarts after `restart_in`, or not if that is None.
+    """Process `number` exited for `exit_reason`. It restarts after `restart_in`, or not if that is None.
 
     `graceful` means that the exit was requested, or that the process reached one of its recycling limits.
     `stops_all` means that the supervisor stops the other processes too.

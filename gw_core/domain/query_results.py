@@ -1,4 +1,4 @@
-"""What a look at the queue answers: pages of jobs, counts that say how good they are, queues and tasks."""
+"""Results of queries: pages of jobs, counts with their precision, queues and tasks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PageCursor:
     """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
 
     `order` is `id`, or `step` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
-    or `failed` for jobs that failed for good, the latest failure first, or `newest` for any jobs, the newest first.
+    or `failed` for permanently failed jobs, the latest failure first, or `newest` for any jobs, the newest first.
     """
 
     order: str
@@ -113,7 +113,7 @@ class FoundJob:
 class JobPage:
     """Jobs that matched, and where to go on.
 
-    `after` is None when nothing can follow. `scanned` says how many jobs were looked at; a page that is not `is_full`
+    `after` is None when nothing can follow. `scanned` counts the jobs that were read; a page that is not `is_full`
     and has an `after` ended because the search had taken its time, and more matches may follow. `order` is that of its
     jobs, in the words of `PageCursor`.
     """
@@ -130,10 +130,10 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """Everything that can be said of one job at the moment `at` of the database's clock.
+    """Everything about one job at `at` of the database's clock.
 
     `failed_at` is when the last attempt failed; None while that is not known. A job's row does not record it, and the
-    next `run_at` does not tell either: a task chooses its own delay with `RetryAfter`, and `GiveUp` skips attempts.
+    next `run_at` does not decide either: a task chooses its own delay with `RetryAfter`, and `GiveUp` skips attempts.
     """
 
     job: Job
@@ -152,7 +152,7 @@ Counts = Mapping[JobState, Count]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatistics:
-    """How much is in the queue at the moment `at`; the moments of the first due and the next job are exact."""
+    """How much is in the queue at `at`; the times of the first due and the next job are exact."""
 
     at: datetime
     total: Count
@@ -181,7 +181,7 @@ class QueueReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReport:
-    """A task the database knows: its jobs by state, and the live workers that know it; None when nobody tells."""
+    """A task in the database: its jobs by state, and the live workers that have it; None if no worker reports tasks."""
 
     name: str
     jobs: Counts

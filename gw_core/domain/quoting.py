@@ -1,4 +1,4 @@
-"""Write words for a shell and for SQL so that whoever pastes them runs what they read, and nothing else."""
+"""Quote text for a shell and for SQL, so that pasting it runs what it shows and nothing else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _in_double_quotes(match: re.Match[str]) -> str:
 def sql_literal(text: str) -> str:
     r"""Return a literal of PostgreSQL on one line; controls and invisible characters are escapes: `E'a\u0015'`.
 
-    It means the same whatever `standard_conforming_strings` says. Escapes of characters beyond ASCII need a database in
+    It means the same whatever `standard_conforming_strings` is. Escapes of characters beyond ASCII need a database in
     UTF-8, or PostgreSQL 13.
     """
     doubled = text.replace("'", "''")

@@ -1,4 +1,4 @@
-"""Who counts as dead, and what becomes of the jobs a dead worker holds: decided from spans, without a clock."""
+"""Decide which workers are dead, and what happens to their jobs: from durations, without a clock."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.job import Job, check_count
 
 RECOVERED_MESSAGE: Final = "Job recovered after worker interruption"
-"""What `last_error` says of a recovered job; the Rust port's words."""
+"""The `last_error` of a recovered job; the same text as graphile_worker_rs."""
 
 WORKER_CRASHED: Final = "WorkerCrashed"
-"""Why a job was interrupted, as recovery hooks are told; and the error of an attempt they let fail."""
+"""Why a job was interrupted, for recovery hooks; and the error of an attempt they let fail."""
 
 INFRASTRUCTURE_RESILIENT: Final = "infrastructure_resilient"
-"""The flag of jobs that expect their worker to be silent for long."""
+"""The flag of jobs that keep their worker from sending heartbeats for long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class RecoverySettings:
     """When a worker counts as dead, and how its jobs go back. Raises `InvalidSettingError` naming the setting."""
 
     threshold: timedelta = timedelta(minutes=5)
-    """How long a worker with a heartbeat may be silent."""
+    """How long a worker with a heartbeat may go without one."""
 
     delay: timedelta = timedelta(seconds=30)
     """How long a recovered job waits before it may run again."""
@@ -34,7 +34,7 @@ class RecoverySettings:
     """How old the latest lock of a worker without a heartbeat must be; Node.js workers have none."""
 
     resilient_flags: Sequence[str] = (INFRASTRUCTURE_RESILIENT,)
-    """A worker that runs a job with one of these flags may be silent for longer."""
+    """A worker that runs a job with one of these flags gets a longer timeout."""
 
     resilient_multiplier: float = 3.0
     """How many times longer."""
@@ -71,7 +71,7 @@ class WorkerInfo:
     queues: int = 0
     """How many named queues it holds."""
     is_resilient: bool = False
-    """Whether one of its jobs has a flag for which it may be silent for longer."""
+    """Whether one of its jobs has a flag that gives it the longer timeout."""
     is_stale: bool = False
     """Whether it counts as dead."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -89,13 +89,13 @@ class WorkerInfo:
 
     @property
     def silent_for(self) -> timedelta:
-        """How long ago the last sign of life was: a heartbeat, or a lock taken or renewed."""
+        """How long ago the last activity was: a heartbeat, or a lock taken or renewed."""
         signs = [age for age in (self.heartbeat_age, self.lock_age) if age is not None]
         return max(timedelta(0), min(signs, default=timedelta(0)))
 
 
 def allowed_silence(worker: WorkerInfo, settings: RecoverySettings) -> timedelta:
-    """Return how long this worker may be silent before it counts as dead."""
+    """Return how long this worker may be inactive before it is presumed dead."""
     if not worker.has_heartbeat:
         return settings.orphans_after
     if worker.is_resilient:
@@ -104,9 +104,9 @@ def allowed_silence(worker: WorkerInfo, settings: RecoverySettings) -> timedelta
 
 
 def is_dead(worker: WorkerInfo, settings: RecoverySettings, *, possible_for: timedelta | None = None) -> bool:
-    """Tell whether a worker counts as dead; one that holds a fresh lock lives, whatever its heartbeat says.
+    """Return whether a worker is presumed dead; one with a fresh lock is alive, whatever its heartbeat is.
 
-    `possible_for` is how long signs of life could be given at all: a server that was down heard nobody.
+    `possible_for` is how long heartbeats were possible at all: a server that was down received none.
     """
     silence = worker.silent_for if possible_for is None else min(worker.silent_for, possible_for)
     return silence >= allowed_silence(worker, settings)
@@ -122,12 +122,12 @@ def overdue_after(every: timedelta, tolerated: timedelta) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class DefaultRecovery:
-    """Give the job back with its attempt uncounted, to run after the recovery delay."""
+    """Return the job to the queue with its attempt not counted, to run after the recovery delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reschedule:
-    """Give the job back to run at this moment, with this many attempts counted (None: this one uncounted)."""
+    """Return the job to run at this time, with this many attempts counted (None: do not count this one)."""
 
     run_at: datetime
     attempts: int | None = None
@@ -184,11 +184,11 @@ class SweepReport:
 
     dry_run: bool = False
     was_busy: bool = False
-    """True when somebody else was sweeping: nothing was done, nor needed to be."""
+    """True when another session was sweeping: nothing was done, nor had to be."""
     workers: tuple[WorkerInfo, ...] = ()
     """The workers that counted as dead."""
     jobs: int = 0
-    """How many jobs were given back."""
+    """How many jobs were returned to the queue."""
     queues: int = 0
     """How many named queues were freed."""
     skipped: int = 0
@@ -203,7 +203,7 @@ def merged(hearts: Sequence[WorkerInfo], holders: Sequence[WorkerInfo]) -> list[
     held = {holder.id: holder for holder in holders}
     living: dict[str, WorkerInfo] = {}
     for heart in hearts:
-        # A pool may be in our table and in the Rust port's; the later sign of life counts.
+        # A worker may be in gw's table and in graphile_worker_rs's; the later heartbeat counts.
         living[heart.id] = _fresher(living[heart.id], heart) if heart.id in living else heart
     with_locks = [_with_locks(worker, held.pop(worker.id, None)) for worker in living.values()]
     return [*with_locks, *held.values()]

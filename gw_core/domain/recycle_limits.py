@@ -12,7 +12,7 @@ MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecycleLimits:
-    """When a lasting worker ends by itself, in order; None never."""
+    """When a long-running worker exits gracefully on its own; None never."""
 
     max_jobs: int | None = None
     max_lifetime: timedelta | None = None

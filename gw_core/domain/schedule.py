@@ -21,13 +21,13 @@ SHORTEST_RUN: Final = 3
 MAX_PATTERN_LENGTH: Final = 1_000
 _LAST_MINUTE: Final = datetime.max.replace(second=0, microsecond=0, tzinfo=UTC)
 
-# 29 February can be eight years away (1896 to 1904, 2096 to 2104); a schedule silent for longer never fires.
+# 29 February can be eight years away (1896 to 1904, 2096 to 2104); a schedule with a longer gap never fires.
 _SEARCHED_MONTHS = 12 * 8 + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One of the five fields: its name, its values, and the ancestor's allowance for 7 as Sunday."""
+    """One of the five fields: its name, its values, and whether it accepts 7 as Sunday, as Graphile Worker does."""
 
     name: str
     smallest: int
@@ -101,9 +101,9 @@ class Schedule:
             print_field(field, getattr(self, name)) for field, name in zip(FIELDS, _ATTRIBUTES, strict=True)
         )
 
-    def matches(self, moment: datetime) -> bool:
-        """True when the schedule fires in the minute that holds `moment` (any zone; compared in UTC)."""
-        utc = in_utc(moment)
+    def matches(self, at: datetime) -> bool:
+        """True when the schedule fires in the minute that contains `at` (any zone; compared in UTC)."""
+        utc = in_utc(at)
         return (
             utc.minute in self.minutes
             and utc.hour in self.hours
@@ -128,9 +128,9 @@ class Schedule:
         """True when not every weekday is listed."""
         return len(self.weekdays) < len(FIELDS[4].everything)
 
-    def next_after(self, moment: datetime) -> datetime | None:
-        """Return the first minute after `moment` at which the schedule fires, or None when it never does again."""
-        return next(self.upcoming(moment), None)
+    def next_after(self, at: datetime) -> datetime | None:
+        """Return the first minute after `at` at which the schedule fires, or None when it never does again."""
+        return next(self.upcoming(at), None)
 
     def upcoming(self, after: datetime) -> Iterator[datetime]:
         """Yield every later minute at which the schedule fires, in order; ends only when there is none."""
@@ -142,30 +142,30 @@ class Schedule:
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Yield the minutes from `start` (included) to `end` (excluded) at which the schedule fires."""
         first, end = ceil_minute(start), in_utc(end)
-        for moment in self._from(first):
-            if moment >= end:
+        for at in self._from(first):
+            if at >= end:
                 return
-            yield moment
+            yield at
 
     def _from(self, first: datetime) -> Iterator[datetime]:
         for day in self._days_from(first.date()):
             on_first_day = day == first.date()
             for hour, minute in self._times:
-                moment = datetime(day.year, day.month, day.day, hour, minute, tzinfo=UTC)
-                if not on_first_day or moment >= first:
-                    yield moment
+                at = datetime(day.year, day.month, day.day, hour, minute, tzinfo=UTC)
+                if not on_first_day or at >= first:
+                    yield at
 
     def _days_from(self, first: date) -> Iterator[date]:
         """Yield the matching days from `first` on; stops after eight years without one."""
-        year, month, silent = first.year, first.month, 0
-        while silent < _SEARCHED_MONTHS and year <= date.max.year:
-            silent += 1
+        year, month, dry_months = first.year, first.month, 0
+        while dry_months < _SEARCHED_MONTHS and year <= date.max.year:
+            dry_months += 1
             if month in self.months:
                 weekday, length = monthrange(year, month)
                 for day in range(first.day if (year, month) == (first.year, first.month) else 1, length + 1):
                     # monthrange counts weekdays from Monday, 0.
                     if self.matches_day(day, month, (weekday + day) % 7):
-                        silent = 0
+                        dry_months = 0
                         yield date(year, month, day)
             year, month = (year, month + 1) if month < 12 else (year + 1, 1)
 
@@ -174,27 +174,27 @@ class Schedule:
         return tuple((hour, minute) for hour in self.hours for minute in self.minutes)
 
 
-# -- moments -------------------------------------------------------------------------------------------------------
+# -- times -----------------------------------------------------------------------------------------------------
 
 
-def in_utc(moment: datetime) -> datetime:
-    """Return the moment in UTC; raises `InvalidInputError` when it has no zone."""
-    if moment.tzinfo is UTC:
-        return moment
-    if moment.tzinfo is None:
-        raise InvalidInputError(f"{moment.isoformat()} has no time zone; give an aware datetime")
-    return moment.astimezone(UTC)
+def in_utc(at: datetime) -> datetime:
+    """Return the time in UTC; raises `InvalidInputError` when it has no zone."""
+    if at.tzinfo is UTC:
+        return at
+    if at.tzinfo is None:
+        raise InvalidInputError(f"{at.isoformat()} has no time zone; give an aware datetime")
+    return at.astimezone(UTC)
 
 
-def floor_minute(moment: datetime) -> datetime:
-    """Return the minute that holds the moment, in UTC."""
-    return in_utc(moment).replace(second=0, microsecond=0)
+def floor_minute(at: datetime) -> datetime:
+    """Return the minute that contains the time, in UTC."""
+    return in_utc(at).replace(second=0, microsecond=0)
 
 
-def ceil_minute(moment: datetime) -> datetime:
-    """Return the moment itself when it is a whole minute, else the next one, in UTC."""
-    whole = floor_minute(moment)
-    return whole if whole == moment else whole + MINUTE
+def ceil_minute(at: datetime) -> datetime:
+    """Return the time itself when it is a whole minute, else the next one, in UTC."""
+    whole = floor_minute(at)
+    return whole if whole == at else whole + MINUTE
 
 
 def take(schedule: Schedule, count: int, *, after: datetime) -> list[datetime]:
@@ -211,7 +211,7 @@ def every_minute() -> Schedule:
 
 
 def every_n_minutes(n: int) -> Schedule:
-    """At minute 0 of every hour and each `n` minutes after it, 1 to 59; the count starts anew with every hour."""
+    """At minute 0 of every hour and each `n` minutes after it, 1 to 59; the count restarts with every hour."""
     _check("n", n, 1, 59)
     return Schedule(minutes=tuple(range(0, 60, n)))
 
@@ -308,7 +308,7 @@ _BEYOND_ANY_FIELD = 1_000
 
 
 def read_field(field: Field, text: str) -> tuple[tuple[int, ...], list[FieldError]]:
-    """Return the values one field's text stands for, ascending, and every error in it."""
+    """Return the values of one field's text, ascending, and every error in it."""
     values: set[int] = set()
     errors: list[FieldError] = []
     offset = 0
@@ -348,7 +348,7 @@ def _read_step(field: Field, part: str, match: re.Match[str]) -> Iterable[int]:
     step = _bounded(match[1]) if match[1] else 1
     if step < 1:
         raise InvalidInputError(f"the step of {shown(part)} in the {field.name} field must be greater than zero")
-    # Counted from the field's first value, as the ancestor does: */2 is day 1, 3, 5, … and not the even days.
+    # Counted from the field's first value, as Graphile Worker does: */2 is day 1, 3, 5, … and not the even days.
     return range(field.smallest, field.largest + 1, step)
 
 
@@ -373,7 +373,7 @@ def _wrapped(field: Field, value: int) -> int:
 
 
 def _bounded(digits: str) -> int:
-    """Return the number; of thousands of digits only that they are beyond any field, for `int` would refuse them."""
+    """Return the number. Thousands of digits only count as too large, because `int` would reject them."""
     significant = digits.lstrip("0")
     return _BEYOND_ANY_FIELD if len(significant) > 3 else int(significant or "0")
 

@@ -9,7 +9,7 @@ from typing import Final
 from gw_core.domain.schedule import FIELDS, MONTH_NAMES, SHORTEST_RUN, WEEKDAY_NAMES, Schedule
 
 MOST_TIMES: Final = 6
-"""More times of day than this are told as minutes and hours instead of one by one."""
+"""More times of day than this are described as minutes and hours instead of one by one."""
 
 _MINUTES, _HOURS, _DAYS, _MONTHS, _WEEKDAYS = (field.everything for field in FIELDS)
 _WORKDAYS = (1, 2, 3, 4, 5)

@@ -13,7 +13,7 @@ from gw_core.domain.errors import InvalidSettingError
 class SessionLimits:
     """What the server holds every session of a client to; None leaves the server's own setting.
 
-    A span bounds what the client would allow itself as well. Raises `InvalidSettingError` for a span that is not
+    A timeout also limits what the client sets itself. Raises `InvalidSettingError` for one that is not
     positive.
     """
 
@@ -26,33 +26,33 @@ class SessionLimits:
     connect_timeout: timedelta | None = None
     """How long to wait for a connection; libpq counts in seconds, and in no less than two."""
     read_only: bool = False
-    """The server refuses every write of these sessions."""
+    """The server rejects every write of these sessions."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            span = getattr(self, each.name)
-            if isinstance(span, timedelta) and span < timedelta(milliseconds=1):
-                raise InvalidSettingError(f"{each.name} must be at least one millisecond, got {span}")
+            timeout = getattr(self, each.name)
+            if isinstance(timeout, timedelta) and timeout < timedelta(milliseconds=1):
+                raise InvalidSettingError(f"{each.name} must be at least one millisecond, got {timeout}")
 
     def settings(self) -> Mapping[str, str]:
         """Return the server's settings by their names."""
         names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-        spans = {name: getattr(self, name) for name in names}
-        found = {name: milliseconds(span) for name, span in spans.items() if span is not None}
+        timeouts = {name: getattr(self, name) for name in names}
+        found = {name: milliseconds(timeout) for name, timeout in timeouts.items() if timeout is not None}
         return {**found, "default_transaction_read_only": "on"} if self.read_only else found
 
-    def within_statement(self, span: timedelta) -> timedelta:
+    def within_statement(self, timeout: timedelta) -> timedelta:
         """Return how long a statement may take that would be given this long."""
-        return span if self.statement_timeout is None else min(span, self.statement_timeout)
+        return timeout if self.statement_timeout is None else min(timeout, self.statement_timeout)
 
-    def within_lock(self, span: timedelta) -> timedelta:
+    def within_lock(self, timeout: timedelta) -> timedelta:
         """Return how long a statement may wait for locks that would be given this long."""
-        return span if self.lock_timeout is None else min(span, self.lock_timeout)
+        return timeout if self.lock_timeout is None else min(timeout, self.lock_timeout)
 
 
-def milliseconds(span: timedelta) -> str:
-    """Return a span as PostgreSQL's settings want it; zero would mean no bound at all."""
-    return f"{max(1, round(span.total_seconds() * 1000))}ms"
+def milliseconds(timeout: timedelta) -> str:
+    """Return a duration in the form of PostgreSQL's settings; zero would mean no limit."""
+    return f"{max(1, round(timeout.total_seconds() * 1000))}ms"
 
 
 NO_MANNERS = SessionLimits()

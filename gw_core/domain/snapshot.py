@@ -1,4 +1,4 @@
-"""What one glance at a queue shows: everything a console draws at each tick, and how fast jobs flow between two."""
+"""One snapshot of a queue: everything a console draws at each refresh, and the throughput between two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gw_core.domain.query_results import Count, Quality
 from gw_core.domain.recovery import WorkerInfo
 
 USUAL_WINDOW: Final = timedelta(seconds=3)
-"""Busy sessions of PostgreSQL tell the server what they did once a second, so that a shorter look would flicker."""
+"""Busy sessions of PostgreSQL report statistics once a second, so a shorter window would flicker."""
 
 
 # -- where -----------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class SchemaInfo:
 class TableCounters:
     """How many rows of jobs were ever inserted, updated and deleted, as the server's statistics know it.
 
-    They lag by a second, by ten where a session fell idle, and begin anew after a crash or a reset.
+    They lag by a second, by ten where a session became idle, and restart after a crash or a reset.
     """
 
     inserted: int
@@ -94,7 +94,7 @@ class LockedQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSnapshot:
-    """The queue at the moment `at` of the database's clock.
+    """The queue at `at` of the database's clock.
 
     A number that could not be had cheaply is None; a part that failed is named with its reason in `unseen`: `revision`,
     `counters`, `heads`, `locks`, `failed`, `workers`, `rust workers`, `queues` or `crontabs`.
@@ -104,7 +104,7 @@ class QueueSnapshot:
     took: timedelta
     """How long the answer took, the way to the database included."""
     worked: timedelta | None = None
-    """How long the server worked at it, as it says itself; None where it could not say."""
+    """How long the server worked at it, by its own measurement; None where it could not measure."""
     server: ServerInfo
     schema: SchemaInfo
     counters: TableCounters | None = None
@@ -122,7 +122,7 @@ class QueueSnapshot:
     heads_are_all: bool = True
     """Whether no further priority has waiting jobs."""
     workers: Sequence[WorkerInfo] = ()
-    """Those that beat last come first; then holders of locks without a heartbeat."""
+    """Latest heartbeat first, then holders of locks without a heartbeat."""
     held_queues: Sequence[LockedQueue] = ()
     held_queues_are_all: bool = True
     crontabs: Sequence[KnownCronItem] = ()
@@ -130,7 +130,7 @@ class QueueSnapshot:
 
     @property
     def ready(self) -> Count:
-        """How many jobs are ready, up to the bounds of the heads."""
+        """How many jobs are ready, up to the scan limits."""
         heads = [head.ready for head in self.heads]
         is_exact = self.heads_are_all and all(each.quality is Quality.EXACT for each in heads)
         return Count(sum(each.value for each in heads), Quality.EXACT if is_exact else Quality.AT_LEAST)
@@ -160,7 +160,7 @@ class QueueSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """How many jobs a second were added, done and otherwise changed, over a span that ended at `at`.
+    """How many jobs per second were added, done and otherwise changed, over a period that ended at `at`.
 
     `done` counts every row that went: completed and removed ones. `changed` counts claims, failures and whatever else
     writes to a job that stays; a job that runs through smoothly counts once in each.
@@ -174,14 +174,14 @@ class Throughput:
 
 
 class ThroughputMeter:
-    """Turns the counters of glances into rates. Counters that began anew make a new beginning and no spike."""
+    """Turns the counters of snapshots into rates. Counters that were reset start a new window and cause no spike."""
 
     def __init__(self, window: timedelta = USUAL_WINDOW) -> None:
         self._window = window
         self._seen: deque[tuple[QueueSnapshot, TableCounters]] = deque()
 
     def read(self, glance: QueueSnapshot) -> Throughput | None:
-        """Return the rates since about one window ago; None for the first glance and while nothing can be compared."""
+        """Return the rates since about one window ago; None for the first snapshot and while nothing is comparable."""
         if glance.counters is None:
             return None
         if self._seen and not _follows(glance, glance.counters, *self._seen[-1]):
@@ -193,7 +193,7 @@ class ThroughputMeter:
 
 
 def _follows(later: QueueSnapshot, now: TableCounters, earlier: QueueSnapshot, before: TableCounters) -> bool:
-    """Tell whether two readings are of the same counters, and in this order."""
+    """Return whether two readings are of the same counters, and in this order."""
     return (
         later.at > earlier.at
         and later.server.started_at == earlier.server.started_at

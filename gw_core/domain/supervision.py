@@ -14,7 +14,7 @@ LONGEST_PAUSE_IN_PASSING: Final = timedelta(seconds=2)
 """What waits for a database must be there soon after it is back."""
 
 SETTLED_AFTER: Final = timedelta(seconds=60)
-"""A process that lived this long counts as sound: what ends it later is a new trouble."""
+"""A process that ran this long was healthy: a later exit counts as a new failure."""
 
 MOST_VAIN_STARTS: Final = 5
 """How many processes in a row may end before they were ready, when no other one works, until it counts as no use."""
@@ -42,7 +42,7 @@ class ProcessStates:
     hopeless: Collection[int]
     """Exit codes after which starting again brings nothing: wrong settings, tasks that do not load."""
     passing: Collection[int]
-    """Exit codes of trouble that passes: the database is away."""
+    """Exit codes of temporary failures: the database is unavailable."""
     is_proven: bool
     """Whether any process was ever ready, so that they can run here."""
     vain_starts: int
@@ -71,16 +71,16 @@ class StopAll:
 
 
 def what_next(end: ProcessExit, fleet: ProcessStates) -> Restart | Abandon | StopAll:
-    """Return what becomes of a process that nobody asked to end."""
+    """Return what happens after a process that was not asked to stop."""
     code = exit_code_of(end.code)
     if end.code in fleet.hopeless:
-        return StopAll(f"it {told(end.code)}, and would end the same way again", code)
+        return StopAll(f"it {told(end.code)}, and would exit the same way again", code)
     if fleet.once:
         return Abandon()
     if end.code in fleet.passing and fleet.is_proven:
         return Restart(min(LONGEST_PAUSE_IN_PASSING, pause_after(end.quick_ends)))
     if not end.was_ready and not fleet.others_work and fleet.vain_starts >= MOST_VAIN_STARTS:
-        return StopAll(f"{fleet.vain_starts} starts in a row were in vain; at last it {told(end.code)}", code or 1)
+        return StopAll(f"{fleet.vain_starts} consecutive starts failed; the last one {told(end.code)}", code or 1)
     if end.code == 0 and end.was_ready:
         return Restart(timedelta(0))
     return Restart(pause_after(end.quick_ends))

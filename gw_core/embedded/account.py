@@ -1,4 +1,4 @@
-"""Which account the server runs as: PostgreSQL refuses root, so root runs it as an unprivileged account."""
+"""Choose the account of the server: PostgreSQL does not run as root, so root uses an unprivileged account."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = 0
 UNPRIVILEGED = ("postgres", "nobody")
 SHARED = "nobody"
 # What leads programs to their libraries, their temporary files and the right time. Everything else may hold secrets,
-# and whoever shares the server's account can read its environment.
+# and everything that shares the server's account can read its environment.
 HANDED_ON = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
@@ -135,13 +135,13 @@ def take_over(folder: Path, account: Account) -> None:
 
 
 def give(folder: int, account: Account, name: str) -> None:
-    """Give an open folder of root's, with everything in it, to the account. A folder of somebody else's is left alone.
+    """Give an open folder of root's, with its content, to the account. Folders of other owners stay unchanged.
 
     Raises `EmbeddedError` for a file that has a second name: elsewhere, it would change its owner too.
     """
     if not account.borrowed or os.fstat(folder).st_uid != ROOT:
         return
-    # Only root may enter until all is done, so nobody can put anything in the place of what is being given away.
+    # Only root may enter until all is done, so no other account can replace what is being handed over.
     os.fchmod(folder, 0o700)
     for place, entry, directory in _below(folder):
         state = os.stat(entry, dir_fd=directory, follow_symlinks=False)

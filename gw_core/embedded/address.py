@@ -27,7 +27,7 @@ def folder_of(connection: str) -> Path:
     if text.startswith("//"):
         text = text.removeprefix("//")
         if text and not text.startswith("/"):
-            # The string is not repeated: whoever takes it for a URL may have put a password into it.
+            # The string is not repeated: if it was meant as a URL, it may contain a password.
             raise EmbeddedError(
                 "this embedded: connection string names a host, and an embedded server has none;"
                 " write embedded:FOLDER for a folder below this one or embedded:///FOLDER for one below the root"
@@ -42,5 +42,5 @@ def folder_of(connection: str) -> Path:
 def conninfo_for(socket_folder: Path) -> str:
     """The URL under which libpq and every other client reaches the server that listens in this folder."""
     host = quote(os.fsencode(socket_folder), safe="")
-    # Said explicitly, or the caller's PGPORT and PGHOSTADDR would lead somewhere else.
+    # Explicit, or the caller's PGPORT and PGHOSTADDR would point to another server.
     return f"postgresql://{ROLE}@/postgres?host={host}&port={PORT}&hostaddr="

@@ -100,7 +100,7 @@ def _extra() -> Iterator[Path]:
 
 
 def _versions(places: Iterable[Path]) -> Iterator[Binaries]:
-    # Links resolved: what is looked for beside the programs, and copied with them, lies beside the real ones.
+    # Links resolved: the files beside the programs, which are found and copied with them, lie beside the real ones.
     for place in (Path(os.path.realpath(path / "postgres")).parent for path in places):
         if all(os.access(place / program, os.X_OK) for program in PROGRAMS):
             match = re.search(r"\(PostgreSQL\) (\d+)", _ask([str(place / "postgres"), "--version"]))
@@ -185,7 +185,7 @@ def _copy_installation(prefix: Path, target: Path) -> None:
         _open_to_all(making)
         making.rename(target)
     except OSError:
-        # Somebody else may have made the same copy meanwhile; then theirs is as good.
+        # Another process may have made the same copy in the meantime; then that one is used.
         if not target.exists():
             raise
     finally:
@@ -214,7 +214,7 @@ def _open_to_all(tree: Path) -> None:
     tree.chmod(0o755)
     for place, folders, files in os.walk(tree):
         for name in folders:
-            os.chmod(os.path.join(place, name), 0o755)  # noqa: S103 - programs for everybody, no secrets
+            os.chmod(os.path.join(place, name), 0o755)  # noqa: S103 - programs without secrets, readable for all
         for name in files:
             path = os.path.join(place, name)
             mode = os.lstat(path).st_mode
@@ -223,5 +223,5 @@ def _open_to_all(tree: Path) -> None:
 
 
 def _is_open(mode: int) -> bool:
-    """Whether everybody may read the file, and run it if its owner may."""
+    """Whether all accounts can read the file, and run it if its owner can."""
     return bool(mode & stat.S_IROTH) and (bool(mode & stat.S_IXOTH) or not mode & stat.S_IXUSR)

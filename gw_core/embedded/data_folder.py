@@ -4,10 +4,10 @@ Four locked files replace every list of process numbers: the kernel drops a lock
 that came about, so no number can be stale, reused or a zombie's. The folder is opened once, and its files are named
 relative to it, so that root never acts on what a link puts in their place.
 
-- `lock`: held for the moment in which somebody comes or leaves.
+- `lock`: held briefly while a user of the server starts or stops using it.
 - `users.lock`: shared by everyone who uses the server; the watchdog waits to have it alone, then stops the server.
 - `server.lock`: inherited by the server and each of its processes; free means that none of them is left.
-- `watchdog.lock`: held by the watchdog; free while the server runs means that somebody has to start a new one.
+- `watchdog.lock`: held by the watchdog; if it is free while the server runs, a new watchdog must be started.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class DataFolder:
                 f"{str(self.folder)!r} is the data folder of another PostgreSQL server; name an empty or a new folder"
             )
         if names - {"lock", ".gitignore", "users.lock"}:
-            # Somebody may have come first while we looked.
+            # Another process may have been first.
             if "lock" in os.listdir(self.directory):
                 return
             raise EmbeddedError(
@@ -119,7 +119,7 @@ class DataFolder:
     def open_data(self) -> int | None:
         """The open data folder, or None while there is none.
 
-        Raises `EmbeddedError` when root finds in somebody's folder data that are not theirs: their owner could be made
+        Raises `EmbeddedError` when root finds data of another account in the folder: their owner could be made
         to run a server on them, or lose them.
         """
         try:
@@ -180,7 +180,7 @@ class DataFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Nobody else comes or leaves meanwhile."""
+        """Keep all other processes from starting or stopping to use the server."""
         descriptor = self.wait_for_lock("lock", fcntl.LOCK_EX)
         try:
             yield
@@ -192,7 +192,7 @@ class DataFolder:
         return self.wait_for_lock("users.lock", fcntl.LOCK_SH)
 
     def usage(self) -> ServerUsage:
-        """Who uses the server now; only asked inside `alone()`, so nobody new comes in between."""
+        """The processes that use the server now; only asked inside `alone()`, so none can be added in between."""
         descriptor = self.open("users.lock")
         try:
             if _locked(descriptor, fcntl.LOCK_EX):
@@ -202,7 +202,7 @@ class DataFolder:
             os.close(descriptor)
 
     def try_lock(self, name: str) -> int | None:
-        """The open and locked file, or None when somebody holds it."""
+        """The open and locked file, or None when another process holds it."""
         descriptor = self.open(name)
         if _locked(descriptor, fcntl.LOCK_EX):
             return descriptor
@@ -210,7 +210,7 @@ class DataFolder:
         return None
 
     def is_held(self, name: str) -> bool:
-        """Whether somebody holds the lock."""
+        """Whether a process holds the lock."""
         descriptor = self.try_lock(name)
         if descriptor is not None:
             os.close(descriptor)
@@ -264,7 +264,7 @@ class DataFolder:
             link = parent / name
             with suppress(FileExistsError):
                 link.symlink_to(self.data)
-            # In a folder everybody may write to, a link counts only if we made it.
+            # In a world-writable folder, a link counts only if we made it.
             if link.is_symlink() and link.lstat().st_uid == os.geteuid() and os.readlink(link) == str(self.data):
                 return link
         raise EmbeddedError(
@@ -273,7 +273,7 @@ class DataFolder:
         )
 
     def forget_link(self) -> None:
-        """Remove the short link, once nobody uses the server."""
+        """Remove the short link, once no process uses the server."""
         if self.socket_folder != self.data:
             with suppress(OSError):
                 self.socket_folder.unlink()

@@ -71,7 +71,7 @@ def fill(data: int, commands: Sequence[Sequence[str]], settings: str, environmen
 
 
 def finish(folder: int) -> None:
-    """Give the filled folder its name, for good even after a power cut."""
+    """Give the filled folder its name, durably even after a power cut."""
     os.rename(UNFINISHED, DATA, src_dir_fd=folder, dst_dir_fd=folder)
     # Without this the old name could come back, and the next start would throw the data away.
     os.fsync(folder)

@@ -49,11 +49,11 @@ local replication {ROLE} peer map=gw
 local all all scram-sha-256
 """
 ACCESS_FILES = {"hba_file": "gw_hba.conf", "ident_file": "gw_ident.conf"}
-# The question every server answers with one byte before anybody has logged in.
+# The request that every server answers with one byte before authentication.
 SSL_REQUEST = struct.pack("!II", 8, 80877103)
-# A killed server first reads its log again, and would begin anew each time it was given up too early.
+# A killed server replays its log first, and would start over each time the wait ended too early.
 START_TIMEOUT = 300.0
-# After this long without an answer, what is left of a server that nobody watches is taken for dead.
+# After this long without an answer, what is left of a server without a watchdog is presumed dead.
 ORPHANS_AFTER = 3.0
 
 
@@ -89,7 +89,7 @@ class EmbeddedServer:
 
 
 def start_or_attach(connection: str, *, pg_bin: Path | None = None) -> EmbeddedServer:
-    """A running PostgreSQL for an `embedded:` connection string, started now unless somebody has started it already."""
+    """A running PostgreSQL for an `embedded:` connection string, started now unless it already runs."""
     home = DataFolder(folder_of(connection))
     try:
         home.prepare()
@@ -186,7 +186,7 @@ def _ensure_watchdog(home: DataFolder) -> None:
         binaries = runnable(find_binaries(None, major=home.major(), folder=home.folder), account)
         _launch(home, account, binaries, server_lock, watchdog_lock, adopt=pid)
     except EmbeddedError:
-        # The server runs; that nobody could be found to restart it is no reason to refuse it.
+        # The server runs; a missing watchdog is no reason to reject it.
         return
     finally:
         os.close(server_lock)
@@ -243,7 +243,7 @@ def _create_data(home: DataFolder, account: Account, binaries: Binaries) -> None
 
 
 def _fill(home: DataFolder, data: int, account: Account, binaries: Binaries) -> str | None:
-    # Whoever starts a server by hand on this folder gets safe rules as well.
+    # A server that is started manually on this folder gets safe rules as well.
     rules = ("--auth-local=peer", "--auth-host=reject")
     with _Folder(data, home.unfinished, account) as folder:
         commands = [
@@ -264,7 +264,7 @@ def _locales(major: int) -> list[list[str]]:
 
 
 def _refuse_if_served_by_hand(home: DataFolder) -> None:
-    # Nobody holds `server.lock`, so no process of a server we started is left.
+    # No process holds `server.lock`, so no process of a server that gw started is left.
     with home.data_path() as data:
         processes = watchdog.processes_of(data)
     if processes:
@@ -306,7 +306,7 @@ def _launch(
 ) -> None:
     data = home.open_data()
     if data is None:
-        raise EmbeddedError(f"{str(home.data)!r} is gone; nobody may remove it while gw starts its server")
+        raise EmbeddedError(f"{str(home.data)!r} is gone; do not remove it while gw starts its server")
     log_start = home.log_size()
     log, users = home.open_log(), home.open("users.lock")
     report, reporter = os.pipe()
@@ -350,7 +350,7 @@ def _launch(
 def _system_users(home: DataFolder) -> str:
     """Return the map of system users who may connect as the superuser: root, the folder's owner, and ourselves.
 
-    The account that root only lends the server is not among them, for other services may run as it too.
+    The account that root uses only for the server is not among them, because other services may run as it too.
     """
     if name_of(os.geteuid()) is None:
         raise EmbeddedError(
@@ -373,5 +373,5 @@ def _reads_ready(report: int) -> bool:
 
 def _trouble(home: DataFolder, what: str, log_start: int) -> EmbeddedError:
     tail = home.log_tail(log_start)
-    words = f"the last lines of {str(home.log)!r} say:\n{tail}" if tail else f"{str(home.log)!r} says nothing"
+    words = f"the last lines of {str(home.log)!r} say:\n{tail}" if tail else f"{str(home.log)!r} is empty"
     return EmbeddedError(f"the embedded PostgreSQL in {str(home.folder)!r} {what}; {words}")

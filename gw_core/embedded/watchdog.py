@@ -30,7 +30,7 @@ STOP_SIGNALS = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 
 
 @dataclass(slots=True)
 class WatchdogArguments:
-    """What the process that starts a watchdog tells it.
+    """The arguments of a watchdog process.
 
     `files` are written into the data folder before each start. `users`, `server`, `report` and `inherited` are file
     descriptors; `adopt` is a server that runs already.
@@ -48,7 +48,7 @@ class WatchdogArguments:
 
 
 def is_ready(data: str) -> bool:
-    """Whether the server on this data folder says that it takes connections."""
+    """Whether the server on this data folder accepts connections."""
     lines = _pid_file(data)
     return len(lines) > READY_LINE and lines[READY_LINE].strip() == "ready"
 
@@ -68,7 +68,7 @@ def _pid_file(data: str) -> list[str]:
 
 
 def processes_of(data: str) -> list[int]:
-    """The PostgreSQL processes that work in this data folder; where there is no /proc, none can be told."""
+    """The PostgreSQL processes that use this data folder; none without /proc."""
     try:
         place = os.stat(data)
         numbers = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
@@ -90,7 +90,7 @@ def _works_in(pid: int, place: os.stat_result) -> bool:
 def end_orphans(data: str, *, timeout: float = 10.0) -> None:
     """End what a killed server left behind, for it holds the shared memory a new one needs.
 
-    Its processes end by themselves when they next wait for something; one that computes may do so only in an hour.
+    Its processes exit when they next wait for something; one that computes may take an hour.
     """
     deadline = time.monotonic() + timeout
     while (orphans := processes_of(data)) and time.monotonic() < deadline:
@@ -101,7 +101,7 @@ def end_orphans(data: str, *, timeout: float = 10.0) -> None:
 
 
 def forget_dead_server(data: str) -> None:
-    """Remove a killed server's marks: PostgreSQL heeds them when their number is a zombie's or somebody else's."""
+    """Remove a killed server's pid files: PostgreSQL obeys them if their number is a zombie's or another process's."""
     if os.path.isdir("/proc/self") and not processes_of(data):
         for name in MARKS:
             with suppress(FileNotFoundError):

@@ -41,7 +41,7 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # The minute has begun when the timer fires, also on clocks that round.
 _JUST_AFTER: Final = timedelta(milliseconds=1)
 
-# These mean that nothing can be scheduled now. Any other refusal is about one run, and must not hold up the rest.
+# These mean that nothing can be scheduled now. Any other error concerns one run, and must not delay the rest.
 _OUTAGES: Final = (
     DatabaseUnavailableError,
     TransientDatabaseError,
@@ -55,18 +55,18 @@ ItemSource = Iterable[CronItem] | Callable[[], Iterable[CronItem]]
 
 
 class ConnectionSource(Protocol):
-    """Lends a connection for a statement: `SharedConnection`, the scheduler's own or shared, or a pool."""
+    """Provides a connection for a statement: `SharedConnection`, the scheduler's own or shared, or a pool."""
 
     @property
     def database(self) -> Database:
         """Where the connection leads."""
 
     def connection(self) -> AbstractContextManager[Connection]:
-        """Lend the connection."""
+        """Provide the connection."""
 
 
 def system_clock() -> datetime:
-    """Return this machine's time; recurring tasks follow it, as the ancestor's do."""
+    """Return this machine's time; recurring tasks follow it, as in Graphile Worker (Node.js)."""
     return datetime.now(UTC)
 
 
@@ -83,7 +83,7 @@ class Scheduler(Service):
 
     A minute is done when its jobs, or the knowledge that another worker added them, are in the database. Until then it
     stays ahead of `_next`: an outage, a sleeping machine or a late timer delays a minute but does not lose it.
-    `admit` is asked about every job before it is added, and may change it, return `Skip`, or refuse it.
+    `admit` is called for every job before it is added, and may change it, return `Skip`, or reject it.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Scheduler(Service):
         return self._rest_until_next()
 
     def catch_up(self) -> int:
-        """Register the items and make up for runs missed within `fill`; return how many jobs were added.
+        """Register the items and backfill runs missed within `fill`; return how many jobs were added.
 
         What `gw run --once --cron` does. Raises the database's errors, and the source's.
         """
@@ -145,7 +145,7 @@ class Scheduler(Service):
 
     def wake(self) -> None:
         """Cut the rest short and read a changing set of items again."""
-        self._armed = False  # whoever is woken before the minute has not been misled by the clock
+        self._armed = False  # a thread that is woken before the minute was not misled by the clock
         super().wake()
 
     # -- the items -------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Scheduler(Service):
     # -- scheduling ------------------------------------------------------------------------------------------------
 
     def _register(self, start: datetime) -> int:
-        """Make new items known, and make up for what those that were known before have missed; count the jobs."""
+        """Register new items, and backfill the missed runs of those that were known before; count the jobs."""
         unknown = [entry for key, entry in self._entries.items() if key not in self._registered]
         if not unknown:
             return 0
@@ -231,7 +231,7 @@ class Scheduler(Service):
             self._next = moment + MINUTE
             self._events.emit(e.CronScheduled(timestamp=moment, items=items, jobs=jobs, backfilled=backfilled))
         self._next = this_minute + MINUTE
-        # Told only now: while an outage lasts every try would skip some more.
+        # Reported only now: during an outage each try would skip some more.
         if self._skipped_from is not None:
             self._events.emit(e.CronRunsSkipped(first=self._skipped_from, last=oldest - MINUTE))
             self._skipped_from = None
@@ -260,7 +260,7 @@ class Scheduler(Service):
     def _schedule_singly(
         self, store: CronStore, moment: datetime, runs: Mapping[CronItem, JobSpec | None]
     ) -> Mapping[str, int | None]:
-        """One run was refused and took the others of its minute with it: find out which, and let the rest through."""
+        """One run was rejected, and the others of its minute with it: find it, and add the rest."""
         jobs: dict[str, int | None] = {}
         for item, spec in runs.items():
             try:
@@ -278,7 +278,7 @@ class Scheduler(Service):
         try:
             admitted = self._admit(spec)
             return None if isinstance(admitted, Skip) else admitted
-        except Exception as error:  # noqa: BLE001 - user code; its refusal counts for this run only
+        except Exception as error:  # noqa: BLE001 - user code; its error counts for this run only
             self._events.emit(e.CronItemFailed(timestamp=moment, item=item, error=error))
             return None
 
@@ -301,7 +301,7 @@ class Scheduler(Service):
         self._armed = timedelta() < left <= LONGEST_REST
         return max(timedelta(), min(left, LONGEST_REST))
 
-    # -- trouble ---------------------------------------------------------------------------------------------------
+    # -- errors ----------------------------------------------------------------------------------------------------
 
     def _back_off(self, error: Exception) -> timedelta:
         self._failures += 1

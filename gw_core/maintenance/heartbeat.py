@@ -24,33 +24,33 @@ from gw_core.service import Service
 from gw_core.version import __version__
 
 TRY_AGAIN_AFTER: Final = timedelta(seconds=2)
-"""How soon a failed heartbeat is repeated: others count from the last one that was heard."""
+"""How soon a failed heartbeat is repeated: others count from the last one that was written."""
 
 SHORTEST_GAP: Final = timedelta(seconds=1)
-"""Between heartbeats that somebody asked for: anybody who can connect can send the notification that asks."""
+"""Between requested heartbeats: any client that can connect can send the notification that requests one."""
 
 ANSWER_WITHIN: Final = timedelta(seconds=10)
 """How long a heartbeat may take until its connection is given up."""
 
 SESSION: Final = {"statement_timeout": "5s", "synchronous_commit": "off"}
 """What the connection for heartbeats is set to: it waits neither for locks nor for a disk or a standby. A heartbeat
-that a crash of the server loses is missed by nobody, for no time before its start counts as silence."""
+that a server crash loses does no harm, because no time before the server's start counts as inactivity."""
 
 A_MOMENT: Final = timedelta(seconds=0.1)
 """What taking the heartbeat away may take in any case."""
 
 
 class Heartbeat(Service):
-    """Writes a heartbeat at once and then every so often; tells when it was silent for longer than others tolerate.
+    """Writes a heartbeat immediately and then at an interval; reports when the gap was longer than others tolerate.
 
     `connection` is its own: a heartbeat must depend on nothing that other statements wait for.
-    Each one looks whether somebody wants jobs of the pool cancelled, which calls `on_wish`, and whether the schema has
+    Each one reads whether jobs of the pool are to be cancelled, which calls `on_wish`, and whether the schema has
     a breaking revision that this version does not know, which calls `on_breaking_migration` once.
-    One for which `wants_echo` says so sends an echo to all who listen; `on_echo` is told when, by the steady clock.
-    `on_written` is told of each that was written, and how long ago it was sent.
+    One for which `wants_echo` returns true also sends a ping to all listeners; `on_echo` gets its monotonic time.
+    `on_written` is called after each that was written, with the time since it was sent.
     With `first_after` none is written before that long has passed: a short run needs none.
 
-    All state belongs to the thread that calls `step`; the first `beat` comes before that thread starts. It beats on
+    All state belongs to the thread that calls `step`; the first `beat` comes before that thread starts. It writes on
     while the pool stops, which may take long.
     """
 
@@ -133,7 +133,7 @@ class Heartbeat(Service):
         return self._every
 
     def end(self, *, is_graceful: bool, time_left: Callable[[], timedelta]) -> None:
-        """Beat no more, and after an orderly end take the heartbeat away, as long as there is time left for it."""
+        """Send no more heartbeats, and after a graceful stop delete the row, as long as there is time left for it."""
         self._is_graceful = is_graceful
         self.request_stop()
         self.join_until(time_left, at_least=A_MOMENT)
@@ -186,7 +186,7 @@ class Heartbeat(Service):
         if self.last_written_at is None:
             return
         if silent_for is None:
-            # Somebody deleted the row: a sweep took us for dead, and our jobs with it.
+            # The row was deleted: a sweep presumed this worker dead, and recovered its jobs.
             self._events.emit(
                 HeartbeatLate(
                     worker_id=self._worker_id, heartbeat_age=timedelta(seconds=self._age_seconds()), presumed_dead=True

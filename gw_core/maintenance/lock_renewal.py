@@ -15,11 +15,11 @@ from gw_core.postgres.job_store import JobStore
 from gw_core.service import Service
 
 SOON = timedelta(minutes=1)
-"""The first sweep for stale locks comes at random within this span, so that a fleet does not sweep at once."""
+"""The first sweep for expired locks comes at random within this time, so that a fleet does not sweep together."""
 
 
 class ExpiredLocks(Service):
-    """Frees jobs and queues whose lock is older than four hours, every eight to ten minutes, as the ancestor does."""
+    """Releases locks older than four hours, every eight to ten minutes, as Graphile Worker (Node.js) does."""
 
     def __init__(
         self, *, worker_id: str, connection: SharedConnection, events: Events, between: tuple[timedelta, timedelta]
@@ -33,7 +33,7 @@ class ExpiredLocks(Service):
         self._has_complained = False
 
     def step(self) -> timedelta:
-        """Free what is stale; rest at random between the two spans."""
+        """Release expired locks; rest a random time between the two intervals."""
         if self._is_first:
             self._is_first = False
             return min(SOON, self._between[1]) * random.random()

@@ -1,4 +1,4 @@
-"""What `/metrics` says: counted from events, looked up in the pool, and sampled from the queue."""
+"""The content of `/metrics`: counted from events, read from the pool, and sampled from the queue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TASK: Final = ["task"]
 class MetricsCollector:
     """Counts from the events of this process.
 
-    Starts are noted by worker threads in a deque, whose ends are safe by themselves, and counted by whoever holds
+    Starts are noted by worker threads in a deque, whose ends are thread-safe, and counted by the thread that holds
     `_lock`, which guards the tally: at tens of thousands of jobs a second a lock for each start would be felt.
     """
 
@@ -75,7 +75,7 @@ class QueueSample:
 
 
 class QueueSampler(Service):
-    """Looks at the queue when somebody asks and the last look is too old; reads a bounded part of the table."""
+    """Samples the queue when a scrape asks and the last sample is too old; reads a bounded part of the table."""
 
     def __init__(
         self,
@@ -97,17 +97,17 @@ class QueueSampler(Service):
 
     @property
     def is_fresh(self) -> bool:
-        """True when the last look, even one in vain, is young enough."""
+        """True when the last sample, even a failed one, is recent enough."""
         return time.monotonic() - self._looked_at < self._every
 
     def ask(self) -> None:
-        """Ask for a look, unless the last one is young enough; from any thread."""
+        """Request a sample, unless the last one is recent enough; from any thread."""
         if not self.is_fresh:
             self._is_asked = True
             self.wake()
 
     def step(self) -> timedelta:
-        """Look if somebody asked; then wait to be asked."""
+        """Take a sample if one was requested; then wait for the next request."""
         is_asked, self._is_asked = self._is_asked, False
         if is_asked and not self.is_fresh:
             self._look()

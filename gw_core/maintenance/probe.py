@@ -21,7 +21,7 @@ class Probe:
     """Answers `/live`, `/ready` and, when asked for, `/metrics`, for as long as a runner runs.
 
     `start()` raises `InvalidSettingError` when the address is taken, the constructor when metrics are asked for and
-    their package is not installed. Nothing a probe says comes from a payload, an error's text or a connection string.
+    their package is not installed. No response contains a payload, an error's text or a connection string.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Probe:
         return self._server.address
 
     def start(self) -> None:
-        """Begin to answer; returns at once."""
+        """Begin to answer; returns immediately."""
         self._server.start()
         if self._metrics is not None:
             self._sampler.start()

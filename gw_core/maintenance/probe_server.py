@@ -22,7 +22,7 @@ LONGEST_ANSWER: Final = 3.0
 LONGEST_HEAD: Final = 8192
 MOST_CLIENTS: Final = 64
 """Connections open at the same time. One more, and the address with the most of them loses its oldest, so that a flood
-from one address cuts off nobody else's probe."""
+from one address does not cut off other probes."""
 
 PRIVATE_DOMAINS: Final = ("localhost", "local", "internal", "svc")
 """Domains whose names no foreign name server answers."""
@@ -56,7 +56,7 @@ Page = Callable[[], Awaitable[HttpResponse]]
 
 
 class WebServer(Service):
-    """A thread with an event loop, so that any number of slow clients costs no thread and keeps nobody waiting.
+    """A thread with an event loop, so that slow clients cost no threads and delay no other client.
 
     `start()` raises `InvalidSettingError` when the address cannot be listened on. The standard library's HTTP servers
     give each client a thread, or make the others wait; all that is needed of HTTP here is to answer a GET and hang up.
@@ -86,7 +86,7 @@ class WebServer(Service):
         self._clients: dict[asyncio.StreamWriter, str] = {}
 
     def start(self) -> None:
-        """Listen, and begin to answer; returns at once."""
+        """Listen, and begin to answer; returns immediately."""
         self._socket = _listening(*self._wanted)
         host, port, *_ = self._socket.getsockname()
         self.address = host, port
@@ -97,7 +97,7 @@ class WebServer(Service):
         super().request_stop()
         loop = self._loop
         if loop is not None:
-            with suppress(RuntimeError):  # the loop has ended meanwhile
+            with suppress(RuntimeError):  # the loop has ended in the meantime
                 loop.call_soon_threadsafe(self._ring)
 
     def step(self) -> timedelta:
@@ -115,7 +115,7 @@ class WebServer(Service):
         self._end = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         server = await asyncio.start_server(self._attend, sock=self._socket, limit=LONGEST_HEAD)
-        if not self.is_stopping:  # asked for before the loop could be told
+        if not self.is_stopping:  # requested before the loop could be informed
             await self._end.wait()
         server.close()
         for client in tuple(self._clients):

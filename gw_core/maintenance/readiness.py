@@ -1,4 +1,4 @@
-"""Whether this process takes jobs, gathered from what its pool tells."""
+"""Whether this process takes jobs, derived from its pool's events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gw_core.domain.health import PoolHealth, trouble, why_not_ready
 class Readiness:
     """Listens to the pool's events; `why_not()` may be asked from any thread.
 
-    `_troubles` and `is_stopping` are written by the threads that tell and only ever replaced, so readers need no lock.
+    `_troubles` and `is_stopping` are written by the threads that emit and only ever replaced, so readers need no lock.
     """
 
     def __init__(self, events: Events, *, vitals: Callable[[], PoolHealth | None], poll: timedelta) -> None:

@@ -17,7 +17,7 @@ LOOK_EVERY: Final = timedelta(seconds=1)
 
 
 class RecycleMonitor(Service):
-    """Looks every second, and when woken, whether a bound is overstepped; then asks once for the end."""
+    """Checks every second, and when woken, whether a limit is reached; then requests one shutdown."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class RecycleMonitor(Service):
         self._has_asked = False
 
     def step(self) -> timedelta:
-        """Look at the bounds; rest until the next look."""
+        """Check the limits; rest until the next check."""
         lived = timedelta(seconds=time.monotonic() - self._began)
         rss = memory_in_use() if self._bounds.max_rss is not None else None
         reason = self._bounds.overstepped(ended=self._ended(), lived=lived, rss=rss)

@@ -1,4 +1,4 @@
-"""Give back the jobs of workers that went silent."""
+"""Recover the jobs of dead workers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from gw_core.postgres.worker_store import RecoveredJobs, Silent, WorkerStore, wi
 from gw_core.service import Service
 
 ORPHANS_EVERY: Final = timedelta(minutes=10)
-"""How often at most locks without a heartbeat are looked for: that reads the whole table of jobs."""
+"""The shortest time between searches for locks without a heartbeat: each reads the whole table of jobs."""
 
 
 class Sweep:
-    """One sweep over a schema, by a worker (`pool` is its id, which is never swept) or by hand.
+    """One sweep over a schema, by a worker (`pool` is its id, which is never swept) or an operator.
 
-    What silent workers held is taken from them in one short transaction, in which hooks do not run: they are asked
-    before, about what was found then. A worker that gave a sign of life meanwhile is left alone. Raises
+    Jobs and queues of dead workers are taken in one short transaction, in which hooks do not run: they are called
+    before, with what was found then. A worker that was active in the meantime is skipped. Raises
     `LockTimeoutError` when another session keeps the jobs table locked.
     """
 
@@ -56,7 +56,7 @@ class Sweep:
         self._worker_id = worker_id
 
     def run(self, *, dry_run: bool = False, with_orphans: bool = True, since_server_start: bool = False) -> SweepReport:
-        """Sweep; `since_server_start` counts no silence from before the server started, when nobody could be heard."""
+        """Sweep; `since_server_start` counts no time before the server started, when no heartbeat could be written."""
         dead = self._dead(with_orphans, since_server_start)
         if dry_run or not dead:
             return SweepReport(
@@ -85,7 +85,7 @@ class Sweep:
         around = store.sweep_preconditions()
         possible_for = around.server_up_for if since_server_start else None
         hearts = store.list_heartbeats(has_rust_workers=around.has_rust_workers)
-        # Locks are looked at only when there is a reason to: it reads the whole table of jobs.
+        # Locks are only read when there is a reason to: it reads the whole table of jobs.
         if not with_orphans and not any(self._is_dead(heart, possible_for) for heart in hearts):
             return []
         workers = store.list_workers(
@@ -148,9 +148,9 @@ class Sweep:
 class Sweeper(Service):
     """Sweeps every so often. All state belongs to the thread that calls `step`.
 
-    After an outage that this process noticed, it waits for as long as a worker may be silent: the others could not be
-    heard either, and whoever is back first must not bury the rest. One that has just started does not know whether
-    there was an outage; it waits for half as long, in which everybody who lives has a heartbeat. One whose own
+    After an outage that this process noticed, it waits for a worker's full timeout: the others could not send
+    heartbeats either, and the first one back must not sweep the rest. One that has just started does not know whether
+    there was an outage; it waits for half as long, in which every live worker sends a heartbeat. One whose own
     heartbeats came too late (`held_up_at`) waits as after an outage: what kept it from writing may have kept others.
     """
 
@@ -191,7 +191,7 @@ class Sweeper(Service):
             if not self._has_complained:
                 self._events.emit(MaintenanceFailed(service=self.name, error=error))
             self._has_complained = True
-        # Spread, so that a fleet started at once does not sweep at once.
+        # Spread, so that a fleet that starts together does not sweep together.
         return self._every * random.uniform(0.9, 1.1)
 
     def _notice_outage(self, now: float) -> None:

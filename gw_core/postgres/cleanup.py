@@ -1,4 +1,4 @@
-"""Clear away what nobody needs any more: jobs that failed for good, unused queues and unused task identifiers."""
+"""Delete what is no longer needed: permanently failed jobs, unused queues and unused task identifiers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats
 
 LOCK_TIMEOUT: Final = "250ms"
-"""How long to wait for a table's lock: whoever comes after us waits behind us, so it must be short."""
+"""The timeout for a table's lock: later sessions queue behind ours, so it must be short."""
 
 TRIES: Final = 20
 PAUSE_SECONDS: Final = 0.25
 
 LIVE: Final = timedelta(minutes=10)
-"""A worker whose heart beat within this time may still use what it knows."""
+"""A worker with a heartbeat within this time may still use the ids it has cached."""
 
 
 class CleanupTarget(StrEnum):
-    """What can be cleared away, in the order it is done: a deleted job may have been the last of its queue."""
+    """What can be deleted, in the order it is done: a deleted job may have been the last of its queue."""
 
     FAILED_JOBS = "failed-jobs"
     UNUSED_TASKS = "unused-tasks"
@@ -48,7 +48,7 @@ QUEUES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Clears away in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
+    """Deletes in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
 
     connections: ConnectionSource
     schema: str
@@ -71,8 +71,8 @@ class Cleaner:
     def clear(self, litter: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
         """Delete it, and yield after each batch how much that was.
 
-        A task identifier stays when it is in `keep`, or when a worker whose heart beats knows it: workers remember the
-        ids of their tasks, and would never again find jobs of one that was deleted. Workers without a heart, such as
+        A task identifier stays when it is in `keep`, or when a live worker reports it: workers cache the
+        ids of their tasks, and would never again find jobs of one that was deleted. Workers without heartbeats, such as
         Node.js ones, cannot be asked: name their tasks in `keep`.
         """
         if litter is CleanupTarget.FAILED_JOBS:
@@ -121,7 +121,7 @@ class Cleaner:
                 with self._connection() as connection, connection.transaction():
                     connection.execute("select set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
                     connection.execute(query("cleanup_lock", self.schema, **names))
-                    # Asked again under the lock: a worker that started meanwhile has said which tasks it knows.
+                    # Read again under the lock: a worker that started in the meantime has reported its tasks.
                     kept = {"keep": sorted(self._kept(connection, keep))}
                     return len(rows(connection, query("cleanup_delete", self.schema, **names), {**values, **kept}))
             except TransientDatabaseError:

@@ -1,4 +1,4 @@
-"""What a person could type instead of an act of ours: the `gw` command, and the SQL for psql."""
+"""The equivalent command of an action: `gw` for a shell, and the SQL for psql."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gw_core.postgres.statements import quoted
 
 @dataclass(frozen=True, slots=True)
 class CommandText:
-    """An act as it would be typed: as a command, or as SQL.
+    """The equivalent of an action: as a command, or as SQL.
 
     Each is one line that does the same when it is pasted into a shell or into psql; never paste both into one.
     """
@@ -39,7 +39,7 @@ class CommandPreview:
         return CommandText(self._gw("show", str(job_id)), sql)
 
     def retry(self, ids: Sequence[int]) -> CommandText:
-        """Let failed jobs run again now: those that failed for good with all their attempts before them."""
+        """Retry failed jobs now; permanently failed ones get all their attempts again."""
         schema = quoted(self.schema)
         sql = (
             f"select again.* from {schema}._private_jobs as job cross join lateral {schema}.reschedule_jobs("  # noqa: S608 - see above
@@ -59,7 +59,7 @@ class CommandPreview:
         attempts: int | None = None,
         max_attempts: int | None = None,
     ) -> CommandText:
-        """Change when and how jobs run. With nothing else said, in an hour: that moment is there to be changed."""
+        """Change when and how jobs run. Without a change, the preview sets `run_at` to in an hour."""
         given = {"priority": priority, "attempts": attempts, "max_attempts": max_attempts}
         numbers = {name: str(value) for name, value in given.items() if value is not None}
         moment: tuple[str, str] | None = None
@@ -74,7 +74,7 @@ class CommandPreview:
         return CommandText(command, self._call("reschedule_jobs", f"{_ids(ids)}{named}"))
 
     def fail(self, ids: Sequence[int], reason: str | None = "failed by hand") -> CommandText:
-        """Fail jobs for good."""
+        """Fail jobs permanently."""
         command = self._gw("fail", *map(str, ids), *_options({} if reason is None else {"reason": reason}))
         values = _ids(ids) if reason is None else f"{_ids(ids)}, {_text(reason)}"
         return CommandText(command, self._call("permanently_fail_jobs", values))
@@ -122,10 +122,10 @@ class CommandPreview:
         return CommandText(self._gw("cron", "forget", *_unmistaken((identifier,))), sql)
 
     def sweep(self, workers: Sequence[str], *, delay: timedelta, forgets: bool = True) -> CommandText:
-        """Give back what silent workers hold, their attempts uncounted; `forgets` says whether heartbeats are kept."""
+        """Return the jobs of dead workers, their attempts not counted; `forgets` deletes their heartbeats too."""
         schema, dead = quoted(self.schema), f"any(array[{', '.join(map(_text, workers))}]::text[])"
         message = _text(RECOVERED_MESSAGE)
-        # The words about retired jobs are those of sweep_recover_jobs.sql, which says why.
+        # The text about retired jobs is that of sweep_recover_jobs.sql, which explains it.
         jobs = (
             f"update {schema}._private_jobs set "  # noqa: S608 - see above
             "attempts = case when key is null and attempts >= max_attempts and updated_at <> created_at "
@@ -138,7 +138,7 @@ class CommandPreview:
         return CommandText(self._gw("sweep"), _in_one_transaction(jobs, queues, *([hearts] if forgets else [])))
 
     def clean(self, litter: str, *, has_hearts: bool = True) -> CommandText:
-        """Clear away what nobody needs any more; `has_hearts` says whether workers tell here which tasks they know."""
+        """Delete what is no longer needed; `has_hearts` is true where workers report the tasks they know."""
         schema = quoted(self.schema)
         if litter == "failed-jobs":
             sql = f"delete from {schema}._private_jobs where locked_at is null and attempts >= max_attempts;"  # noqa: S608 - see above
@@ -153,7 +153,7 @@ class CommandPreview:
                 "where workers.last_heartbeat_at > now() - interval '10 minutes' "
                 "and workers.metadata -> 'tasks' ? unused.identifier)"
             )
-        # Nobody may add a job of what is being deleted: adding looks the id up first, and uses it later.
+        # No job of a deleted row may be added: adding reads the id first, and uses it later.
         lock = f"lock table {schema}._private_{table} in share row exclusive mode;"
         delete = f"delete from {schema}._private_{table} as unused where {unused};"  # noqa: S608 - see above
         return CommandText(self._gw("cleanup", litter), _in_one_transaction(lock, delete))

@@ -46,7 +46,7 @@ class ConnectionPool:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection; what the block leaves open in it is rolled back."""
+        """Provide a connection; what the block leaves open in it is rolled back."""
         pool = self._opened()
         with ExitStack() as stack:
             # What the borrower's own statements raise is the borrower's: a table that a task misses is not one of ours.
@@ -57,12 +57,12 @@ class ConnectionPool:
             try:
                 yield connection
             except (psycopg.Error, DatabaseError) as error:
-                if leads_nowhere(error):  # or the next borrower would be lent the way to the same standby
+                if leads_nowhere(error):  # or the next borrower would get the connection to the same standby
                     connection.close()
                 raise
 
     def cancel(self) -> bool:
-        """Cancel what borrowers are running at this moment; True when there were any."""
+        """Cancel what borrowers are running now; True when there were any."""
         cancelled = [cancel(each) for each in tuple(self._lent)]
         return any(cancelled)
 
@@ -133,14 +133,14 @@ class SharedConnection:
         self._role = role
         self._settings = settings
         self._response_timeout = response_timeout
-        self._lock = threading.Lock()  # guards _connection, and is held while somebody uses it
+        self._lock = threading.Lock()  # guards _connection, and is held while it is in use
         self._connection: Connection | None = None
         self._lent: Connection | None = None
         forks.abandon_in_children(self)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend the connection; after an error that broke it the next user gets a new one."""
+        """Provide the connection; after an error that broke it the next user gets a new one."""
         with self._lock, translated(self.database.schema):
             if self._connection is None or self._connection.closed:
                 self._connection = self.database.connect(
@@ -156,19 +156,19 @@ class SharedConnection:
                 self._lent = None
 
     def cancel(self) -> bool:
-        """Cancel what somebody is running at this moment; True when there was anything."""
+        """Cancel the running statement; True when there was one."""
         lent = self._lent
         return lent is not None and cancel(lent)
 
     def abort(self) -> None:
-        """Break off what somebody is running at this moment, which fails then as by a lost connection."""
+        """Break the connection, so that the running statement fails as by a lost connection."""
         lent = self._lent
         if lent is not None:
             with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(lent.fileno())) as end:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self, *, timeout: timedelta | None = None) -> None:
-        """Close the connection when nobody uses it, waiting at most `timeout`; a later use opens it again."""
+        """Close the connection when it is not in use, waiting at most `timeout`; a later use opens it again."""
         if not self._lock.acquire(timeout=-1 if timeout is None else timeout.total_seconds()):
             return
         try:
@@ -205,7 +205,7 @@ def cancel(connection: Connection) -> bool:
 
 
 ConnectionSource = ConnectionPool | SharedConnection
-"""Whatever lends connections; the difference is how many at a time."""
+"""Provides connections; implementations differ in how many at a time."""
 
 
 def fetch_all(connection: Connection, statement: Any, values: Any = None) -> list[tuple[Any, ...]]:

@@ -29,12 +29,12 @@ _A_TURN: Final = timedelta(seconds=5)
 """How long a pooler may take to serve a connection that is only there to be compared."""
 
 _LOOKS: Final = 5
-"""How often two connections are compared: a quiet pooler serves both from one process at once, a busy one soon."""
+"""How often two connections are compared: a quiet pooler serves both from one process, a busy one soon does."""
 
 DEFAULT_SCHEMA: Final = "graphile_worker"
 EMBEDDED_PREFIX: Final = "embedded:"
 
-# A dead network is noticed in seconds and not after the kernel's two hours. What the user's string says wins.
+# A dead network is noticed in seconds and not after the kernel's two hours. The user's string takes precedence.
 CONNECTION_TIMEOUTS: Final = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -56,7 +56,7 @@ ANSWER_WITHIN: Final = timedelta(seconds=20)
 """How long the server may say nothing to those who claim and settle: it ends their statements after 15 s itself."""
 
 MAX_TICK: Final = 1.0
-"""Seconds between two looks at a socket while a statement runs; more, and this process did not run."""
+"""Seconds between two checks of a socket while a statement runs; more, and this process did not run."""
 
 READS_NULLS: Final = {"array_nulls": "on"}
 """Off, as a database may have it, nulls in the columns of outcomes would be read as the text "NULL"."""
@@ -65,7 +65,7 @@ TASK_ROLE: Final = "task"
 """The role of sessions that tasks borrow: they stay as the server and the user set them."""
 
 SEARCH_PATH: Final = "pg_catalog, pg_temp"
-"""Where our own sessions look names up: whoever may create objects in `public` must not act with a worker's rights."""
+"""The search path of our sessions: roles that can create objects in `public` must not act with a worker's rights."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -78,7 +78,7 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
     """
 
     response_timeout: timedelta | None = None
-    """How long a statement may take, whatever else arrives meanwhile; then the connection is closed."""
+    """How long a statement may take, whatever else arrives in that time; then the connection is closed."""
     pooling: PoolerMode = PoolerMode.NONE
     local_settings: Mapping[str, str] = MappingProxyType({})
     """Settings that each transaction begins with, where the session is not ours to set; see `in_its_settings`."""
@@ -98,7 +98,7 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
             while True:
                 ready = yield wanted
                 now = monotonic()
-                # The driver looks several times a second: while this process was frozen, nobody was late.
+                # The driver polls several times a second: time in which this process was frozen does not count.
                 deadline += max(0.0, now - looked_at - MAX_TICK)
                 looked_at = now
                 # What has arrived comes first, for it may be the answer. If not, it is notifications, which say nothing
@@ -120,7 +120,7 @@ def _system_errors_as_the_drivers() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise psycopg.OperationalError(f"the system refuses what a connection needs: {error}") from error
+        raise psycopg.OperationalError(f"the system denies what a connection needs: {error}") from error
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def in_its_settings(connection: Connection) -> Iterator[None]:
     """Send the block's statements with the connection's settings; fetch their rows after the block.
 
     On a session of our own that has been done long ago. Behind a pooler in transaction mode it takes a transaction,
-    sent as a whole: settings of the session would stay behind for whoever is given the server's side next.
+    sent as a whole: settings of the session would remain for the next client of the server's side.
     """
     settings = getattr(connection, "local_settings", None)
     if not settings:
@@ -192,7 +192,7 @@ def _set(connection: Connection, settings: Mapping[str, str], *, local: bool) ->
 def find_conninfo(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
     """Return the connection string to use: the given one, `DATABASE_URL`, or libpq's own variables.
 
-    Raises `NoConnectionError` when nothing names a database: a queue is never looked for silently.
+    Raises `NoConnectionError` when nothing names a database: there is no silent default.
     """
     if given:
         return given
@@ -207,7 +207,7 @@ def find_conninfo(given: str | None, environment: Mapping[str, str] = os.environ
 
 
 def is_ambiguous(conninfo: str) -> bool:
-    """Tell whether a URL has a raw `@` or `/` in its user or password: libpq takes the rest for the host or database.
+    """Return whether a URL has a raw `@` or `/` in its user or password: libpq takes the rest for the host or database.
 
     Used as it is, it would show a part of the password wherever the host is named.
     """
@@ -238,7 +238,7 @@ class Database:
     """One database and schema; opens connections, starts the embedded server when the string asks for it.
 
     `prepared_statements=False` is for poolers that hand a connection to another client after each transaction; with
-    `notice_pooler` such a pooler is looked for. `manners` are kept to where the session is ours. Safe to use from
+    `notice_pooler` it checks for such a pooler. `limits` apply where the session is ours. Safe to use from
     several threads. Raises `InvalidSettingError` for a name that no schema can have.
     """
 
@@ -259,7 +259,7 @@ class Database:
         self.prepared_statements = prepared_statements
         self.manners = manners
         self.pooling = PoolerMode.NONE
-        """What stands between us and the server, once looked for."""
+        """The pooler between us and the server, once checked."""
         self._notice_pooler = notice_pooler or bool(manners.settings())
         self._application_name = application_name
         self._pg_bin = pg_bin
@@ -306,7 +306,7 @@ class Database:
             )
 
     def _apply(self, connection: QueueConnection, settings: Mapping[str, str]) -> None:
-        # Told to prepare nothing, we have been told of a pooler, whether we notice it or not.
+        # Without prepared statements the user has told us of a pooler already.
         if settings:
             settings = {**READS_NULLS, **settings}
         if self.pooling is PoolerMode.TRANSACTION or not self.prepared_statements:
@@ -325,7 +325,7 @@ class Database:
                 mode = _mode(connection, other)
                 if mode is PoolerMode.TRANSACTION and not allows_transactions(other):
                     raise InvalidSettingError(
-                        f"the pooler at {described(self.conninfo)} lends its connections for one statement at a time, "
+                        f"the pooler at {described(self.conninfo)} is in statement mode, "
                         "and a queue needs transactions; set its pool_mode to transaction, or connect to the server"
                     )
                 self.pooling = mode
@@ -359,7 +359,7 @@ class Database:
             yield _SET_CONFIG, (False, list(settings), list(settings.values()))
 
     def libpq_conninfo(self, role: str = "") -> str:
-        """Return the string for libpq, with timeouts and a telling application name; starts the embedded server."""
+        """Return the string for libpq, with timeouts and an application name; starts the embedded server."""
         conninfo = self._server_conninfo()
         if is_ambiguous(conninfo):
             raise InvalidSettingError(
@@ -408,7 +408,7 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 
 def allows_transactions(connection: Connection) -> bool:
-    """Tell whether a pooler lets a transaction through; one that does not hangs up."""
+    """Return whether a pooler supports transactions; one that does not closes the connection."""
     try:
         with connection.transaction():
             connection.execute("select 1", prepare=False)
@@ -423,7 +423,7 @@ def _server_process(connection: Connection) -> int:
 
 
 def _mode(one: Connection, other: QueueConnection) -> PoolerMode:
-    """Tell how a pooler lends the server's side: two sessions are never served by one process, two transactions are."""
+    """Return the pooler's mode: two sessions never share one server process, two transactions do."""
     own = _server_process(one)
     other.response_timeout = _A_TURN
     try:

@@ -34,14 +34,14 @@ from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 
 QUERY_TIMEOUT: Final = timedelta(seconds=10)
-"""How long one question may take; on a large table somebody may lack patience for more."""
+"""The timeout of one query, for large tables."""
 
 _Look = Callable[[Connection, DoctorFacts], DoctorFacts]
 
 
 @dataclass(frozen=True, slots=True)
 class Doctor:
-    """Looks at the whole queue and changes nothing; `client.doctor` is one. Safe from any thread."""
+    """Checks the whole queue and changes nothing; `client.doctor` is one. Safe from any thread."""
 
     connections: ConnectionSource
     schema: str
@@ -57,7 +57,7 @@ class Doctor:
             return timedelta(seconds=time.perf_counter() - began)
 
     def findings(self) -> list[Finding]:
-        """Return a finding for everything looked at; raises only what keeps us from connecting."""
+        """Return a finding for each check; raises only what keeps us from connecting."""
         return diagnose(self.examine())
 
     def blockages(self) -> LockWaits:
@@ -116,7 +116,7 @@ class Doctor:
         ]
         after = time.time()
         problem = state.problem()
-        # A pooler invents the process number it tells its clients, for it serves them from many processes.
+        # A pooler invents the process number that its clients see, because it serves them from many processes.
         through_pooler = connection.info.backend_pid != pid
         return DoctorFacts(
             schema=self.schema,

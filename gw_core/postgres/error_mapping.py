@@ -38,7 +38,7 @@ _REFUSED_VALUES = (pg.CheckViolation, pg.NumericValueOutOfRange, pg.NotNullViola
 _ROW_CLASSES = ("09", "22", "23", "27", "38", "39", "44", "P0")
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
 _TRANSIENT_CLASSES = ("40", "55", "25")
-# What libpq says of the string and the files it names, before it speaks to any server.
+# Errors of libpq about the string and the files it names, before it contacts any server.
 _OWN_SETTINGS = re.compile(
     r'(?:certificate|private key|revocation list|service) file "|definition of service "'
     r"|invalid (?:\S+ value|port number|integer value)"
@@ -48,7 +48,7 @@ _OWN_SETTINGS = re.compile(
 def translate(error: BaseException, *, schema: str = "graphile_worker") -> DatabaseError | InvalidJobError:
     """Return our error for one of the driver's; raise it `from` the original."""
     if isinstance(error, pg.InvalidPassword | pg.InvalidAuthorizationSpecification | pg.InvalidCatalogName):
-        return AuthenticationError(f"the server refused the connection: {sentence(error)}")
+        return AuthenticationError(f"the server rejected the connection: {sentence(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
         return PermissionDeniedError(f"the database role lacks a right: {sentence(error)}")
     if isinstance(error, _SCHEMA_MISSING):
@@ -57,7 +57,7 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
             f"install it with: {shell_command(('gw', 'migrate', f'--schema={schema}')) or 'gw migrate'}"
         )
     if isinstance(error, _REFUSED_VALUES):
-        return InvalidJobError(f"PostgreSQL refused the job: {sentence(error)}")
+        return InvalidJobError(f"PostgreSQL rejected the job: {sentence(error)}")
     state = getattr(error, "sqlstate", None)
     if state is None:
         return _without_state(error)
@@ -66,14 +66,14 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
     if isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
         return DeadlockError(f"the server undid the statement for another's sake: {sentence(error)}")
     if isinstance(error, pg.LockNotAvailable):
-        return LockTimeoutError(f"somebody else keeps rows or tables of the queue locked: {sentence(error)}")
+        return LockTimeoutError(f"another session keeps rows or tables of the queue locked: {sentence(error)}")
     if isinstance(error, pg.QueryCanceled):
         return StatementTimeoutError(f"the database could not finish the statement now: {sentence(error)}")
     if isinstance(error, pg.ReadOnlySqlTransaction):
         return ReadOnlyError(f"the database takes no writes from us: {sentence(error)}")
     if state[:2] in _TRANSIENT_CLASSES:
         return TransientDatabaseError(f"the database could not finish the statement now: {sentence(error)}")
-    return DatabaseError(f"PostgreSQL refused the statement: {sentence(error)}")
+    return DatabaseError(f"PostgreSQL rejected the statement: {sentence(error)}")
 
 
 def rows_hidden(role: str, schema: str) -> PermissionDeniedError:
@@ -90,20 +90,20 @@ def _identifier(name: str) -> str:
 
 
 def leads_nowhere(error: BaseException) -> bool:
-    """Tell whether a connection is to be made anew although it works: it leads to a server that takes no writes.
+    """Return whether to replace a connection although it works: it leads to a read-only server.
 
-    After a failover that is the former primary, or the standby a proxy sent us to meanwhile.
+    After a failover that is the former primary, or the standby to which a proxy connected us in between.
     """
     return isinstance(error, ReadOnlyError | pg.ReadOnlySqlTransaction)
 
 
 def needs_connection(error: BaseException) -> bool:
-    """Tell whether trying again needs another connection: not after what passes, such as a deadlock or a timeout."""
+    """Return whether a retry needs another connection: not after temporary errors such as a deadlock or a timeout."""
     return leads_nowhere(error) or not isinstance(error, TransientDatabaseError)
 
 
 def refuses_a_row(error: BaseException) -> bool:
-    """Tell whether a row, and not the database as a whole, is why a statement failed: a constraint or trigger said no.
+    """Return whether a row, and not the database, made a statement fail: a constraint or trigger rejected it.
 
     Then the statement may succeed without that row. What fails inside a function, as triggers are, has a context.
     """
@@ -123,7 +123,7 @@ def _without_state(error: BaseException) -> DatabaseError:
         return ConnectionSettingsError(f"the connection's settings cannot be used: {text}")
     if isinstance(error, psycopg.OperationalError) and ("authentication failed" in text or "does not exist" in text):
         # While connecting, the driver hands over libpq's text without the server's code.
-        return AuthenticationError(f"the server refused the connection: {text}")
+        return AuthenticationError(f"the server rejected the connection: {text}")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return DatabaseUnavailableError(f"the database cannot be reached: {text}")
     return DatabaseError(f"the statement could not be run: {text}")

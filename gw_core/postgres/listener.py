@@ -1,4 +1,4 @@
-"""Hear of new jobs on a connection of its own: for whoever watches a queue and runs no jobs."""
+"""Receive notifications of new jobs on a dedicated connection: for programs that watch a queue and run no jobs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from gw_core.postgres.error_mapping import translate
 from gw_core.postgres.notifications import announced_jobs
 
 CHANNEL: Final = "jobs:insert"
-"""The ancestor's channel; it is not scoped by schema, so neighbours in one database are heard as well."""
+"""The channel of Graphile Worker; it is not scoped by schema, so jobs in other schemas notify as well."""
 
 
 class JobListener:
-    """Hears how many jobs are added, whatever the schema; `client.listen()` opens one.
+    """Reports how many jobs are added, whatever the schema; `client.listen()` opens one.
 
     `wait` belongs to one thread; `close` may be called from any, and ends a wait that is under way.
     """
 
     def __init__(self, database: Database) -> None:
         self._connection: Connection = database.connect("listen")
-        self._use = threading.Lock()  # held while somebody waits; guards the closing of what a wait uses
+        self._use = threading.Lock()  # held during a wait; guards the closing of what a wait uses
         self._is_closed = False
         self._waker, self._woken = socket.socketpair()
         self._sockets = selectors.DefaultSelector()
@@ -50,7 +50,7 @@ class JobListener:
         self.close()
 
     def wait(self, timeout: timedelta) -> int:
-        """Wait until jobs are announced, and return how many were; 0 when the time passes or somebody closes this.
+        """Wait until jobs are announced, and return how many were; 0 after the timeout or when this is closed.
 
         Raises `DatabaseUnavailableError` when the connection is gone.
         """

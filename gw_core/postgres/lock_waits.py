@@ -1,4 +1,4 @@
-"""See who waits for whom in the database, and whose transactions keep dead rows from being cleared away."""
+"""List the sessions that wait for locks, and those whose transactions keep vacuum from removing dead rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gw_core.postgres.database import Connection
 from gw_core.postgres.statements import query
 
 MOST: Final = 200
-"""So many of each kind are looked at."""
+"""The number of rows of each kind that are read."""
 
 SWEEP: Final = "sweep"
 
 
 def find_blockages(connection: Connection, schema: str) -> LockWaits:
-    """Return what stands still at this moment; bounded, and without reading a table of the queue."""
+    """Return the current lock waits; bounded, and without reading a table of the queue."""
 
     def ask(name: str, **values: Any) -> list[Any]:
         return connection.execute(query(name, schema), {**values, "most": MOST + 1}, prepare=False).fetchall()

@@ -46,7 +46,7 @@ Origin = Literal["graphile_worker", "gw"]
 _LOCKED_JOBS: Final = "GWLKJ"
 _TABLES_TURN_PRIVATE: Final = 16
 
-# What shows that somebody else just took the same step.
+# Errors that show that another program just ran the same step.
 _CLASHES: Final = (pg.UniqueViolation, pg.DuplicateSchema, pg.DuplicateTable, pg.DuplicateObject)
 _CLASHES_OF_A_STEP: Final = 3
 
@@ -84,7 +84,7 @@ class MigrationPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationReport:
-    """What `migrate` did: the steps of this call, those that somebody else took meanwhile, and what to know."""
+    """What `migrate` did: the steps of this call, those that another program ran in the meantime, and warnings."""
 
     before: SchemaState
     after: SchemaState
@@ -110,7 +110,7 @@ def script(target: Target, schema: str = DEFAULT_SCHEMA) -> str:
 
 
 def migrate(target: Target, schema: str = DEFAULT_SCHEMA) -> MigrationReport:
-    """Install the schema or bring it up to date; any number of processes may do so at once.
+    """Install or update the schema; any number of processes can do this at the same time.
 
     Each step is a transaction of its own and the first thing it does is to insert its row into the ledger, so of
     several processes one takes the step while the others wait and find it done.
@@ -164,7 +164,7 @@ class _Migration:
         if any(step.name == done.name for done in self._applied):
             raise MigrationError(
                 f"migration {step.name} ran in schema {self._schema!r} and yet its work is not there; "
-                "look for another program that changes this schema, then run gw migrate again"
+                "check for another program that changes this schema, then run gw migrate again"
             )
         try:
             with self._connection.transaction():
@@ -190,7 +190,7 @@ class _Migration:
         time.sleep(PAUSE_SECONDS)
 
     def _leave_to_others(self, step: MigrationStep, error: psycopg.Error) -> None:
-        """Note that somebody else takes the step; a clash that repeats is no race but something in the way."""
+        """Note that another program runs the step; a clash that repeats is not a race but an obstacle."""
         self._clashes[step.name] += 1
         if self._clashes[step.name] >= _CLASHES_OF_A_STEP:
             raise MigrationError(
@@ -294,9 +294,9 @@ def _step(
 
 
 def _guard(files: Sequence[_File], number: int) -> tuple[str, ...]:
-    """Return what refuses locked jobs before step `number`, when it or a later one changes the tables under workers.
+    """Return the check that rejects locked jobs before step `number`, if it or a later one changes their tables.
 
-    The steps before the breaking one refuse too, so that a refusal leaves everything as it was.
+    The steps before the breaking one reject too, so that a rejection leaves everything unchanged.
     """
     if not any(file.breaking for file in files):
         return ()

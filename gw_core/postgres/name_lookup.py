@@ -1,4 +1,4 @@
-"""The names a shell completes; with few imports, for somebody waits at a Tab key."""
+"""The names for shell completion; with few imports, because it runs on each Tab key."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def known_names(
 
 
 def _of_running_server(embedded: str) -> str | None:
-    """Return where an embedded server answers that somebody else has started; a question must not start one."""
+    """Return the address of a running embedded server; a completion must not start one."""
     from gw_core.embedded.address import PORT, conninfo_for, folder_of
     from gw_core.embedded.data_folder import DataFolder
 

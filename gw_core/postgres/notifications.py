@@ -17,13 +17,13 @@ Notification = psycopg.Notify
 """What arrived: `channel`, `payload`, `pid`."""
 
 CHANNELS: Final = ("jobs:insert", "worker:migrate")
-"""The ancestors' channels; they are not scoped by schema, so neighbours in one database nudge each other."""
+"""The channels of Graphile Worker; they are not scoped by schema, so schemas in one database wake each other."""
 
 MAX_NOTIFIED: Final = 1_000_000
 """Jobs that one notification may announce; what claims more is not to be trusted with more."""
 
 ECHO: Final = "gw:echo"
-"""Where heartbeats are heard, by all pools: whoever hears another's knows that it hears."""
+"""The channel of heartbeats, for all pools: receiving another pool's ping proves that listening works."""
 
 
 def own_channel(worker_id: str) -> str:
@@ -74,7 +74,7 @@ class Subscription:
 def announced_jobs(payload: str | bytes) -> int:
     """Return how many jobs a notification announces: one when it does not say, none when it is of a removal.
 
-    Whoever can connect can send one, so it may say anything: whatever is no small number counts as one.
+    Any client can send one, so the payload is untrusted: anything that is not a small number counts as one.
     """
     try:
         news = msgspec.json.decode(payload)

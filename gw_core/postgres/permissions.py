@@ -36,6 +36,6 @@ def require_rights(connection: Connection, schema: str, *, writes: bool = False)
             connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LOCK_TIMEOUT),))
             connection.execute(query("check_permissions", schema))
     except DatabaseError as error:
-        # Anything else may be right again by the time of the first claim, which says so if it is not.
+        # Anything else may be right again by the time of the first claim, which reports it if not.
         if isinstance(error, PermissionDeniedError | LockTimeoutError) or (writes and isinstance(error, ReadOnlyError)):
             raise

@@ -56,7 +56,7 @@ OWN_STEPS: Final = (
 """The line of our own, numbered in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:keyed-add:1"
-"""What the body of our `add_jobs` holds; where it is gone, somebody replaced the function."""
+"""A marker in the body of gw's `add_jobs`; without it, another program replaced the function."""
 
 
 class SchemaStatus(StrEnum):
@@ -86,9 +86,9 @@ class SchemaState:
     breaking_revision: int | None
     own_recorded: frozenset[int]
     own_present: frozenset[int]
-    """The steps of our own line whose objects are there as this version wants them."""
+    """The numbers of gw's schema additions whose objects exist as this version needs them."""
     has_rust_workers: bool
-    """Whether the Rust port's `_private_workers` is there; its sweep takes jobs from workers it does not know."""
+    """Whether `_private_workers` of graphile_worker_rs exists; its sweep takes jobs from workers it does not know."""
     is_recent: bool = False
     """Whether the latest revision was installed within the last seconds, so that another program may still be at it."""
     hidden_from: str | None = None
@@ -96,7 +96,7 @@ class SchemaState:
 
     @property
     def own_missing(self) -> tuple[int, ...]:
-        """The steps of our own line that are still to be taken, or to be taken again."""
+        """The numbers of gw's schema additions that are still to be applied, or to be applied again."""
         wanted: tuple[int, ...] = OWN_STEPS
         if (self.revision or 0) > REVISION:
             # Our functions over those of a revision we do not know could break what it brought.
@@ -105,7 +105,7 @@ class SchemaState:
 
     @property
     def is_being_installed(self) -> bool:
-        """Whether another program is likely to be installing the schema at this moment, revision by revision."""
+        """Whether another program is likely to be installing the schema now, revision by revision."""
         return self.status is SchemaStatus.TOO_OLD and self.is_recent
 
     @property
@@ -122,13 +122,13 @@ class SchemaState:
         return SchemaStatus.CURRENT if self.revision == REVISION else SchemaStatus.NEWER
 
     def raise_unless_usable(self) -> None:
-        """Raise the error that says what to do, unless this version may work on the schema as it is."""
+        """Raise the error that explains what to do, unless this version can use the schema as it is."""
         problem = self.problem()
         if problem is not None:
             raise problem
 
     def problem(self) -> GraphileWorkerError | None:
-        """Return the error that says why this version cannot work on the schema, or None."""
+        """Return the error that explains why this version cannot use the schema, or None."""
         fatal = self.migration_problem()
         if fatal is not None:
             return fatal
@@ -143,7 +143,7 @@ class SchemaState:
         return None
 
     def migration_problem(self) -> MigrationError | None:
-        """Return the error that says why this version cannot even migrate the schema, or None."""
+        """Return the error that explains why this version cannot even migrate the schema, or None."""
         if self.server_version < MIN_SERVER_VERSION:
             return ServerTooOldError(
                 "this version needs PostgreSQL 12 or later, and the server's server_version_num is "
@@ -185,7 +185,7 @@ class SchemaState:
 
 
 def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> SchemaState:
-    """Look at what is installed in `schema`, in one statement; a schema that is missing is an answer, not an error."""
+    """Read what is installed in `schema`, in one statement; a missing schema is a result, not an error."""
     values = {"schema": schema, "repair_marker": REPAIR_MARKER}
     try:
         with translated(schema):
@@ -194,7 +194,7 @@ def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> 
     except PermissionDeniedError as error:
         raise _with_fix(connection, schema, error) from error
     if row is None:
-        raise DatabaseError(f"the server said nothing about schema {schema!r}")
+        raise DatabaseError(f"the server returned nothing about schema {schema!r}")
     return _state_from(schema, row)
 
 

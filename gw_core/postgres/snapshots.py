@@ -1,4 +1,4 @@
-"""Glance at a queue: everything a console draws at each tick, in one round trip whose cost does not grow with it."""
+"""Read a snapshot of a queue: everything a console draws at each refresh, in one round trip of bounded cost."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ MAX_WORKERS: Final = 500
 MAX_QUEUES: Final = 200
 
 RUST: Final = 11
-"""Where snapshot_place.sql tells of the Rust port's table."""
+"""The column of snapshot_place.sql for the table of graphile_worker_rs."""
 
 
 class Snapshots:
-    """Glances at one queue, again and again; safe to share between threads. Raises our errors, not the driver's."""
+    """Reads snapshots of one queue; safe to share between threads. Raises our errors, not the driver's."""
 
     def __init__(self, connections: ConnectionSource, schema: str) -> None:
         self._connections = connections
         self._schema = schema
-        # What the schema had when it was last looked at: which statements can be sent along with the one that asks.
+        # The state of the schema at the last check: which statements can be sent along with the one that checks.
         self._known: SchemaInfo | None = None
         self._has_rust_workers = False
         self._heads = 1
-        # What was found of locks when they were last asked for, when that was, and why it was in vain.
+        # The last result of the lock query, its time, and the error if it failed.
         self._locks: Rows = []
         self._locks_at = -inf
         self._locks_unseen: tuple[tuple[str, str], ...] = ()
 
     def look(self, recovery: RecoverySettings, *, locks_every: timedelta | None = timedelta()) -> QueueSnapshot:
-        """Return what is to be seen now; `recovery` says which workers count as dead.
+        """Return the current snapshot; `recovery` defines which workers are presumed dead.
 
         What workers hold is asked no more often than every so often: the index of locked jobs keeps an entry for each
         job that was ever run until vacuum has come, and all of them are walked past. None leaves it to `count_locks`.
@@ -67,9 +67,9 @@ class Snapshots:
         return glance if glance.schema == known else self._look(recovery)[0]
 
     def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
-        """Ask anew what workers hold, for the glances that follow, and return how long the server worked at it.
+        """Query again what workers have locked, for the next snapshots, and return the server's execution time.
 
-        A failure is told by the glances.
+        The next snapshots report a failure.
         """
         if self._known is None or not self._known.has_locked_index:
             return timedelta()
@@ -133,7 +133,7 @@ class Snapshots:
     # -- what is asked -----------------------------------------------------------------------------------------------
 
     def _questions(self, recovery: RecoverySettings, most_ready: int) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Return the statements by the part of the glance each answers; the first tells where we are."""
+        """Return the statements by the part of the snapshot they fill; the first describes the server."""
         schema = quoted(self._schema)
         tables = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
         tables["renewed"] = "_private_gw_renewed_locks"
@@ -168,7 +168,7 @@ class Snapshots:
     def _ask(
         self, questions: Mapping[str, tuple[str, dict[str, Any]]]
     ) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
-        """Ask everything at once; when a part fails, ask one by one and name those that fail again."""
+        """Run all queries together; when a part fails, run them one by one and name those that fail again."""
         try:
             return dict(zip(questions, self._rows(list(questions.values())), strict=True)), ()
         except DatabaseUnavailableError:
@@ -196,7 +196,7 @@ class Snapshots:
 
     def _rows(self, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
         """Run statements in one transaction and one trip there and back."""
-        # To plan these anew at each tick would take longer than to run them.
+        # Planning these again at each refresh would take longer than running them.
         bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.GENERIC)
         return read(self._connections, self._schema, questions, bounds)
 
@@ -300,7 +300,7 @@ def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
 def _workers(
     answers: Mapping[str, Rows], locks_age: timedelta, held: Sequence[LockedQueue], recovery: RecoverySettings
 ) -> list[WorkerInfo]:
-    """Return every worker known by a heartbeat or by a lock among those looked at, that long ago."""
+    """Return every worker known by a heartbeat or by a lock among those read."""
     heartbeats = [heartbeat(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
     now = timestamp(answers["place"][0][0])
     holders = [

@@ -81,7 +81,7 @@ def _query_text(name: str, names: Mapping[str, str] | None = None) -> str:
 def numbered_query(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
     """Return the statement with `$1`, `$2`, … for its values, and their names in that order.
 
-    The driver takes a text of more than 4 KiB apart anew at every use, which costs more than running a short claim.
+    The driver parses a text of more than 4 KiB at every use, which costs more than running a short claim.
     """
     names: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Workers in the database: their heartbeats, the locks they hold, and what becomes of both when they go silent."""
+"""Workers in the database: their heartbeats, their locks, and how both are recovered from dead workers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from gw_core.postgres.schema_state import REVISION, WORKERS_STEP, check
 from gw_core.postgres.statements import query
 
 LOCK_TIMEOUT: Final = timedelta(seconds=5)
-"""How long a sweep waits for a lock at most; it comes again, and heartbeats it has read grow old meanwhile."""
+"""The lock timeout of a sweep; it retries later, and the heartbeats it has read age in the meantime."""
 
 QUERY_TIMEOUT: Final = timedelta(seconds=10)
 """How long a person waits for the list of workers at most."""
 
 Answer = TypeVar("Answer")
 Silent = Mapping[str, timedelta]
-"""Ids of workers that count as dead, each with the silence it was allowed."""
+"""Ids of workers that are presumed dead, each with its timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class HeartbeatResult:
     silent_for: timedelta | None
     """How long the former heartbeat is ago; None when there is none: the first, or the worker was presumed dead."""
     has_rust_workers: bool
-    """Whether the Rust port keeps its workers in this schema as well."""
+    """Whether graphile_worker_rs keeps its workers in this schema as well."""
     has_cancel_requests: bool = False
     """Whether cancel requests wait for this worker."""
     breaking_revision: int | None = None
@@ -127,7 +127,7 @@ class WorkerStore:
         metadata: Mapping[str, Any],
         echo: bool = False,
     ) -> HeartbeatResult:
-        """Say that a pool lives, in the Rust port's table too where that exists; with `echo` to all who listen."""
+        """Write a pool's heartbeat, also in graphile_worker_rs's table if it exists; with `echo` ping all listeners."""
         about = msgspec.json.encode(metadata).decode()
         silent_seconds, has_rust_workers, has_cancel_requests, _, breaking_revision = self._rows(
             "heartbeat",
@@ -198,7 +198,7 @@ class WorkerStore:
     # -- sweeping --------------------------------------------------------------------------------------------------
 
     def try_sweep_lock(self) -> bool:
-        """Take the right to sweep for this transaction; False when somebody else has it."""
+        """Lock sweeping for this transaction; False when another session has the lock."""
         return bool(self._rows("try_sweep_lock")[0][0])
 
     def lock_jobs_table(self) -> None:
@@ -269,7 +269,7 @@ def list_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:
 
 
 def with_workers(connections: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:
-    """Call `act` with a store; once more when the connection turns out to have died while nobody used it."""
+    """Call `act` with a store; again if the connection turns out to have died while it was idle."""
     try:
         return _with_workers(connections, act)
     except DatabaseUnavailableError:

@@ -18,11 +18,11 @@ FORCE: Final = b"force"
 
 
 class ControlChannel:
-    """Hears when to stop, tells when this process is ready, and notices when the supervisor is gone.
+    """Receives stop requests, reports when this process is ready, and notices when the supervisor is gone.
 
     A supervisor gives the line as the process's stdin; what runs here finds an empty stdin instead. The orders come
     this way and not as signals, since service managers signal every process of a group themselves: of two signals
-    nobody could tell whether the second one was meant to force the end.
+    the process could not know whether the second one was meant to force the end.
     """
 
     def __init__(self) -> None:
@@ -31,12 +31,12 @@ class ControlChannel:
         _point_at_nothing(0, os.O_RDONLY)
 
     def tell_ready(self) -> None:
-        """Say that this process looks for jobs from now on."""
+        """Report that this process polls for jobs from now on."""
         with suppress(OSError):  # the supervisor is gone; the thread that listens does what follows
             self._line.sendall(READY)
 
     def obey(self, *, stop: Callable[[str], None], force: Callable[[], None]) -> None:
-        """Call `stop` with the reason and `force` as the supervisor says, from a thread of our own."""
+        """Call `stop` with the reason, and `force`, when the supervisor sends them; from a thread of its own."""
         threading.Thread(target=self._listen, args=(stop, force), name="gw-lifeline", daemon=True).start()
 
     def _listen(self, stop: Callable[[str], None], force: Callable[[], None]) -> None:

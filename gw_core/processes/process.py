@@ -24,7 +24,7 @@ LONGEST_HELD: Final = 1 << 20
 
 _CHUNK: Final = 1 << 16
 _LOOK: Final = 0.5
-"""Seconds between two looks at whether a process has ended that does not tell."""
+"""Seconds between two checks whether a process has ended."""
 
 _REAP: Final = 0.05
 """Seconds between two attempts to reap a process where the system cannot say that it has ended."""
@@ -82,7 +82,7 @@ class WorkerProcess:
         return timedelta(seconds=time.monotonic() - self._began)
 
     def stop(self, reason: str) -> None:
-        """Ask it to stop in order."""
+        """Request a graceful shutdown."""
         self._send(STOP + reason.replace("\n", " ").encode() + b"\n")
 
     def force(self) -> None:
@@ -97,7 +97,7 @@ class WorkerProcess:
                     os.killpg(self.pid, signal.SIGKILL)
 
     def _send(self, order: bytes) -> None:
-        with suppress(OSError):  # it has ended, which the thread that waits for it tells
+        with suppress(OSError):  # it has ended, which the waiting thread reports
             self._line.sendall(order)
 
     # -- its end -----------------------------------------------------------------------------------------------------

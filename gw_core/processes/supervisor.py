@@ -1,4 +1,4 @@
-"""Several worker processes as one: started, replaced when one dies, stopped in order."""
+"""Run several worker processes: start them, replace those that die, and stop them gracefully."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from gw_core.processes.process import PassOn, WorkerProcess
 from gw_core.signals import Signals
 
 AFTER_GRACE: Final = timedelta(seconds=1)
-"""How long after the grace period a process is killed that has not ended: one that cannot hear, most likely."""
+"""How long after the grace period a process is killed that has not ended: most likely it is unresponsive."""
 
 AFTER_FORCE: Final = timedelta(seconds=3)
-"""How long after a second signal: giving back takes a fraction of that, but machines can be busy."""
+"""How long after a second signal: returning jobs takes a fraction of that, but machines can be busy."""
 
 A_LOOK: Final = 0.5
-"""Seconds between two looks at the clock while a stop is under way."""
+"""Seconds between two checks of the clock during a stop."""
 
 A_STALL: Final = 0.2
-"""Seconds: a look that comes so much later was held up with everything else, by the machine."""
+"""Seconds: a check that comes so much later was delayed with everything else, by the machine."""
 
 AFTER_A_STALL: Final = 1.0
 """Seconds that processes have at least, when all can go on."""
@@ -59,7 +59,7 @@ class Command(Protocol):
     """Makes the command line of a worker process."""
 
     def __call__(self, number: int, *, announces: bool) -> Sequence[str]:
-        """Return the command of process `number`; one that announces says for all what they run."""
+        """Return the command of process `number`; one that announces logs for all what they run."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,11 +82,11 @@ class _Stop:
 
 
 class Supervisor:
-    """Runs worker processes until a signal, or with `once` until all have ended by themselves.
+    """Runs worker processes until a signal, or with `once` until all have finished.
 
-    The first process is started alone: when it cannot run, none can, and its error is said once. The others follow
-    when it is ready. One that dies is started again, at once after an end in order, else with a growing pause. An exit
-    code among `hopeless`, or too many starts in vain, end all; those `passing` do not once any process was ready.
+    The first process is started alone: when it cannot run, none can, and its error is logged once. The others follow
+    when it is ready. One that dies is restarted, immediately after a graceful exit, else with a growing delay. An exit
+    code among `hopeless`, or too many failed starts, end all; those `passing` do not once any process was ready.
     `pass_on` gets whole lines of what processes write; it is called from several threads.
 
     All state belongs to the thread that calls `run`; others put news into its queue.
@@ -134,17 +134,17 @@ class Supervisor:
         return self._end()
 
     def stop(self, reason: str = "asked to stop") -> None:
-        """Ask for an orderly stop, from any thread; `run` returns when it is done."""
+        """Request a graceful shutdown, from any thread; `run` returns when it is done."""
         self._news.put(lambda: self._stop_all(reason, 0))
 
     def force(self) -> None:
         """End the grace period of a stop, from any thread."""
         self._news.put(self._force_all)
 
-    # -- one round -----------------------------------------------------------------------------------------------------
+    # -- one iteration -------------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """Take one piece of news, or do what has come due meanwhile."""
+        """Process one event, or do what has become due."""
         self._look(rest=0.0)
         rest = self._until_due()
         try:
@@ -155,7 +155,7 @@ class Supervisor:
         act()
 
     def _look(self, *, rest: float | None) -> None:
-        """Look at the clock. Nobody is killed who had no time to end, because the machine stood still meanwhile."""
+        """Check the clock. No process is killed for time in which the whole machine was stalled."""
         before, self._looked_at = self._looked_at, time.monotonic()
         stop = self._stop
         if rest is None or stop is None or stop.kill_at is None:
@@ -212,7 +212,7 @@ class Supervisor:
             self.events.emit(MaintenanceFailed(service=f"starting process {place.number}", error=error))
 
     def _on_ready(self, place: _Place, process: WorkerProcess) -> None:
-        if place.process is not process:  # it has ended meanwhile
+        if place.process is not process:  # it has ended in the meantime
             return
         process.is_ready = True
         self._vain_starts = 0
@@ -232,7 +232,7 @@ class Supervisor:
         code = process.code or 0
         place.process = None
         if self._stop is not None:
-            # One that was starting may see that the database is away before it hears that all shall end.
+            # One that was starting may notice that the database is unavailable before it receives the request.
             graceful = code in IN_ORDER or (code in self._passing and not process.is_ready)
             if not graceful:
                 self._codes.append(code)
@@ -249,7 +249,7 @@ class Supervisor:
             self._codes.append(code)
         self._tell_end(process, graceful=code == 0, restart_in=None, stops_all=isinstance(next_step, StopAll))
         if isinstance(next_step, StopAll):
-            # What keeps the first of all from running it has said itself.
+            # The first process has already logged what keeps it from running.
             if self._is_proven or code not in self._hopeless:
                 self.events.emit(
                     SupervisorGaveUp(number=place.number, reason=next_step.reason, exit_code=next_step.exit_code)

@@ -1,4 +1,4 @@
-"""The process in which an isolated task runs: hears of a job, runs it, says how it ended."""
+"""The process in which an isolated task runs: receives a job, runs it, reports the outcome."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _die_with(parent: int) -> None:
 
 
 class _Server:
-    """Hears in one thread and runs jobs in the main one. `_lock` guards `_context`, the job that runs."""
+    """Receives in one thread and runs jobs in the main one. `_lock` guards `_context`, the job that runs."""
 
     def __init__(self, line: Channel) -> None:
         self._line = line
@@ -98,7 +98,7 @@ class _Server:
         while (order := self._orders.get()) is not None:
             self._run(order)
 
-    # -- hearing -----------------------------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------------------------
 
     def _hear(self) -> None:
         try:
@@ -109,7 +109,7 @@ class _Server:
             with self._lock:
                 is_busy = self._context is not None
             if is_busy:
-                # Whoever asked is gone, and nothing the task still does will count.
+                # The worker is gone, and nothing that the task still does will count.
                 os.killpg(0, signal.SIGKILL)
 
     def _take(self, message: Any) -> None:
@@ -166,7 +166,7 @@ class _Server:
     # -- for the context ---------------------------------------------------------------------------------------------
 
     def say(self, message: FromProcess) -> None:
-        """Tell the worker; when it is gone, nobody wants to know."""
+        """Report to the worker; ignored when it is gone."""
         try:
             self._line.say(message)
         except ChannelClosedError:
@@ -209,7 +209,7 @@ class _LazyConnections:
 
         setup = self.setup
         if setup is None:
-            raise GraphileWorkerError("this process was not told how to reach the database")
+            raise GraphileWorkerError("this process does not know how to reach the database")
         with self._lock:
             if self._connections is None:
                 database = Database(setup.conninfo, schema=setup.schema, prepared_statements=setup.prepared_statements)
@@ -274,7 +274,7 @@ class _Resources:
 
 
 class _Sink:
-    """Tells the worker's log."""
+    """Writes to the worker's log."""
 
     def __init__(self, server: _Server, levels: Sequence[str], scope: Any) -> None:
         self._server = server
@@ -290,7 +290,7 @@ class _Sink:
         self._server.say(LogMessage(level, sayable(str(message)), self._scope, plain_of(told), failure))
 
     def enabled(self, level: str) -> bool:
-        """True when somebody wants messages of this level."""
+        """True when messages of this level are logged."""
         return level in self._levels
 
 

@@ -113,7 +113,7 @@ def test_bad_lines_are_skipped_when_asked_and_named(gw: CliProgram, queue: Queue
     [
         pytest.param('{"task": ""}', "the task identifier is empty", id="no task"),
         pytest.param("{}", "it names no task", id="no task named"),
-        pytest.param('{"task": "t", "run_at": "soon"}', "is not a moment", id="no moment"),
+        pytest.param('{"task": "t", "run_at": "soon"}', "is not a valid time", id="no moment"),
         pytest.param('{"task": "t", "priority": 40000}', "priority is 40000", id="priority out of range"),
         pytest.param('{"task": "t", "max_attempts": 0}', "max attempts is 0", id="no attempts"),
         pytest.param('{"task": "t", "payload": "\\u0000"}', "contains \\u0000", id="NUL"),
@@ -191,7 +191,7 @@ def test_a_job_only_postgresql_rejects_is_found_when_skipping(gw: CliProgram, qu
     ended = gw("add", "t", "--from", "-", "--on-error", "skip", stdin=b'{}\n{"priority": 13}\n{}\n')
 
     assert (ended.code, len(queue.ids())) == (1, 2)
-    assert "line 2 was skipped: PostgreSQL refused the job" in ended.err
+    assert "line 2 was skipped: PostgreSQL rejected the job" in ended.err
 
 
 @pytest.mark.parametrize(

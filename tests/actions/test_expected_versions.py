@@ -98,8 +98,8 @@ def test_it_must_be_said_which_jobs_are_meant(client: Client) -> None:
         ("attempts = 3", "attempts 25→3"),
         ("revision = 4", "revision 0→4"),
         ("max_attempts = 30", "max attempts 25→30"),
-        ("run_at = run_at + interval '1 hour'", "due at another moment"),
-        ("updated_at = updated_at + interval '1 second'", "changed by somebody"),
+        ("run_at = run_at + interval '1 hour'", "due at another time"),
+        ("updated_at = updated_at + interval '1 second'", "changed by another session"),
         ("locked_by = 'old', locked_at = now() - interval '5 hours'", "taken by a worker"),
     ],
 )

@@ -92,7 +92,7 @@ def vitals(**changes: Any) -> PoolHealth:
             vitals(since_look=timedelta(seconds=20)),
             (),
             False,
-            "has not looked for jobs for 20 s",
+            "has not polled for jobs for 20 s",
             id="it stands still",
         ),
         pytest.param(vitals(since_look=timedelta(seconds=20), running=2), (), False, None, id="all threads are busy"),

@@ -254,7 +254,7 @@ def test_read_only_offers_no_acts(is_asked_for: bool) -> None:
     [
         pytest.param(GONE, ConnectionPhase.DOWN, "✖ DOWN: the database is not available", id="down"),
         pytest.param(
-            AuthenticationError("the server refused the connection: password"),
+            AuthenticationError("the server rejected the connection: password"),
             ConnectionPhase.REFUSED,
             "then press r",
             id="refused",

@@ -345,7 +345,7 @@ def test_hurrying_tries_immediately_and_all_is_well_again_without_a_key(room: Ro
 
 
 def test_a_rejected_client_waits_for_a_key(room: Room) -> None:
-    room.source.go_down(AuthenticationError("the server refused the connection: password"))
+    room.source.go_down(AuthenticationError("the server rejected the connection: password"))
 
     assert room.turn() == pytest.approx(UNTIL_WOKEN)
     assert [each.retry_in for each in room.posted if isinstance(each, ConnectionLost)] == [None]
