@@ -28,6 +28,7 @@ from gw_core.domain.query_results import (
     Quality as Quality,
     QueueReport as QueueReport,
     QueueStatistics as QueueStatistics,
+    TaskActivity as TaskActivity,
     TaskReport as TaskReport,
 )
 from gw_core.domain.recovery import SweepReport as SweepReport, WorkerInfo as WorkerInfo

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from rich.console import RenderableType
 from textual import events, on, work
 from textual.app import App, SuspendNotSupported
 from textual.binding import BindingType
@@ -51,6 +52,7 @@ from gw_tui.screens.palette import ConsoleCommands
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.ansi_filters import OnlyAscii, StripControls
 from gw_tui.widgets.connection_line import ConnectionStatus, replay_words
+from gw_tui.widgets.screen_diff import ShownCells
 from gw_tui.widgets.stylesheet import CachedStylesheet
 from gw_tui.widgets.themes import FALLBACK, NAMES, THEMES
 
@@ -120,6 +122,7 @@ class ConsoleApp(App[None]):
         self._maintenance = Maintenance(self)
         self.flow_meter = ThroughputMeter()
         self._poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
+        self._shown_cells = ShownCells()
         self._asked = _Asked()
         self._answer: QueryAnswered | None = None
         self._phase = ConnectionPhase.CONNECTING
@@ -131,6 +134,9 @@ class ConsoleApp(App[None]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return what every line goes through before it is written; ours come last."""
         return [*super().get_line_filters(), *self._own_filters]
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        super()._display(screen, self._shown_cells.reduced(screen, renderable))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our colours for themes that lack them."""

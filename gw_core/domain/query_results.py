@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Self
 
@@ -146,8 +146,23 @@ class JobReport:
 
 # -- the whole -------------------------------------------------------------------------------------------------------
 
+LATELY: Final = timedelta(minutes=10)
+"""An attempt that failed within this time counts as failing now."""
+
 Counts = Mapping[JobState, Count]
 """One count for each state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskActivity:
+    """What the jobs of one task do; a time is None where there is no such job."""
+
+    failed_lately: Count
+    """Jobs whose last attempt failed within `LATELY`."""
+    failing_since: datetime | None = None
+    """When the first attempt failed of those that wait for a retry or have failed; never earlier than the job."""
+    due_since: datetime | None = None
+    running_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +178,8 @@ class QueueStatistics:
     held_queues: int
     table_bytes: int
     tasks: Mapping[str, Counts] = field(default_factory=dict)
+    activity: Mapping[str, TaskActivity] = field(default_factory=dict)
+    """By task, for those that have jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
 from gw_core.domain.job_state import WAITING, JobState
 from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
 from gw_core.domain.query_results import (
+    LATELY,
     Count,
     Counts,
     FoundJob,
@@ -26,6 +27,7 @@ from gw_core.domain.query_results import (
     Quality,
     QueueReport,
     QueueStatistics,
+    TaskActivity,
     TaskReport,
     projected,
 )
@@ -400,7 +402,9 @@ class JobQueries:
         priorities = self._rows("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": 1})
         first = min((row[4] for row in priorities if row[4] is not None), default=None)
         upcoming = min((row[5] for row in priorities if row[5] is not None), default=None)
-        hits, share = self._sample(pages, exact=exact)
+        rows, share = self._sample(pages, exact=exact)
+        hits = _hits(rows)
+        starts = dict(self._rows("task_starts")) if self._schema_objects.has_renewed_locks else {}
         tasks = {row[0]: row[1] for row in self._rows("task_list", {"most": MAX_TASKS})}
         by_task = {
             tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
@@ -415,6 +419,10 @@ class JobQueries:
             held_queues=held,
             table_bytes=size,
             tasks=dict(sorted(by_task.items())),
+            activity={
+                tasks[each]: _activity([row for row in rows if row[0] == each], share, starts.get(each))
+                for each in {row[0] for row in rows} & set(tasks)
+            },
         )
 
     def queues(
@@ -444,19 +452,20 @@ class JobQueries:
     def tasks(self, *, exact: bool = False) -> list[TaskReport]:
         """Return every task the database knows, by name, with its jobs and the live workers that know it."""
         pages = self._rows("stats_table", self._tables)[0][1]
-        hits, share = self._sample(pages, exact=exact)
+        rows, share = self._sample(pages, exact=exact)
+        hits = _hits(rows)
         live = self._live_workers()
         return [
             TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_workers_with(name, live))
             for task_id, name in self._rows("task_list", {"most": MAX_TASKS})
         ]
 
-    def _sample(self, pages: int, *, exact: bool) -> tuple[dict[tuple[int, str], int], float]:
-        """Return the hits by task and state, and the share of the table that was read."""
+    def _sample(self, pages: int, *, exact: bool) -> tuple[list[tuple[Any, ...]], float]:
+        """Return the rows of stats_sample.sql, and the share of the table that was read."""
         share = 1.0 if exact or pages <= SAMPLED_PAGES else SAMPLED_PAGES / pages
         timeout = EXACT_TIMEOUT if exact else STATEMENT_TIMEOUT
-        rows = self._rows("stats_sample", {"percent": 100 * share}, timeout=timeout)
-        return {(row[0], row[1]): row[2] for row in rows}, share
+        values = {"percent": 100 * share, "lately": LATELY.total_seconds()}
+        return self._rows("stats_sample", values, timeout=timeout), share
 
     def _live_workers(self) -> list[WorkerHeartbeat]:
         ((now, *_),) = self._rows("queue_of_job", {"id": None, "queue_id": None, "most": 0})
@@ -589,6 +598,23 @@ Hits = Mapping[tuple[int, str], int]
 
 def _over_all(hits: Hits) -> dict[str, int]:
     return {state: sum(count for (_, each), count in hits.items() if each == state) for state in JobState}
+
+
+def _hits(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[int, str], int]:
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def _activity(rows: Sequence[tuple[Any, ...]], share: float, started: float | None) -> TaskActivity:
+    """Return what the jobs of a task do; a lock that was renewed is older than it says."""
+    due = [row[5] for row in rows if row[1] == JobState.READY and row[5] is not None]
+    failing = [row[4] for row in rows if row[4] is not None]
+    running = [each for each in (started, *(row[6] for row in rows)) if each is not None]
+    return TaskActivity(
+        failed_lately=projected(sum(row[3] for row in rows), share),
+        failing_since=timestamp(min(failing)) if failing else None,
+        due_since=timestamp(min(due)) if due else None,
+        running_since=timestamp(min(running)) if running else None,
+    )
 
 
 def _of_task(hits: Hits, task_id: int) -> dict[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from rich.segment import Segment
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -31,8 +32,21 @@ class Bars(Widget):
     def draw(self, values: Sequence[float | None], reach: str) -> None:
         """Show these values."""
         if (values, reach) != (self._values, self._range):
-            self._values, self._range = values, reach
-            self.refresh()
+            before, self._values, self._range = self._slices(), values, reach
+            changes = [_change(old, new) for old, new in zip(before, self._slices(), strict=True)]
+            regions = [Region(begin, y, end - begin, 1) for y, (begin, end) in enumerate(changes, 1) if begin < end]
+            self.refresh(Region(0, 0, self.size.width, 1), *regions)
+
+    def _slices(self) -> list[str]:
+        """Return the lines of the bars as text."""
+        width, height = self.size.width, self.size.height
+        values = self._fitted(width)
+        top = max((value for value in values if value is not None), default=0.0)
+        return [self._slice(values, top, y) for y in range(1, height)]
+
+    def _slice(self, values: Sequence[float | None], top: float, y: int) -> str:
+        height = self.size.height
+        return "".join(_block(value, top, height - 1, level=height - 1 - y) for value in values)
 
     @property
     def newest(self) -> float | None:
@@ -41,16 +55,14 @@ class Bars(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Draw one line: the title with its numbers, or a slice of the bars."""
-        width, height = self.size.width, self.size.height
-        style = self.rich_style
+        width, style = self.size.width, self.rich_style
         if y == 0:
             return self._head(width)
         values = self._fitted(width)
         known = [value for value in values if value is not None]
         bar = style + self.get_component_rich_style("bars--bar", partial=True)
         top = max(known, default=0.0)
-        text = "".join(_block(value, top, height - 1, level=height - 1 - y) for value in values)
-        return Strip([Segment(text, bar)]).adjust_cell_length(width, style)
+        return Strip([Segment(self._slice(values, top, y), bar)]).adjust_cell_length(width, style)
 
     def _head(self, width: int) -> Strip:
         style = self.rich_style
@@ -76,6 +88,13 @@ class Bars(Widget):
         times = max(1, width // len(values))
         stretched = [value for value in values for _ in range(times)]
         return [None] * (width - len(stretched)) + stretched
+
+
+def _change(old: str, new: str) -> tuple[int, int]:
+    """Return where two lines begin and end to differ."""
+    size = max(len(old), len(new))
+    differing = [place for place, (a, b) in enumerate(zip(old.ljust(size), new.ljust(size), strict=True)) if a != b]
+    return (differing[0], differing[-1] + 1) if differing else (0, 0)
 
 
 def _first_that_fits(width: int, texts: Sequence[str], last: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -268,9 +268,25 @@ class KeyedTable(ScrollView, can_focus=True):
         if len(before) != len(self._picture) or before[:1] != self._picture[:1]:
             self.refresh()
             return
-        changed = [y for y, (old, new) in enumerate(zip(before, self._picture, strict=True)) if old != new]
-        if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+        changes = enumerate(zip(before, self._picture, strict=True))
+        regions = [region for y, (old, new) in changes if old != new for region in self._changed_regions(y, old, new)]
+        if regions:
+            self.refresh(*regions)
+
+    def _changed_regions(self, y: int, old: tuple[object, ...], new: tuple[object, ...]) -> Iterator[Region]:
+        """Yield the cells of a line that look different; the whole line if it is not the same row in the same style."""
+        before, after = old[1], new[1]
+        is_new = (old[0], *old[2:]) != (new[0], *new[2:])
+        if not isinstance(before, TableRow) or not isinstance(after, TableRow) or is_new or before.role != after.role:
+            yield Region(0, y, self.size.width, 1)
+            return
+        x = GUTTER
+        for column in self._columns:
+            if (width := self._widths.get(column.key)) is None:
+                continue
+            if before.cells.get(column.key, "") != after.cells.get(column.key, ""):
+                yield Region(x, y, width, 1)
+            x += width + GAP
 
     def _visible(self) -> list[tuple[object, ...]]:
         """Return what each line shows, the place it is scrolled to first."""
