@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
-from gw_core.domain.session_limits import NO_MANNERS, SessionLimits
+from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
@@ -54,7 +54,7 @@ class Client:
         plugins: Sequence[Plugin] = (),
         pg_bin: Path | None = None,
         application_name: str = "gw",
-        manners: SessionLimits = NO_MANNERS,
+        limits: SessionLimits = NO_LIMITS,
     ) -> None:
         self.events = events or Events()
         for plugin in plugins:
@@ -65,7 +65,7 @@ class Client:
             application_name=application_name,
             prepared_statements=prepared_statements,
             pg_bin=pg_bin,
-            manners=manners,
+            limits=limits,
         )
         # One caller at a time needs no pool and none of its threads.
         self._connections = (
@@ -232,7 +232,7 @@ class Client:
     ) -> RemovedJob | SkippedJob | None:
         """Remove the job with this key; one that is running ends, but is not retried. None: there is no such job.
 
-        A job that is no longer the `expected` version, or has another key, is skipped, and the result says why.
+        A job that is no longer the `expected` version, or has another key, is skipped, and the result has the reason.
         `conn` is your own connection, as in `add`: the job is removed in its transaction.
         """
         if expected is not None:

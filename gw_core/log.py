@@ -307,8 +307,8 @@ class JobLog:
         self._cron.warning(f"New cron items rejected; the previous ones stay in use: {event.error}")
 
     def _cron_runs_skipped(self, event: c.CronRunsSkipped) -> None:
-        span = f"{event.first:%Y-%m-%d %H:%M} to {event.last:%Y-%m-%d %H:%M} UTC"
-        self._cron.warning(f"Runs from {span} were missed; only items with a long enough fill are backfilled")
+        period = f"{event.first:%Y-%m-%d %H:%M} to {event.last:%Y-%m-%d %H:%M} UTC"
+        self._cron.warning(f"Runs from {period} were missed; only items with a long enough fill are backfilled")
 
     def _cron_premature(self, event: c.CronPrematureTimer) -> None:
         self._cron.debug(f"Clock set back to {event.current}; waiting for {event.expected}")

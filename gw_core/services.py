@@ -82,7 +82,7 @@ class ServiceFactory:
         watch = RecycleMonitor(
             self.settings.recycle_limits,
             ended=lambda: pool.completed + pool.failed,
-            on_overstepped=stop,
+            on_limit_reached=stop,
             on_crash=self.on_crash,
         )
         if self.settings.max_jobs is not None:

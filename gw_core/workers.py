@@ -27,7 +27,7 @@ class Workers:
         settings = recovery or RecoverySettings()
         with self.connections.connection() as connection:
             store = WorkerStore(connection, self.schema)
-            with store.bounded(self.connections.database.manners.within_statement(QUERY_TIMEOUT)):
+            with store.bounded(self.connections.database.limits.cap_statement_timeout(QUERY_TIMEOUT)):
                 around = store.sweep_preconditions()
                 found = store.list_workers(
                     has_hearts=around.has_hearts,

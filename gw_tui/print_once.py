@@ -65,7 +65,7 @@ def record_of(data: OverviewData) -> dict[str, object]:
                 "oldest_due_at": head.oldest_due_at,
                 "next_due_at": head.next_due_at,
             }
-            for head in snapshot.heads
+            for head in snapshot.priorities
         ],
         "workers": [
             {"id": worker.id, "state": worker_state(worker), "jobs": worker.jobs, "queues": worker.queues}
@@ -128,10 +128,10 @@ def _lines(data: OverviewData) -> Iterator[str]:
     for alert in data.alerts:
         sign = symbols.STATE_GLYPHS["failed"] if alert.severity is Severity.CRITICAL else symbols.WARNING
         yield f"  {sign} {alert.what}" + ("" if alert.age is None else f"  {formatting.span(alert.age)}")
-    if snapshot.heads:
+    if snapshot.priorities:
         yield ""
         yield f"{'priority':>8}  {'ready':>8}  {'oldest':>8}  task"
-    for head in snapshot.heads:
+    for head in snapshot.priorities:
         oldest = None if head.oldest_due_at is None else snapshot.at - head.oldest_due_at
         shown = f"{head.priority:>8}  {formatting.count(head.ready):>8}  {formatting.span(oldest):>8}"
         yield f"{shown}  {head.oldest_task or ''}".rstrip()

@@ -22,6 +22,6 @@ def health(
     Exits with 0 if it does, otherwise with the reason: 3 unreachable, 4 access denied, 5 no schema.
     """
     with open_client(configuration) as client:
-        took = round(client.doctor.pulse().total_seconds() * 1000, 2)
+        took = round(client.doctor.health_check().total_seconds() * 1000, 2)
     record = {"healthy": True, "milliseconds": took}
     output.answer(f"The queue answers in {took} ms", plain=str(took), record=record, as_json=as_json)

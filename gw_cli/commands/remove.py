@@ -26,7 +26,7 @@ def remove(
 ) -> None:
     """Remove the job with a key.
 
-    A running job finishes, but is not retried; the output says which of the two happened.
+    A running job finishes, but is not retried; the output reports which of the two happened.
     """
     with open_to_change(configuration) as client:
         removed = client.remove(key)

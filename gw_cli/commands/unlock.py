@@ -78,11 +78,11 @@ def _warn(held: Sequence[WorkerLocks]) -> None:
 
 def _record(each: WorkerLocks, *, dry_run: bool) -> dict[str, object]:
     result = "no_locks" if not each.jobs + each.queues else "would_unlock" if dry_run else "unlocked"
-    beat = None if each.last_heartbeat is None else round(each.last_heartbeat.total_seconds(), 1)
+    age = None if each.last_heartbeat is None else round(each.last_heartbeat.total_seconds(), 1)
     return {
         "worker": each.worker_id,
         "result": result,
         "jobs": each.jobs,
         "queues": each.queues,
-        "heartbeat_age_seconds": beat,
+        "heartbeat_age_seconds": age,
     }

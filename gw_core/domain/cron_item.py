@@ -217,12 +217,12 @@ class KnownCronItem:
 def due(items: Iterable[CronItem], *, after: datetime, until: datetime) -> list[DueItem]:
     """Return every run of the items in the minutes after `after`, up to and including `until`, oldest first."""
     start, end = floor_minute(after) + MINUTE, floor_minute(until) + MINUTE
-    return list(_in_order(Window(item, start, end) for item in items))
+    return list(_by_time(Window(item, start, end) for item in items))
 
 
 def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CronItem, ...]]]:
     """Yield the minutes in which something is due, oldest first, with the items in the order of their windows."""
-    for at, runs in groupby(_in_order(windows), key=lambda run: run.at):
+    for at, runs in groupby(_by_time(windows), key=lambda run: run.at):
         yield at, tuple(run.item for run in runs)
 
 
@@ -237,6 +237,6 @@ def missed(item: CronItem, memory: KnownCronItem, *, start: datetime, before: da
     return Window(item, max(reach, floor_minute(memory.last_execution) + MINUTE), before)
 
 
-def _in_order(windows: Iterable[Window]) -> Iterator[DueItem]:
+def _by_time(windows: Iterable[Window]) -> Iterator[DueItem]:
     # Merged and not sorted: years of minutes would not fit in memory, and the caller may stop early.
     return merge(*(window.runs() for window in windows), key=lambda run: run.at)

@@ -19,7 +19,7 @@ UNITS: Final = {
 
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[wdhms])")
 _WHOLE = re.compile(f"(?:{_PART.pattern})+")
-_LONGEST_INPUT = 64
+_MAX_INPUT = 64
 _LONGEST_SHOWN = 40
 
 
@@ -29,7 +29,7 @@ def parse_duration(text: str) -> timedelta:
     Raises `InvalidInputError` for anything else; a number without a unit is rejected because the unit is ambiguous.
     """
     trimmed = text.strip()
-    if len(trimmed) > _LONGEST_INPUT or not _WHOLE.fullmatch(trimmed):
+    if len(trimmed) > _MAX_INPUT or not _WHOLE.fullmatch(trimmed):
         raise InvalidInputError(f"{shown(text)} is not a duration; write it like 90s, 5m, 1h30m, 250ms or 2d")
     try:
         return sum((float(number) * UNITS[unit] for number, unit in _PART.findall(trimmed)), timedelta())

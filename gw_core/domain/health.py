@@ -16,7 +16,7 @@ from gw_core.domain.errors import (
     TransientDatabaseError,
 )
 
-LONGEST_SILENCE: Final = timedelta(seconds=15)
+MAX_POLL_GAP: Final = timedelta(seconds=15)
 """How long a pool with idle threads may go without polling, unless its poll interval is longer."""
 
 
@@ -56,29 +56,29 @@ class PoolHealth:
     """Jobs that were claimed and have not begun."""
     unsettled: int
     """Results that wait for being written."""
-    since_look: timedelta | None
+    since_poll: timedelta | None
     """How long ago the pool last polled successfully; None if it never did."""
 
 
 def why_not_ready(
-    vitals: PoolHealth | None, *, troubles: Collection[str], stopping: bool, poll: timedelta
+    vitals: PoolHealth | None, *, problems: Collection[str], stopping: bool, poll: timedelta
 ) -> str | None:
     """Return in a line why a process takes no jobs; None when it does. `vitals` is None before the pool is there."""
     if stopping:
         return "stopping"
     if vitals is None:
         return "starting"
-    if troubles:
-        return "; ".join(sorted(troubles))
-    if vitals.since_look is None:
+    if problems:
+        return "; ".join(sorted(problems))
+    if vitals.since_poll is None:
         return "connecting to the database"
-    timeout = max(LONGEST_SILENCE, 3 * poll)
-    if vitals.running < vitals.threads and vitals.since_look > timeout:
-        return f"has not polled for jobs for {int(vitals.since_look.total_seconds())} s"
+    timeout = max(MAX_POLL_GAP, 3 * poll)
+    if vitals.running < vitals.threads and vitals.since_poll > timeout:
+        return f"has not polled for jobs for {int(vitals.since_poll.total_seconds())} s"
     return None
 
 
-def trouble(what: str, error: BaseException) -> str:
+def problem(what: str, error: BaseException) -> str:
     """Describe the kind of the problem only: a client of the probe learns no names from it."""
     return f"cannot {what}: {_kind(error)}"
 

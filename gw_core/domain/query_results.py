@@ -88,8 +88,8 @@ class PageCursor:
             return cls.newest(int(text[7:]))
         for order, pattern in _PLACES.items():
             if match := pattern.fullmatch(text):
-                *priority, moment, place = match.groups()
-                return cls(order, (*priority, moment.replace("_", " "), f"({place})" if order == "turn" else place))
+                *priority, run_at, place = match.groups()
+                return cls(order, (*priority, run_at.replace("_", " "), f"({place})" if order == "turn" else place))
         raise InvalidInputError("that is no place to go on after; give an id, or the mark an earlier page ended with")
 
     def __str__(self) -> str:
@@ -97,8 +97,8 @@ class PageCursor:
             return self.place[0]
         if self.order == "newest":
             return f"newest/{self.place[0]}"
-        *priority, moment, place = self.place
-        return "/".join((self.order, *priority, moment.replace(" ", "_"), place.strip("()")))
+        *priority, run_at, place = self.place
+        return "/".join((self.order, *priority, run_at.replace(" ", "_"), place.strip("()")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,9 @@ class RecoverySettings:
 
     def __post_init__(self) -> None:
         for name in ("threshold", "delay", "orphans_after"):
-            span = getattr(self, name)
-            if span < timedelta(0):
-                raise InvalidSettingError(f"{name} must not be negative, got {span}")
+            duration = getattr(self, name)
+            if duration < timedelta(0):
+                raise InvalidSettingError(f"{name} must not be negative, got {duration}")
         if isinstance(self.resilient_flags, str):
             raise InvalidSettingError(f"resilient_flags must be a list of names, got {self.resilient_flags!r}")
         if not 1 <= self.resilient_multiplier <= 1_000_000:
@@ -88,7 +88,7 @@ class WorkerInfo:
         return frozenset(each for each in tasks if isinstance(each, str)) if isinstance(tasks, list) else None
 
     @property
-    def silent_for(self) -> timedelta:
+    def inactive_for(self) -> timedelta:
         """How long ago the last activity was: a heartbeat, or a lock taken or renewed."""
         signs = [age for age in (self.heartbeat_age, self.lock_age) if age is not None]
         return max(timedelta(0), min(signs, default=timedelta(0)))
@@ -108,8 +108,8 @@ def is_dead(worker: WorkerInfo, settings: RecoverySettings, *, possible_for: tim
 
     `possible_for` is how long heartbeats were possible at all: a server that was down received none.
     """
-    silence = worker.silent_for if possible_for is None else min(worker.silent_for, possible_for)
-    return silence >= allowed_silence(worker, settings)
+    inactivity = worker.inactive_for if possible_for is None else min(worker.inactive_for, possible_for)
+    return inactivity >= allowed_silence(worker, settings)
 
 
 def overdue_after(every: timedelta, tolerated: timedelta) -> timedelta:
@@ -198,13 +198,13 @@ class SweepReport:
 # -- lists of workers ----------------------------------------------------------------------------------------------
 
 
-def merged(hearts: Sequence[WorkerInfo], holders: Sequence[WorkerInfo]) -> list[WorkerInfo]:
+def merged(heartbeats: Sequence[WorkerInfo], holders: Sequence[WorkerInfo]) -> list[WorkerInfo]:
     """Return one entry for each worker: those with a heartbeat in their order, then holders of locks without one."""
     held = {holder.id: holder for holder in holders}
     living: dict[str, WorkerInfo] = {}
-    for heart in hearts:
+    for heartbeat in heartbeats:
         # A worker may be in gw's table and in graphile_worker_rs's; the later heartbeat counts.
-        living[heart.id] = _fresher(living[heart.id], heart) if heart.id in living else heart
+        living[heartbeat.id] = _fresher(living[heartbeat.id], heartbeat) if heartbeat.id in living else heartbeat
     with_locks = [_with_locks(worker, held.pop(worker.id, None)) for worker in living.values()]
     return [*with_locks, *held.values()]
 

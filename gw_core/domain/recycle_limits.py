@@ -23,7 +23,7 @@ class RecycleLimits:
         """True when there is any."""
         return (self.max_jobs, self.max_lifetime, self.max_rss) != (None, None, None)
 
-    def overstepped(self, *, ended: int, lived: timedelta, rss: int | None) -> str | None:
+    def limit_reached(self, *, ended: int, lived: timedelta, rss: int | None) -> str | None:
         """Return why the worker should end now, or None; `ended` counts the attempts that were settled."""
         if self.max_jobs is not None and ended >= self.max_jobs:
             return f"{ended} jobs have run, of at most {self.max_jobs}"

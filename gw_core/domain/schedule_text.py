@@ -135,15 +135,15 @@ def _step(values: Sequence[int], everything: Sequence[int]) -> int:
 
 
 def _runs(values: Sequence[int], name: Callable[[int], str]) -> list[str]:
-    told: list[str] = []
+    parts: list[str] = []
     start = 0
     for index, value in enumerate(values):
         if index + 1 < len(values) and values[index + 1] == value + 1:
             continue
         run = values[start : index + 1]
-        told += [f"{name(run[0])} to {name(run[-1])}"] if len(run) >= SHORTEST_RUN else [name(each) for each in run]
+        parts += [f"{name(run[0])} to {name(run[-1])}"] if len(run) >= SHORTEST_RUN else [name(each) for each in run]
         start = index + 1
-    return told
+    return parts
 
 
 def _listed(names: Sequence[str]) -> str:

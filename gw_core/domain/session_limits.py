@@ -41,11 +41,11 @@ class SessionLimits:
         found = {name: milliseconds(timeout) for name, timeout in timeouts.items() if timeout is not None}
         return {**found, "default_transaction_read_only": "on"} if self.read_only else found
 
-    def within_statement(self, timeout: timedelta) -> timedelta:
+    def cap_statement_timeout(self, timeout: timedelta) -> timedelta:
         """Return how long a statement may take that would be given this long."""
         return timeout if self.statement_timeout is None else min(timeout, self.statement_timeout)
 
-    def within_lock(self, timeout: timedelta) -> timedelta:
+    def cap_lock_timeout(self, timeout: timedelta) -> timedelta:
         """Return how long a statement may wait for locks that would be given this long."""
         return timeout if self.lock_timeout is None else min(timeout, self.lock_timeout)
 
@@ -55,5 +55,5 @@ def milliseconds(timeout: timedelta) -> str:
     return f"{max(1, round(timeout.total_seconds() * 1000))}ms"
 
 
-NO_MANNERS = SessionLimits()
+NO_LIMITS = SessionLimits()
 """The server's own settings."""

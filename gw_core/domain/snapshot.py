@@ -97,7 +97,7 @@ class QueueSnapshot:
     """The queue at `at` of the database's clock.
 
     A number that could not be had cheaply is None; a part that failed is named with its reason in `unseen`: `revision`,
-    `counters`, `heads`, `locks`, `failed`, `workers`, `rust workers`, `queues` or `crontabs`.
+    `counters`, `priorities`, `locks`, `failed`, `workers`, `rust workers`, `queues` or `crontabs`.
     """
 
     at: datetime
@@ -118,8 +118,8 @@ class QueueSnapshot:
     failed: Count | None = None
     table_bytes: int | None = None
     """The table of jobs with its indexes."""
-    heads: Sequence[PrioritySummary] = ()
-    heads_are_all: bool = True
+    priorities: Sequence[PrioritySummary] = ()
+    has_all_priorities: bool = True
     """Whether no further priority has waiting jobs."""
     workers: Sequence[WorkerInfo] = ()
     """Latest heartbeat first, then holders of locks without a heartbeat."""
@@ -131,14 +131,14 @@ class QueueSnapshot:
     @property
     def ready(self) -> Count:
         """How many jobs are ready, up to the scan limits."""
-        heads = [head.ready for head in self.heads]
-        is_exact = self.heads_are_all and all(each.quality is Quality.EXACT for each in heads)
-        return Count(sum(each.value for each in heads), Quality.EXACT if is_exact else Quality.AT_LEAST)
+        priorities = [head.ready for head in self.priorities]
+        is_exact = self.has_all_priorities and all(each.quality is Quality.EXACT for each in priorities)
+        return Count(sum(each.value for each in priorities), Quality.EXACT if is_exact else Quality.AT_LEAST)
 
     @property
     def oldest(self) -> PrioritySummary | None:
         """The head whose first job has been due for longest; None when nothing is ready."""
-        due = [head for head in self.heads if head.oldest_due_at is not None]
+        due = [head for head in self.priorities if head.oldest_due_at is not None]
         return min(due, key=lambda head: head.oldest_due_at or self.at, default=None)
 
     @property
@@ -152,7 +152,7 @@ class QueueSnapshot:
     @property
     def next_due_at(self) -> datetime | None:
         """When the next job will become ready."""
-        return min((head.next_due_at for head in self.heads if head.next_due_at is not None), default=None)
+        return min((head.next_due_at for head in self.priorities if head.next_due_at is not None), default=None)
 
 
 # -- how fast --------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Throughput:
     """
 
     at: datetime
-    span: timedelta
+    period: timedelta
     added: float
     done: float
     changed: float
@@ -180,14 +180,14 @@ class ThroughputMeter:
         self._window = window
         self._seen: deque[tuple[QueueSnapshot, TableCounters]] = deque()
 
-    def read(self, glance: QueueSnapshot) -> Throughput | None:
+    def read(self, snapshot: QueueSnapshot) -> Throughput | None:
         """Return the rates since about one window ago; None for the first snapshot and while nothing is comparable."""
-        if glance.counters is None:
+        if snapshot.counters is None:
             return None
-        if self._seen and not _follows(glance, glance.counters, *self._seen[-1]):
+        if self._seen and not _follows(snapshot, snapshot.counters, *self._seen[-1]):
             self._seen.clear()
-        self._seen.append((glance, glance.counters))
-        while len(self._seen) > 2 and glance.at - self._seen[1][0].at >= self._window:
+        self._seen.append((snapshot, snapshot.counters))
+        while len(self._seen) > 2 and snapshot.at - self._seen[1][0].at >= self._window:
             self._seen.popleft()
         return None if len(self._seen) == 1 else _flow(*self._seen[0], *self._seen[-1])
 
@@ -205,11 +205,11 @@ def _follows(later: QueueSnapshot, now: TableCounters, earlier: QueueSnapshot, b
 
 
 def _flow(earlier: QueueSnapshot, before: TableCounters, later: QueueSnapshot, now: TableCounters) -> Throughput:
-    span = later.at - earlier.at
-    seconds = span.total_seconds()
+    period = later.at - earlier.at
+    seconds = period.total_seconds()
     return Throughput(
         at=later.at,
-        span=span,
+        period=period,
         added=(now.inserted - before.inserted) / seconds,
         done=(now.deleted - before.deleted) / seconds,
         changed=(now.updated - before.updated) / seconds,

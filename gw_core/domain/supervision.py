@@ -74,13 +74,15 @@ def what_next(end: ProcessExit, fleet: ProcessStates) -> Restart | Abandon | Sto
     """Return what happens after a process that was not asked to stop."""
     code = exit_code_of(end.code)
     if end.code in fleet.hopeless:
-        return StopAll(f"it {told(end.code)}, and would exit the same way again", code)
+        return StopAll(f"it {exit_description(end.code)}, and would exit the same way again", code)
     if fleet.once:
         return Abandon()
     if end.code in fleet.passing and fleet.is_proven:
         return Restart(min(LONGEST_PAUSE_IN_PASSING, pause_after(end.quick_ends)))
     if not end.was_ready and not fleet.others_work and fleet.vain_starts >= MOST_VAIN_STARTS:
-        return StopAll(f"{fleet.vain_starts} consecutive starts failed; the last one {told(end.code)}", code or 1)
+        return StopAll(
+            f"{fleet.vain_starts} starts in a row failed; the last one {exit_description(end.code)}", code or 1
+        )
     if end.code == 0 and end.was_ready:
         return Restart(timedelta(0))
     return Restart(pause_after(end.quick_ends))
@@ -96,7 +98,7 @@ def exit_code_of(code: int) -> int:
     return SIGNALLED - code if code < 0 else code
 
 
-def told(code: int) -> str:
+def exit_description(code: int) -> str:
     """Return in words how a process ended."""
     if code >= 0:
         return f"ended with exit code {code}"

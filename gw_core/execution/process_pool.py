@@ -20,7 +20,7 @@ from gw_core import forks
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
 from gw_core.domain.plugins import Skip
-from gw_core.domain.supervision import told
+from gw_core.domain.supervision import exit_description
 from gw_core.execution.daemon_executor import DaemonExecutor
 from gw_core.execution.executor import items_of
 from gw_core.execution.process_groups import GROUPS
@@ -208,7 +208,7 @@ class IsolatedProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)
         GROUPS.remove(self._popen.pid)
-        return told(self._popen.returncode or 0)
+        return exit_description(self._popen.returncode or 0)
 
 
 class _ProcessSession:

@@ -173,7 +173,7 @@ class Heartbeat(Service):
             self._events.emit(BreakingMigrationDetected(worker_id=self._worker_id, revision=beat.breaking_revision))
             self._on_breaking_migration(beat.breaking_revision)
         self._has_rust_workers = beat.has_rust_workers
-        self._tell_lateness(beat.silent_for)
+        self._tell_lateness(beat.inactive_for)
         if self._age_seconds() > self._too_late:
             self._late_at = time.monotonic()
         self.last_written_at = sent_at
@@ -182,18 +182,18 @@ class Heartbeat(Service):
             self._events.emit(HeartbeatRestored(worker_id=self._worker_id, attempts=self._failures))
             self._failures = 0
 
-    def _tell_lateness(self, silent_for: timedelta | None) -> None:
+    def _tell_lateness(self, inactive_for: timedelta | None) -> None:
         if self.last_written_at is None:
             return
-        if silent_for is None:
+        if inactive_for is None:
             # The row was deleted: a sweep presumed this worker dead, and recovered its jobs.
             self._events.emit(
                 HeartbeatLate(
                     worker_id=self._worker_id, heartbeat_age=timedelta(seconds=self._age_seconds()), presumed_dead=True
                 )
             )
-        elif silent_for > self._tolerated:
-            self._events.emit(HeartbeatLate(worker_id=self._worker_id, heartbeat_age=silent_for, presumed_dead=False))
+        elif inactive_for > self._tolerated:
+            self._events.emit(HeartbeatLate(worker_id=self._worker_id, heartbeat_age=inactive_for, presumed_dead=False))
 
     def _tell_failure(self, error: GraphileWorkerError) -> None:
         if not self._failures:

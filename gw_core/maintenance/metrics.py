@@ -195,8 +195,8 @@ class Metrics:
         yield self._gauge("gw_jobs_running", "Running jobs.", vitals.running)
         yield self._gauge("gw_jobs_prefetched", "Claimed jobs that have not started.", vitals.prefetched)
         yield self._gauge("gw_results_pending", "Results not yet stored in the database.", vitals.unsettled)
-        if vitals.since_look is not None:
-            age = vitals.since_look.total_seconds()
+        if vitals.since_poll is not None:
+            age = vitals.since_poll.total_seconds()
             yield self._gauge("gw_last_claim_age_seconds", "Time since the last successful claim.", age)
 
     def _of_queue(self) -> Iterator[Metric]:

@@ -13,20 +13,20 @@ from gw_core.domain.events import (
     PoolStopping,
     RunnerStopped,
 )
-from gw_core.domain.health import PoolHealth, trouble, why_not_ready
+from gw_core.domain.health import PoolHealth, problem, why_not_ready
 
 
 class Readiness:
     """Listens to the pool's events; `why_not()` may be asked from any thread.
 
-    `_troubles` and `is_stopping` are written by the threads that emit and only ever replaced, so readers need no lock.
+    `_problems` and `is_stopping` are written by the threads that emit and only ever replaced, so readers need no lock.
     """
 
     def __init__(self, events: Events, *, vitals: Callable[[], PoolHealth | None], poll: timedelta) -> None:
         self.vitals = vitals
         self.is_stopping = False
         self._poll = poll
-        self._troubles: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
         events.on(PoolConnectionLost, self._lost)
         events.on(PoolConnectionRestored, self._restored)
         for kind in (PoolStopping, BreakingMigrationDetected, RunnerStopped):
@@ -36,19 +36,19 @@ class Readiness:
     def is_connected(self) -> bool:
         """True when the last claim and the last settling went well."""
         vitals = self.vitals()
-        return not self._troubles and vitals is not None and vitals.since_look is not None
+        return not self._problems and vitals is not None and vitals.since_poll is not None
 
     def why_not(self) -> str | None:
         """Return in a line why no jobs are taken; None when they are."""
         return why_not_ready(
-            self.vitals(), troubles=self._troubles.values(), stopping=self.is_stopping, poll=self._poll
+            self.vitals(), problems=self._problems.values(), stopping=self.is_stopping, poll=self._poll
         )
 
     def _lost(self, event: PoolConnectionLost) -> None:
-        self._troubles = {**self._troubles, event.operation: trouble(event.operation, event.error)}
+        self._problems = {**self._problems, event.operation: problem(event.operation, event.error)}
 
     def _restored(self, event: PoolConnectionRestored) -> None:
-        self._troubles = {operation: told for operation, told in self._troubles.items() if operation != event.operation}
+        self._problems = {operation: told for operation, told in self._problems.items() if operation != event.operation}
 
     def _stopping(self, event: object) -> None:
         self.is_stopping = True

@@ -24,13 +24,13 @@ class RecycleMonitor(Service):
         bounds: RecycleLimits,
         *,
         ended: Callable[[], int],
-        on_overstepped: Callable[[str], None],
+        on_limit_reached: Callable[[str], None],
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-bounds", on_crash=on_crash)
         self._bounds = bounds
         self._ended = ended
-        self._on_overstepped = on_overstepped
+        self._on_limit_reached = on_limit_reached
         self._began = time.monotonic()
         self._has_asked = False
 
@@ -38,10 +38,10 @@ class RecycleMonitor(Service):
         """Check the limits; rest until the next check."""
         lived = timedelta(seconds=time.monotonic() - self._began)
         rss = memory_in_use() if self._bounds.max_rss is not None else None
-        reason = self._bounds.overstepped(ended=self._ended(), lived=lived, rss=rss)
+        reason = self._bounds.limit_reached(ended=self._ended(), lived=lived, rss=rss)
         if reason is not None and not self._has_asked:
             self._has_asked = True
-            self._on_overstepped(reason)
+            self._on_limit_reached(reason)
         if self._bounds.max_lifetime is None or self._has_asked:
             return LOOK_EVERY
         return min(LOOK_EVERY, max(timedelta(milliseconds=1), self._bounds.max_lifetime - lived))

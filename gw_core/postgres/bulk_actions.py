@@ -185,7 +185,7 @@ class _Actions:
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         with self._connection() as connection, connection.transaction():
-            timeout = milliseconds(self.connections.database.manners.within_lock(LOCK_TIMEOUT))
+            timeout = milliseconds(self.connections.database.limits.cap_lock_timeout(LOCK_TIMEOUT))
             connection.execute("select set_config('lock_timeout', %s, true)", (timeout,))
             yield connection
 

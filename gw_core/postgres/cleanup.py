@@ -131,7 +131,7 @@ class Cleaner:
         )
 
     def _kept(self, connection: Connection, keep: Collection[str]) -> set[str]:
-        live = [each for each in list_heartbeats(connection, self.schema) if each.silent_for < LIVE]
+        live = [each for each in list_heartbeats(connection, self.schema) if each.inactive_for < LIVE]
         return {*keep, *(task for worker in live for task in worker.tasks or ())}
 
     @contextmanager

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from gw_core import forks
 from gw_core.domain.errors import InvalidSettingError, NoConnectionError
 from gw_core.domain.schema_name import check_schema_name
-from gw_core.domain.session_limits import NO_MANNERS, SessionLimits
+from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
 from gw_core.domain.settings import PoolerMode
 from gw_core.postgres.error_mapping import translated
 
@@ -250,17 +250,17 @@ class Database:
         application_name: str = "gw",
         prepared_statements: bool = True,
         pg_bin: Path | None = None,
-        manners: SessionLimits = NO_MANNERS,
+        limits: SessionLimits = NO_LIMITS,
         notice_pooler: bool = False,
     ) -> None:
         check_schema_name(schema)
         self.conninfo = conninfo
         self.schema = schema
         self.prepared_statements = prepared_statements
-        self.manners = manners
+        self.limits = limits
         self.pooling = PoolerMode.NONE
         """The pooler between us and the server, once checked."""
-        self._notice_pooler = notice_pooler or bool(manners.settings())
+        self._notice_pooler = notice_pooler or bool(limits.settings())
         self._application_name = application_name
         self._pg_bin = pg_bin
         self._lock = threading.Lock()  # guards _server: two threads must not both start it
@@ -355,7 +355,7 @@ class Database:
             return
         if role != TASK_ROLE:
             yield PIN_SEARCH_PATH, (SEARCH_PATH, backend_pid)
-        if settings := self.manners.settings():
+        if settings := self.limits.settings():
             yield _SET_CONFIG, (False, list(settings), list(settings.values()))
 
     def libpq_conninfo(self, role: str = "") -> str:
@@ -377,8 +377,8 @@ class Database:
             defaults: dict[str, Any] = {**CONNECTION_TIMEOUTS, "application_name": name}
             if "," in str(given.get("host") or given.get("hostaddr") or ""):
                 defaults["connect_timeout"] = FAILOVER_CONNECT_TIMEOUT
-            if self.manners.connect_timeout is not None:
-                defaults["connect_timeout"] = max(2, round(self.manners.connect_timeout.total_seconds()))
+            if self.limits.connect_timeout is not None:
+                defaults["connect_timeout"] = max(2, round(self.limits.connect_timeout.total_seconds()))
             missing = {key: value for key, value in defaults.items() if key not in given}
             return make_conninfo(conninfo, **missing, client_encoding=ENCODING)
 

@@ -27,7 +27,7 @@ from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.error_mapping import translated
-from gw_core.postgres.lock_waits import find_blockages
+from gw_core.postgres.lock_waits import find_lock_waits
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
@@ -46,7 +46,7 @@ class Doctor:
     connections: ConnectionSource
     schema: str
 
-    def pulse(self) -> timedelta:
+    def health_check(self) -> timedelta:
         """Ask the queue's table something cheap, and return how long the answer took.
 
         Raises what the database raises: an error is the diagnosis.
@@ -60,11 +60,11 @@ class Doctor:
         """Return a finding for each check; raises only what keeps us from connecting."""
         return diagnose(self.examine())
 
-    def blockages(self) -> LockWaits:
+    def lock_waits(self) -> LockWaits:
         """Return who waits for whom in this database, and whose transactions have been open for longest."""
         with self._connection() as connection, in_one_trip(connection):
             self._be_patient(connection)
-            return find_blockages(connection, self.schema)
+            return find_lock_waits(connection, self.schema)
 
     def examine(self) -> DoctorFacts:
         """Gather the facts; what the role may not see, or what takes too long, is named as not_checked."""
@@ -100,12 +100,12 @@ class Doctor:
 
     def _be_patient(self, connection: Connection) -> None:
         """Bound what follows in this pipeline, which is one transaction; the server does not wait for us in it."""
-        manners = self.connections.database.manners
+        limits = self.connections.database.limits
         connection.execute(
             "select set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
             (
-                milliseconds(manners.within_statement(QUERY_TIMEOUT)),
-                milliseconds(manners.within_lock(QUERY_TIMEOUT)),
+                milliseconds(limits.cap_statement_timeout(QUERY_TIMEOUT)),
+                milliseconds(limits.cap_lock_timeout(QUERY_TIMEOUT)),
             ),
         )
 
@@ -150,7 +150,7 @@ class Doctor:
 
     def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = list_heartbeats(connection, self.schema)
-        silent = [worker.id for worker in known if worker.silent_for > STALE_AFTER]
+        silent = [worker.id for worker in known if worker.inactive_for > STALE_AFTER]
         return replace(facts, stale_workers=silent, live_workers=len(known) - len(silent))
 
     def _citus(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:

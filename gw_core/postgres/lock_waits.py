@@ -16,7 +16,7 @@ MOST: Final = 200
 SWEEP: Final = "sweep"
 
 
-def find_blockages(connection: Connection, schema: str) -> LockWaits:
+def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
     """Return the current lock waits; bounded, and without reading a table of the queue."""
 
     def ask(name: str, **values: Any) -> list[Any]:

@@ -57,10 +57,10 @@ def read(
     `selection` is the text that stands for `:SELECTION` in them.
     """
     with connections.connection() as connection:
-        own = connections.database.manners
+        own = connections.database.limits
         values = {
-            "statement_timeout": milliseconds(own.within_statement(limits.statement)),
-            "lock_timeout": milliseconds(own.within_lock(limits.lock)),
+            "statement_timeout": milliseconds(own.cap_statement_timeout(limits.statement)),
+            "lock_timeout": milliseconds(own.cap_lock_timeout(limits.lock)),
             "plans": limits.plans,
         }
         try:

@@ -48,7 +48,7 @@ class Snapshots:
         # The state of the schema at the last check: which statements can be sent along with the one that checks.
         self._known: SchemaInfo | None = None
         self._has_rust_workers = False
-        self._heads = 1
+        self._priority_count = 1
         # The last result of the lock query, its time, and the error if it failed.
         self._locks: Rows = []
         self._locks_at = -inf
@@ -62,9 +62,9 @@ class Snapshots:
         """
         if locks_every is not None and monotonic() - self._locks_at >= locks_every.total_seconds():
             self._locks_at = -inf
-        glance, known = self._look(recovery)
+        snapshot, known = self._look(recovery)
         # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
-        return glance if glance.schema == known else self._look(recovery)[0]
+        return snapshot if snapshot.schema == known else self._look(recovery)[0]
 
     def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
         """Query again what workers have locked, for the next snapshots, and return the server's execution time.
@@ -86,8 +86,8 @@ class Snapshots:
         place = answers["place"][0]
         counters, estimates = _counters(answers.get("counters"))
         held = _locked_queues(answers.get("queues", ()), answers.get("queue starts", ()))
-        heads = [_head(*row, most=most_ready) for row in answers.get("heads", ())]
-        glance = QueueSnapshot(
+        priorities = [_head(*row, most=most_ready) for row in answers.get("priorities", ())]
+        snapshot = QueueSnapshot(
             at=timestamp(place[0]),
             took=took,
             worked=_worked(answers),
@@ -100,18 +100,22 @@ class Snapshots:
             locks_age=self._locks_age if "locks" in answers else None,
             failed=_failed(answers.get("failed"), estimates.get("failed")),
             table_bytes=estimates["bytes"].value if "bytes" in estimates else None,
-            heads=heads[:MAX_PRIORITIES],
-            heads_are_all=len(heads) <= MAX_PRIORITIES,
+            priorities=priorities[:MAX_PRIORITIES],
+            has_all_priorities=len(priorities) <= MAX_PRIORITIES,
             workers=_workers(answers, self._locks_age, held, recovery),
             held_queues=held[:MAX_QUEUES],
             held_queues_are_all=len(held) <= MAX_QUEUES,
             crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
             unseen=unseen,
         )
-        if glance.schema != known:
+        if snapshot.schema != known:
             self._locks_at = -inf
-        self._known, self._has_rust_workers, self._heads = glance.schema, place[RUST], max(1, len(heads))
-        return glance, known
+        self._known, self._has_rust_workers, self._priority_count = (
+            snapshot.schema,
+            place[RUST],
+            max(1, len(priorities)),
+        )
+        return snapshot, known
 
     def _with_locks(self, answers: dict[str, Rows]) -> tuple[tuple[str, str], ...]:
         """Keep what was found of locks, or put in what is known of them; return what else was not to be seen."""
@@ -128,7 +132,7 @@ class Snapshots:
         return timedelta() if self._locks_at == -inf else timedelta(seconds=monotonic() - self._locks_at)
 
     def _most_ready(self) -> int:
-        return max(MIN_READY, min(MAX_READY, MAX_READY_TOTAL // self._heads))
+        return max(MIN_READY, min(MAX_READY, MAX_READY_TOTAL // self._priority_count))
 
     # -- what is asked -----------------------------------------------------------------------------------------------
 
@@ -144,7 +148,7 @@ class Snapshots:
             "place": ("snapshot_place", values),
             "revision": ("snapshot_revision", {}),
             "counters": ("snapshot_counters", values),
-            "heads": ("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": most_ready + 1}),
+            "priorities": ("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": most_ready + 1}),
             "queues": ("snapshot_queues", {"queues": MAX_QUEUES + 1}),
             "crontabs": ("list_cron_items", {}),
         }

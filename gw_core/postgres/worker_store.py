@@ -48,7 +48,7 @@ Silent = Mapping[str, timedelta]
 class HeartbeatResult:
     """What a heartbeat returned."""
 
-    silent_for: timedelta | None
+    inactive_for: timedelta | None
     """How long the former heartbeat is ago; None when there is none: the first, or the worker was presumed dead."""
     has_rust_workers: bool
     """Whether graphile_worker_rs keeps its workers in this schema as well."""
@@ -143,9 +143,9 @@ class WorkerStore:
         )[0]
         if has_rust_workers:
             self._rows("rust_heartbeat", worker_id=worker_id, metadata=about)
-        silent_for = None if silent_seconds is None else timedelta(seconds=silent_seconds)
+        inactive_for = None if silent_seconds is None else timedelta(seconds=silent_seconds)
         return HeartbeatResult(
-            silent_for=silent_for,
+            inactive_for=inactive_for,
             has_rust_workers=has_rust_workers,
             has_cancel_requests=has_cancel_requests,
             breaking_revision=breaking_revision,

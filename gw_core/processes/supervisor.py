@@ -29,7 +29,7 @@ from gw_core.domain.supervision import (
     Restart,
     StopAll,
     exit_code_of,
-    told,
+    exit_description,
     what_next,
 )
 from gw_core.log import Logger, SupervisorLog
@@ -282,7 +282,7 @@ class Supervisor:
             ProcessEnded(
                 number=process.number,
                 pid=process.pid,
-                exit_reason=told(process.code or 0),
+                exit_reason=exit_description(process.code or 0),
                 graceful=graceful,
                 restart_in=restart_in,
                 stops_all=stops_all,

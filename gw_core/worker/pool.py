@@ -175,7 +175,7 @@ class WorkerPool:
             running=running,
             prefetched=max(0, len(self.ledger) - self._settler.reported - running),
             unsettled=self.unsettled,
-            since_look=None if polled_at is None else timedelta(seconds=time.monotonic() - polled_at),
+            since_poll=None if polled_at is None else timedelta(seconds=time.monotonic() - polled_at),
         )
 
     def use(self, registry: TaskRegistry) -> None:

@@ -417,7 +417,7 @@ class DemoSource:
                 running=Count(counts[JobState.RUNNING]),
                 failed=Count(counts[JobState.FAILED]),
                 table_bytes=len(queue.jobs) * 412 + 3_000_000,
-                heads=tuple(_heads(queue)),
+                priorities=tuple(_heads(queue)),
                 workers=tuple(self._workers(queue)),
                 held_queues=tuple(
                     LockedQueue(name=name, held_by=who, held_at=at) for name, (who, at) in queue.held.items()

@@ -212,7 +212,7 @@ class ClientSource:
         self._findings: tuple[float, Sequence[Finding]] | None = None
         self._count_limits: dict[tuple[str, bool], int] = {}
 
-    def _client(self, manners: SessionLimits) -> Client:
+    def _client(self, limits: SessionLimits) -> Client:
         place = self._place
         return Client(
             place.conninfo,
@@ -221,7 +221,7 @@ class ClientSource:
             max_pool_size=1,
             pg_bin=place.pg_bin,
             application_name=f"gw-tui/{__version__} {_who()}",
-            manners=manners,
+            limits=limits,
         )
 
     @property
@@ -289,7 +289,7 @@ class ClientSource:
 
     def blockages(self) -> LockWaits:
         """Return who waits for whom."""
-        return self._looking.doctor.blockages()
+        return self._looking.doctor.lock_waits()
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest: tasks, queues or workers."""
@@ -322,8 +322,8 @@ class ClientSource:
     def _for_actions(self) -> Client:
         with self._lock:
             if self._acting is None:
-                manners = {name: getattr(ACTION_LIMITS, name) for name in ACTION_LIMITS.__dataclass_fields__}
-                self._acting = self._client(SessionLimits(**{**manners, "read_only": self._place.read_only}))
+                limits = {name: getattr(ACTION_LIMITS, name) for name in ACTION_LIMITS.__dataclass_fields__}
+                self._acting = self._client(SessionLimits(**{**limits, "read_only": self._place.read_only}))
             return self._acting
 
 

@@ -103,7 +103,7 @@ def _workers(known: AlertInput) -> Iterator[Alert]:
     if dead:
         held = sum(worker.jobs for worker in dead)
         what = f"{formatting.counted(len(dead), 'stale worker')}, {formatting.counted(held, 'job')} locked"
-        silence = max(worker.silent_for for worker in dead)
+        silence = max(worker.inactive_for for worker in dead)
         yield Alert(severity=Severity.CRITICAL, what=what, age=silence, place="workers")
     old = [worker for worker in workers if not worker.is_stale and (worker.lock_age or timedelta()) > LONG_LOCK]
     for worker in old[:MAX_OF_A_KIND]:

@@ -36,7 +36,7 @@ def health(worker: WorkerInfo, recovery: RecoverySettings) -> WorkerHealth:
 
 def silence(worker: WorkerInfo, recovery: RecoverySettings) -> float:
     """Return how near a worker is to counting as dead, from 0 to 1."""
-    return min(1.0, worker.silent_for / max(allowed(worker, recovery), timedelta(milliseconds=1)))
+    return min(1.0, worker.inactive_for / max(allowed(worker, recovery), timedelta(milliseconds=1)))
 
 
 def allowed(worker: WorkerInfo, recovery: RecoverySettings) -> timedelta:

@@ -1,4 +1,4 @@
-"""Is it healthy, and where is the pain: states, rates, the heads of the queue, and what needs attention."""
+"""Is it healthy, and where is the pain: states, rates, the priorities of the queue, and what needs attention."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ class OverviewScreen(ConsoleScreen):
             attention = KeyedTable(ATTENTION, empty="No alerts", id="attention", classes="panel")
             attention.border_title = "Alerts"
             yield attention
-            heads = KeyedTable(HEADS, empty="No waiting jobs", id="heads", classes="panel")
-            heads.border_title = "Next jobs, by priority"
-            yield heads
+            priorities = KeyedTable(HEADS, empty="No waiting jobs", id="heads", classes="panel")
+            priorities.border_title = "Next jobs, by priority"
+            yield priorities
 
     # -- what is asked and told ------------------------------------------------------------------------------------
 
@@ -226,8 +226,8 @@ class OverviewScreen(ConsoleScreen):
         if not isinstance(table, KeyedTable) or table.highlighted is None:
             return
         alert = self._alerts.get(table.highlighted) if table.id == "attention" else None
-        heads = () if self.console.snapshot is None else self.console.snapshot.heads
-        tasks = {str(head.priority): head.oldest_task for head in heads}
+        priorities = () if self.console.snapshot is None else self.console.snapshot.priorities
+        tasks = {str(head.priority): head.oldest_task for head in priorities}
         text = alert.what if alert is not None else tasks.get(table.highlighted)
         if text:
             self.console.copy(text)
@@ -266,7 +266,7 @@ def _aged(snapshot: QueueSnapshot, now: datetime) -> QueueSnapshot:
 
 
 def _heads(snapshot: QueueSnapshot) -> Iterator[TableRow]:
-    for head in snapshot.heads:
+    for head in snapshot.priorities:
         age = None if head.oldest_due_at is None else snapshot.at - head.oldest_due_at
         yield TableRow(
             str(head.priority),

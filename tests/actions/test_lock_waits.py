@@ -17,12 +17,12 @@ from gw_core.operations import LockWaits
 
 @pytest.fixture
 def client(queue: Queue) -> Iterator[Client]:
-    with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, limits=SessionLimits(read_only=True)) as client:
         yield client
 
 
 def test_nothing_stands_still_in_a_quiet_database(client: Client) -> None:
-    assert client.doctor.blockages() == LockWaits()
+    assert client.doctor.lock_waits() == LockWaits()
 
 
 def test_a_session_that_waits_is_shown_with_the_one_it_waits_for(client: Client, queue: Queue) -> None:
@@ -35,7 +35,7 @@ def test_a_session_that_waits_is_shown_with_the_one_it_waits_for(client: Client,
         culprit.execute("select from graphile_worker._private_jobs where id = %s for update", (job,))
         waits = threading.Thread(target=lambda: victim.execute("delete from graphile_worker._private_jobs"))
         waits.start()
-        found = wait_until(lambda: (seen := client.doctor.blockages()).blocked and seen, what="a session that waits")
+        found = wait_until(lambda: (seen := client.doctor.lock_waits()).blocked and seen, what="a session that waits")
         culprit.rollback()
         waits.join(60)
         victim.rollback()
@@ -54,7 +54,7 @@ def test_a_lock_on_a_table_is_named_by_the_table(client: Client, queue: Queue) -
         culprit.execute("lock table graphile_worker._private_tasks")
         waits = threading.Thread(target=lambda: victim.execute("delete from graphile_worker._private_tasks"))
         waits.start()
-        found = wait_until(lambda: client.doctor.blockages().blocked, what="a session that waits")
+        found = wait_until(lambda: client.doctor.lock_waits().blocked, what="a session that waits")
         culprit.rollback()
         waits.join(60)
         victim.rollback()
@@ -67,7 +67,7 @@ def test_the_oldest_transactions_come_first(client: Client, queue: Queue) -> Non
         first.execute("select 1")
         second.execute("select 1")
         pids = [first.info.backend_pid, second.info.backend_pid]
-        found = client.doctor.blockages().oldest_transactions
+        found = client.doctor.lock_waits().oldest_transactions
 
     assert [each.pid for each in found] == pids
     assert all(each.transaction_age is not None and each.transaction_age >= timedelta() for each in found)
@@ -76,7 +76,7 @@ def test_the_oldest_transactions_come_first(client: Client, queue: Queue) -> Non
 def test_a_sweep_under_way_is_seen_by_its_lock(client: Client, queue: Queue) -> None:
     with psycopg.connect(queue.url) as sweeper:
         sweeper.execute("select pg_advisory_xact_lock(1196905043, 1398228304)")
-        (lock,) = client.doctor.blockages().advisory
+        (lock,) = client.doctor.lock_waits().advisory
         holder = sweeper.info.backend_pid
 
     assert (lock.name, lock.granted, lock.session.pid) == ("sweep", True, holder)

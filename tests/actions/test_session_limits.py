@@ -33,12 +33,12 @@ def slow(queue: Queue, *, seconds: float = 600) -> None:
     queue.rows("insert into graphile_worker.slow_tasks (identifier) values ('mail')")
 
 
-# -- manners -----------------------------------------------------------------------------------------------------------
+# -- limits -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_read_only_session_can_read_and_not_act(queue: Queue) -> None:
     job = queue.ready()
-    with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, limits=SessionLimits(read_only=True)) as client:
         assert client.jobs.get(job) is not None
         with pytest.raises(ReadOnlyError):
             client.add("mail")
@@ -50,7 +50,7 @@ def test_a_read_only_session_can_read_and_not_act(queue: Queue) -> None:
 
 @pytest.mark.parametrize("connections", [1, 2])
 def test_the_server_applies_the_limits_of_a_session(queue: Queue, connections: int) -> None:
-    manners = SessionLimits(
+    limits = SessionLimits(
         statement_timeout=timedelta(milliseconds=90_700),
         lock_timeout=timedelta(milliseconds=90_080),
         idle_in_transaction_session_timeout=timedelta(seconds=94),
@@ -63,7 +63,7 @@ def test_the_server_applies_the_limits_of_a_session(queue: Queue, connections: i
         "default_transaction_read_only",
     )
     with (
-        Client(queue.url, max_pool_size=connections, application_name="gw-tui/1", manners=manners) as client,
+        Client(queue.url, max_pool_size=connections, application_name="gw-tui/1", limits=limits) as client,
         client._connections.connection() as connection,
     ):
         shown = [connection.execute(f"show {name}".encode()).fetchall()[0][0] for name in names]
@@ -74,15 +74,15 @@ def test_the_server_applies_the_limits_of_a_session(queue: Queue, connections: i
 
 def test_a_query_that_takes_too_long_ends(queue: Queue) -> None:
     slow(queue)
-    manners = SessionLimits(statement_timeout=timedelta(milliseconds=200))
-    with Client(queue.url, max_pool_size=1, manners=manners) as client, pytest.raises(StatementTimeoutError):
+    limits = SessionLimits(statement_timeout=timedelta(milliseconds=200))
+    with Client(queue.url, max_pool_size=1, limits=limits) as client, pytest.raises(StatementTimeoutError):
         client.reports.tasks()
 
 
 def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
     job = queue.ready()
-    manners = SessionLimits(lock_timeout=timedelta(milliseconds=100))
-    with psycopg.connect(queue.url) as theirs, Client(queue.url, max_pool_size=1, manners=manners) as client:
+    limits = SessionLimits(lock_timeout=timedelta(milliseconds=100))
+    with psycopg.connect(queue.url) as theirs, Client(queue.url, max_pool_size=1, limits=limits) as client:
         theirs.execute("select from graphile_worker._private_jobs for update")
         with pytest.raises(LockTimeoutError):
             client.jobs.complete(Selection.of(id=[job]))
@@ -94,8 +94,8 @@ def test_a_duration_that_is_not_positive_is_rejected() -> None:
 
 
 def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
-    patient = Client(queue.url, manners=SessionLimits(connect_timeout=timedelta(seconds=3)))
-    impatient = Client(queue.url, manners=SessionLimits(connect_timeout=timedelta(milliseconds=5)))
+    patient = Client(queue.url, limits=SessionLimits(connect_timeout=timedelta(seconds=3)))
+    impatient = Client(queue.url, limits=SessionLimits(connect_timeout=timedelta(milliseconds=5)))
 
     assert "connect_timeout=3" in patient._database.libpq_conninfo()
     assert "connect_timeout=2" in impatient._database.libpq_conninfo()

@@ -76,38 +76,38 @@ def numbers(running: RunningWorker) -> dict[str, float]:
 
 
 def vitals(**changes: Any) -> PoolHealth:
-    usual = {"threads": 2, "running": 0, "prefetched": 0, "unsettled": 0, "since_look": timedelta(seconds=1)}
+    usual = {"threads": 2, "running": 0, "prefetched": 0, "unsettled": 0, "since_poll": timedelta(seconds=1)}
     return PoolHealth(**{**usual, **changes})
 
 
 @pytest.mark.parametrize(
-    ("now", "troubles", "stopping", "reason"),
+    ("now", "problems", "stopping", "reason"),
     [
         pytest.param(vitals(), (), False, None, id="it looks for jobs"),
         pytest.param(None, (), False, "starting", id="there is no pool yet"),
-        pytest.param(vitals(since_look=None), (), False, "connecting to the database", id="it has never looked"),
+        pytest.param(vitals(since_poll=None), (), False, "connecting to the database", id="it has never looked"),
         pytest.param(vitals(), ("cannot look: x",), False, "cannot look: x", id="something cannot be done"),
         pytest.param(vitals(), ("cannot look: x",), True, "stopping", id="stopping outweighs trouble"),
         pytest.param(
-            vitals(since_look=timedelta(seconds=20)),
+            vitals(since_poll=timedelta(seconds=20)),
             (),
             False,
             "has not polled for jobs for 20 s",
             id="it stands still",
         ),
-        pytest.param(vitals(since_look=timedelta(seconds=20), running=2), (), False, None, id="all threads are busy"),
+        pytest.param(vitals(since_poll=timedelta(seconds=20), running=2), (), False, None, id="all threads are busy"),
     ],
 )
 def test_a_worker_is_ready_when_it_claims(
-    now: PoolHealth | None, troubles: tuple[str, ...], stopping: bool, reason: str | None
+    now: PoolHealth | None, problems: tuple[str, ...], stopping: bool, reason: str | None
 ) -> None:
-    assert why_not_ready(now, troubles=troubles, stopping=stopping, poll=timedelta(seconds=2)) == reason
+    assert why_not_ready(now, problems=problems, stopping=stopping, poll=timedelta(seconds=2)) == reason
 
 
 def test_a_long_poll_interval_is_not_stale() -> None:
     rare = timedelta(minutes=5)
 
-    assert why_not_ready(vitals(since_look=rare), troubles=(), stopping=False, poll=rare) is None
+    assert why_not_ready(vitals(since_poll=rare), problems=(), stopping=False, poll=rare) is None
 
 
 @pytest.mark.parametrize("wrong", [{"port": -1}, {"port": 65536}, {"port": True}, {"port": 1, "host": ""}])

@@ -30,7 +30,7 @@ def test_the_deadline_of_a_first_statement_is_shorter_than_a_probe_waits() -> No
 @pytest.mark.parametrize(
     "act",
     [
-        pytest.param(lambda client: client.doctor.pulse(), id="health"),
+        pytest.param(lambda client: client.doctor.health_check(), id="health"),
         pytest.param(lambda client: client.doctor.examine(), id="doctor"),
         pytest.param(lambda client: client.check_schema(), id="whatever changes something"),
         pytest.param(lambda client: client.migrate(), id="migrate"),

@@ -426,7 +426,7 @@ def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> 
     assert mail.known_by is None
 
 
-# -- manners -----------------------------------------------------------------------------------------------------------
+# -- limits -----------------------------------------------------------------------------------------------------------
 
 
 def look_everywhere(queue: Queue) -> Iterator[Any]:

@@ -139,17 +139,17 @@ def test_what_is_planned_once_for_all_values_walks_an_index(known: Queue, name: 
 
 
 def plan_for_all_values(queue: Queue, name: str) -> str:
-    """The plan that the server keeps for a statement under the manners of a reader."""
+    """The plan that the server keeps for a statement under the limits of a reader."""
     statement, names = numbered_query(name, "graphile_worker")
     nulls = ", ".join(["null"] * len(names))
-    manners = {
+    limits = {
         "statement_timeout": "5s",
         "lock_timeout": "1s",
         "plans": "force_generic_plan",
         "schema": "graphile_worker",
     }
     with queue.hands.transaction():
-        queue.hands.execute(query("session_limits", "graphile_worker"), manners)
+        queue.hands.execute(query("session_limits", "graphile_worker"), limits)
         queue.hands.execute(b"prepare looked as " + statement)
         rows = queue.run(f"explain (costs off) execute looked{nulls and f'({nulls})'}")
         queue.run("deallocate looked")

@@ -50,7 +50,7 @@ def test_each_priority_shows_its_head(queue: Queue) -> None:
     oldest = queue.add("early", "run_at = now() - interval '1 hour'", priority=5)
     queue.scheduled("later", priority=-5)
 
-    first, second = queue.reports.glance().heads
+    first, second = queue.reports.glance().priorities
 
     assert (first.priority, first.ready, first.oldest_id) == (-5, Count(0), None)
     assert (second.priority, second.ready, second.oldest_id, second.oldest_task) == (5, Count(2), oldest, "early")
@@ -98,8 +98,8 @@ def test_many_priorities_are_cut_short_and_said_to_be(queue: Queue, monkeypatch:
 
     glance = queue.reports.glance()
 
-    assert [head.priority for head in glance.heads] == [1, 2, 3, 4, 5]
-    assert not glance.heads_are_all
+    assert [head.priority for head in glance.priorities] == [1, 2, 3, 4, 5]
+    assert not glance.has_all_priorities
     assert glance.ready == Count(5, Quality.AT_LEAST)
 
 
@@ -277,7 +277,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
     queue.run(f"drop role {role}")
 
     assert glance.schema.rows_hidden
-    assert {"heads", "queues"} <= {part for part, _ in glance.unseen}
+    assert {"priorities", "queues"} <= {part for part, _ in glance.unseen}
     assert glance.counters is not None
 
 
@@ -286,7 +286,7 @@ def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(qu
     """The driver has the server prepare a statement that it sent some times: the look that fails may be that time."""
     queue.failed(queue_name="q")
     impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
-    with Client(queue.url, max_pool_size=1, manners=impatient) as client:
+    with Client(queue.url, max_pool_size=1, limits=impatient) as client:
         for _ in range(looks_before):
             client.reports.glance()
         with queue.hands.transaction():
@@ -302,7 +302,7 @@ def test_a_schema_that_is_missing_is_an_error(empty_database_url: str) -> None:
 
 
 def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
-    with Client(queue.url, max_pool_size=1, manners=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, limits=SessionLimits(read_only=True)) as client:
         assert client.reports.glance().server.read_only
 
 
@@ -338,8 +338,8 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
 
 
 def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
-    """The plan of a statement under the manners of a glance, made once for all values as the server keeps it."""
-    manners = {
+    """The plan of a statement under the limits of a glance, made once for all values as the server keeps it."""
+    limits = {
         "statement_timeout": "5000",
         "lock_timeout": "1000",
         "plans": "force_generic_plan",
@@ -348,7 +348,7 @@ def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
     statement, names = numbered_query(name, "graphile_worker")
     given = sql.SQL(", ").join(values[each] for each in names)
     with queue.hands.transaction(force_rollback=True):
-        queue.hands.execute(query("session_limits", "graphile_worker"), manners)
+        queue.hands.execute(query("session_limits", "graphile_worker"), limits)
         queue.hands.execute(b"prepare looked as " + statement)
         rows = queue.hands.execute(
             sql.SQL("explain execute looked({})").format(given) if names else b"explain execute looked"

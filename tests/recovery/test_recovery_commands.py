@@ -60,7 +60,7 @@ def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward:
 
 def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell, ward: RecoveryFixture) -> None:
     for name in ("first", "second"):
-        ward.a_worker(name, silent_for=minutes(2))
+        ward.a_worker(name, inactive_for=minutes(2))
         ward.held_by(name, locked_for=minutes(30), flags=["mine"] if name == "second" else [])
     shell.write("gw.toml", 'sweep-threshold = "1m"\nresilient-flag = ["mine"]\nresilient-multiplier = 2.5\n')
 

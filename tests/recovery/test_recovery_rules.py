@@ -64,7 +64,13 @@ def test_a_worker_in_two_tables_is_one_with_its_later_heartbeat_and_its_locks() 
 
     one, other = merged([older, newer], [holder, orphan])
 
-    assert (one.heartbeat_age, one.host, one.jobs, one.queues, one.silent_for) == (seconds(2), "here", 3, 1, seconds(2))
+    assert (one.heartbeat_age, one.host, one.jobs, one.queues, one.inactive_for) == (
+        seconds(2),
+        "here",
+        3,
+        1,
+        seconds(2),
+    )
     assert (other.id, other.has_heartbeat) == ("node", False)
 
 

@@ -28,11 +28,11 @@ from gw_core.maintenance.recycling import memory_in_use
     ],
 )
 def test_a_limit_is_reached_at_its_value(bounds: RecycleLimits, reason: str | None) -> None:
-    assert bounds.overstepped(ended=100, lived=minutes(60), rss=200 * MEGABYTE) == reason
+    assert bounds.limit_reached(ended=100, lived=minutes(60), rss=200 * MEGABYTE) == reason
 
 
 def test_memory_that_cannot_be_measured_oversteps_nothing() -> None:
-    assert RecycleLimits(max_rss=1).overstepped(ended=0, lived=timedelta(0), rss=None) is None
+    assert RecycleLimits(max_rss=1).limit_reached(ended=0, lived=timedelta(0), rss=None) is None
 
 
 def test_the_memory_in_use_is_that_of_a_python_with_a_database_driver() -> None:

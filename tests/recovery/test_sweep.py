@@ -56,7 +56,7 @@ def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward
 
 
 def test_a_living_workers_jobs_are_left_alone(ward: RecoveryFixture) -> None:
-    ward.a_worker("alive", silent_for=minutes(4))
+    ward.a_worker("alive", inactive_for=minutes(4))
     ward.held_by("alive", queue_name="q", locked_for=minutes(300))
 
     assert ward.sweep().workers == ()
@@ -95,7 +95,7 @@ def test_a_worker_with_a_resilient_job_may_stay_without_heartbeats_for_three_tim
 ) -> None:
     flags = {"flags": ["infrastructure_resilient"]}
     for worker, silence in (("patient", minutes(14)), ("gone", minutes(16))):
-        ward.a_worker(worker, silent_for=silence)
+        ward.a_worker(worker, inactive_for=silence)
         ward.held_by(worker, locked_for=minutes(30), **flags)
         ward.held_by(worker, locked_for=minutes(30))
 
@@ -257,8 +257,8 @@ def test_a_job_its_worker_settles_after_all_is_left_to_the_next_sweep(ward: Reco
 
 def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward: RecoveryFixture) -> None:
     own_ward.run(RUST_WORKERS)
-    own_ward.a_worker("rust-dead", silent_for=minutes(6), table="_private_workers")
-    own_ward.a_worker("rust-alive", silent_for=minutes(4), table="_private_workers")
+    own_ward.a_worker("rust-dead", inactive_for=minutes(6), table="_private_workers")
+    own_ward.a_worker("rust-alive", inactive_for=minutes(4), table="_private_workers")
     own_ward.held_by("rust-dead")
     own_ward.held_by("rust-alive", locked_for=minutes(300))
 
@@ -422,7 +422,7 @@ def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(w
         "dead": (True, True, 1, 1),
         "pool-node": (False, False, 1, 0),
     }
-    assert minutes(10) <= found["dead"].silent_for <= minutes(10) + passed
+    assert minutes(10) <= found["dead"].inactive_for <= minutes(10) + passed
     assert ward.client.workers.list(RecoverySettings(orphans_after=seconds(30)))[-1].is_stale
 
 

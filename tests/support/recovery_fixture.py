@@ -57,14 +57,14 @@ class RecoveryFixture(QueueFixture):
     """A site whose workers can be dead."""
 
     def a_worker(
-        self, worker_id: str, *, silent_for: timedelta = timedelta(), table: str = "_private_gw_workers"
+        self, worker_id: str, *, inactive_for: timedelta = timedelta(), table: str = "_private_gw_workers"
     ) -> str:
         """Note a heartbeat of that age."""
         self.run(
             f"insert into {table} (id, started_at, last_heartbeat_at)"
             " values (%s, now() - interval '1 day', now() - %s::interval)",
             worker_id,
-            silent_for,
+            inactive_for,
         )
         return worker_id
 
@@ -91,7 +91,7 @@ class RecoveryFixture(QueueFixture):
         )
 
     def dead_worker(self, worker_id: str = "dead") -> str:
-        return self.a_worker(worker_id, silent_for=LONG)
+        return self.a_worker(worker_id, inactive_for=LONG)
 
     def workers(self) -> list[str]:
         return [row["id"] for row in self.run("select id from _private_gw_workers order by id")]

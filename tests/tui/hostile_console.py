@@ -29,7 +29,7 @@ class HostileSource(DemoSource):
         return replace(
             snapshot,
             server=replace(snapshot.server, user=EVIL, host=EVIL, database=EVIL, version=EVIL),
-            heads=[replace(head, oldest_task=EVIL) for head in snapshot.heads],
+            priorities=[replace(head, oldest_task=EVIL) for head in snapshot.priorities],
             workers=[replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(snapshot.workers)],
             held_queues=[replace(queue, name=EVIL, held_by=EVIL) for queue in snapshot.held_queues],
             unseen=[(EVIL, EVIL)],
@@ -46,7 +46,7 @@ class FaultySource(HostileSource):
     """Answers with something that no screen can draw."""
 
     def snapshot(self) -> QueueSnapshot:
-        return replace(super().snapshot(), heads=[SECRET])
+        return replace(super().snapshot(), priorities=[SECRET])
 
 
 class StuckScreen(OverviewScreen):

@@ -20,14 +20,14 @@ def quiet_glance() -> QueueSnapshot:
     """Return a snapshot at a queue where all is well."""
     snapshot = CALM.snapshot()
     workers = [worker for worker in snapshot.workers if worker.has_heartbeat and not worker.is_stale]
-    heads = [replace(head, oldest_due_at=None, ready=Count(0)) for head in snapshot.heads]
+    priorities = [replace(head, oldest_due_at=None, ready=Count(0)) for head in snapshot.priorities]
     counters = replace(snapshot.counters, dead_rows=0)
-    return replace(snapshot, workers=workers, heads=heads, held_queues=(), counters=counters)
+    return replace(snapshot, workers=workers, priorities=priorities, held_queues=(), counters=counters)
 
 
 def with_backlog(snapshot: QueueSnapshot, age: timedelta) -> QueueSnapshot:
-    head = replace(snapshot.heads[0], oldest_due_at=snapshot.at - age, oldest_task="mail", ready=Count(60))
-    return replace(snapshot, heads=[head, *snapshot.heads[1:]])
+    head = replace(snapshot.priorities[0], oldest_due_at=snapshot.at - age, oldest_task="mail", ready=Count(60))
+    return replace(snapshot, priorities=[head, *snapshot.priorities[1:]])
 
 
 def found(snapshot: QueueSnapshot, **more: object) -> list[Alert]:
@@ -127,14 +127,14 @@ def test_hidden_rows_standbys_lost_notifications_and_unseen_parts_are_reported()
         snapshot,
         schema=replace(snapshot.schema, rows_hidden=True),
         server=replace(snapshot.server, in_recovery=True),
-        unseen=(("heads", "too slow"),),
+        unseen=(("priorities", "too slow"),),
     )
 
     assert [alert.what for alert in found(changed, is_listening=False)] == [
         "row-level security hides jobs from app",
         "read-only standby: actions are disabled",
         "not listening for new jobs: polling only",
-        "heads unavailable: too slow",
+        "priorities unavailable: too slow",
     ]
 
 
