@@ -6,13 +6,11 @@ Needs the extra `otel`. Give `OpenTelemetry()` to `Client` and `Runner` as a plu
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal
 
-import msgspec
 from opentelemetry import context as otel_context, metrics, trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
@@ -21,15 +19,13 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from gw_core import Addition, Events, Job, JobContext, JobSpec, Plugin, RetryAfter, Snooze, __version__
+from gw_core.contrib.payload_trace import TRACE, with_trace
 from gw_core.events import JobErrored, JobSucceeded, PoolStopped
 
 __all__ = ["OpenTelemetry"]
 
 SYSTEM: Final = "graphile-worker"
 """The value of `messaging.system`; graphile_worker_rs uses the same."""
-
-TRACE: Final = "_trace"
-"""The payload's key for the trace context; graphile_worker_rs uses the same."""
 
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
 _BAGGAGE: Final = W3CBaggagePropagator()
@@ -223,30 +219,7 @@ def _with_current_trace(specs: Sequence[JobSpec]) -> Sequence[JobSpec]:
         "span_id": trace.format_span_id(current.span_id),
     }
     _PROPAGATOR.inject(carrier)
-    return [spec.with_payload(_with_trace(spec.payload, carrier)) for spec in specs]
-
-
-def _with_trace(payload: Any, carrier: Mapping[str, Any]) -> Any:
-    """Return the payload with `_trace`: in an object, or in each object of a list. One that is there already stays."""
-    payload = _plain(payload)
-    if isinstance(payload, dict):
-        return payload if TRACE in payload else {**payload, TRACE: carrier}
-    if isinstance(payload, list | tuple):
-        items = [_plain(item) for item in payload]
-        return [{**item, TRACE: carrier} if isinstance(item, dict) and TRACE not in item else item for item in items]
-    return payload
-
-
-def _plain(value: Any) -> Any:
-    """Return an object of a class as a dict; anything else, and what cannot be converted, as it is."""
-    if value is None or isinstance(value, dict | list | tuple | str | int | float):
-        return value
-    if hasattr(value, "model_dump_json"):  # pydantic
-        return json.loads(value.model_dump_json())
-    try:
-        return msgspec.to_builtins(value)
-    except (TypeError, ValueError):
-        return value  # the add rejects it
+    return [spec.with_payload(with_trace(spec.payload, carrier)) for spec in specs]
 
 
 def _origins(job: Job) -> list[Context]:
