@@ -74,7 +74,7 @@ class SideResult:
 
     rounds: list[Mapping[str, float]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    """The duration of each round, with its preparation."""
+    """The duration of each repetition, with its preparation."""
     notes: dict[str, str] = field(default_factory=dict)
     missing: str | None = None
     wrong: str | None = None
@@ -85,7 +85,7 @@ class SideResult:
         return median(values) if values else None
 
     def values(self, figure: str) -> list[float]:
-        """Return the figure of every round."""
+        """Return the figure of every repetition."""
         return [] if self.wrong else [each[figure] for each in self.rounds if figure in each]
 
     def figures(self) -> list[str]:
@@ -119,9 +119,9 @@ class BenchmarkResult:
 
 
 def measure(benchmarks: Iterable[Benchmark], *, rounds: int, say: Callable[[str], None]) -> Iterator[BenchmarkResult]:
-    """Measure one benchmark after the other; all sides take turns in each round, so load on the machine affects all.
+    """Measure one benchmark after the other; all sides alternate, so load on the machine affects all.
 
-    The result is yielded after each side of each round, so an interrupted run keeps what it measured.
+    The result is yielded after each side of each repetition, so an interrupted run keeps what it measured.
     """
     for benchmark in benchmarks:
         result = BenchmarkResult(benchmark, {name: SideResult() for name in benchmark.sides})

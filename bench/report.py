@@ -30,7 +30,7 @@ def description(where: Mapping[str, str]) -> str:
 
 
 def as_json(where: Mapping[str, str], results: Iterable[BenchmarkResult]) -> dict[str, Any]:
-    """Return everything: every round, the medians, the goals."""
+    """Return everything: every repetition, the medians, the goals."""
     return {"where": dict(where), "benchmarks": [_benchmark_as_json(result) for result in results]}
 
 
@@ -39,7 +39,7 @@ def from_json(document: Mapping[str, Any]) -> tuple[dict[str, str], list[Benchma
     return dict(document["where"]), [_benchmark_from_json(benchmark) for benchmark in document["benchmarks"]]
 
 
-# -- the table -------------------------------------------------------------------------------------------------------
+# -- the table --------------------------------------------------------------------------------------------------------
 
 
 def _lines(result: BenchmarkResult) -> Iterable[Sequence[str]]:
@@ -94,7 +94,7 @@ def _padded(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join([texts[0], rule, *texts[1:]])
 
 
-# -- goals and notes -------------------------------------------------------------------------------------------------
+# -- goals and notes --------------------------------------------------------------------------------------------------
 
 
 def _goal(result: BenchmarkResult, goal: Goal) -> str:
@@ -113,7 +113,7 @@ def _notes(result: BenchmarkResult) -> Iterable[str]:
                 yield f"{result.benchmark.title}, {who}: {text}"
 
 
-# -- JSON ------------------------------------------------------------------------------------------------------------
+# -- JSON -------------------------------------------------------------------------------------------------------------
 
 
 def _benchmark_as_json(result: BenchmarkResult) -> dict[str, Any]:

@@ -35,7 +35,7 @@ LONG: Final = 0.010
 SHOWN: Final = 12
 
 MOVING: Final = ["j"] * 30 + ["k"] * 15 + ["pagedown", "pageup"] * 3 + ["G", "g"]
-TYPING: Final = ["/", *"state:failed task:task_7 error:refused", "ctrl+u", *"state:ready", "enter"]
+TYPING: Final = ["/", *"state:failed task:task_7 error:timeout", "ctrl+u", *"state:ready", "enter"]
 ROUND: Final = (
     *("2", *MOVING, *TYPING, *MOVING, "/", "ctrl+u", "enter"),
     *("3", *MOVING, "4", *MOVING, "6", *MOVING, "7", *MOVING, "1", *MOVING, "space", "space", "?", "escape"),

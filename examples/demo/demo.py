@@ -61,14 +61,14 @@ def main() -> None:
 
 
 def forget_settings() -> None:
-    """Leave the reader's own queue alone, wherever their environment says that it is."""
+    """Leave the reader's own queue alone, wherever their environment points."""
     for name in [name for name in os.environ if name.startswith(("GW_", "GRAPHILE_WORKER_", "PG"))]:
         del os.environ[name]
 
 
 def gw(*arguments: str) -> None:
     show(shlex.join(("gw", *arguments)))
-    # What it says stays in order with what it prints, also in a file.
+    # Log lines and printed lines keep their order, also in a file.
     command = [sys.executable, "-m", "gw_cli", *arguments]
     subprocess.run(command, stderr=subprocess.STDOUT, check=True)  # noqa: S603 - our own program
 

@@ -1,7 +1,7 @@
 -- Any language that speaks SQL adds jobs, in the transaction that makes them necessary.
 select graphile_worker.add_job('hello', json_build_object('name', 'plain SQL'));
 
--- So does a trigger: whoever inserts a customer, and however, gets a greeting.
+-- So does a trigger: every insert of a customer adds a greeting.
 create table if not exists customers (id bigint generated always as identity primary key, name text not null);
 
 create or replace function greet_customer() returns trigger language plpgsql as $$

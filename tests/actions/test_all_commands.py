@@ -1,4 +1,4 @@
-"""What holds for every command: for a role that only reads, on the ancestor's schema, for a reader that goes away."""
+"""Every command, for a role that only reads, on the schema of Graphile Worker, and with its output closed."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_on_the_schema_of_graphile_worker_acting_works_or_says_what_it_needs(
 def test_no_command_minds_a_reader_that_goes_away(queue: Queue, tmp_path: Path) -> None:
     filled(queue, tmp_path)
     shell = Shell(tmp_path, database=queue.url)
-    # The program's own end is kept beside the pipe; nobody reads from the start.
+    # The program's own end is kept beside the pipe; it has no reader from the start.
     lines = " ".join(f"'{line}'" for line in (*READING, "config show", "cron next crontab", "--help", "list --help"))
     script = f'for line in {lines}; do ("{PROGRAM}" $line; echo "$? $line" >> ends) | true; done'
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Acting on a queue that the Node.js worker installed, filled and works on; its effects are the ancestor's."""
+"""Acting on a queue that the Node.js worker installed, filled and works on; the effects are its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acts bound to the jobs as somebody saw them: what has changed since is left alone, and said to be."""
+"""Actions on expected versions of jobs: a job that has changed since is skipped and reported."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reasons(batch: ActionResult) -> list[tuple[int, SkipReason, str | None]]:
     return [(each.id, each.reason, each.changes) for each in batch.skipped]
 
 
-# -- what has not changed is acted on ----------------------------------------------------------------------------------
+# -- what has not changed is acted on ---------------------------------------------------------------------------------
 
 
 def test_jobs_that_have_not_changed_are_acted_on(client: Client, queue: Queue, act: Any) -> None:
@@ -89,7 +89,7 @@ def test_it_must_be_said_which_jobs_are_meant(client: Client) -> None:
         client.jobs.retry(Selection(), expected=[])
 
 
-# -- what has changed is left alone ------------------------------------------------------------------------------------
+# -- what has changed is left alone -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_job_that_another_session_is_changing_is_not_waited_for(client: Client
     assert [each.id for each in batch.changed] == [other]
 
 
-# -- what was removed can be restored ----------------------------------------------------------------------------------
+# -- what was removed can be restored ---------------------------------------------------------------------------------
 
 
 def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) -> None:

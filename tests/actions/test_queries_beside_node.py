@@ -1,4 +1,4 @@
-"""Recurring tasks, cancelling and the console on a queue that the Node.js worker installed and nobody else upgraded."""
+"""Recurring tasks, cancelling and the console on a queue that the Node.js worker installed, not upgraded."""
 
 from __future__ import annotations
 

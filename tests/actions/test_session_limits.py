@@ -24,7 +24,7 @@ A_LONG_WAIT = timedelta(minutes=5)
 
 
 def slow(queue: Queue, *, seconds: float = 600) -> None:
-    """Make every look at the tasks take longer than a test may."""
+    """Make every query of the tasks take longer than a test may."""
     queue.rows("alter table graphile_worker._private_tasks rename to slow_tasks")
     queue.rows(
         "create view graphile_worker._private_tasks as select tasks.* from graphile_worker.slow_tasks as tasks, "
@@ -101,7 +101,7 @@ def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
     assert "connect_timeout=2" in impatient._database.libpq_conninfo()
 
 
-# -- cancelling --------------------------------------------------------------------------------------------------------
+# -- cancelling -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("connections", [1, 2])
@@ -124,7 +124,7 @@ def test_there_is_nothing_to_cancel_while_nothing_runs(queue: Queue) -> None:
         assert not client.cancel()
 
 
-# -- listening ---------------------------------------------------------------------------------------------------------
+# -- listening --------------------------------------------------------------------------------------------------------
 
 
 def test_jobs_are_announced_as_they_are_added(queue: Queue) -> None:

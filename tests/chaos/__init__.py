@@ -1,4 +1,4 @@
-"""Real workers on real servers under chosen faults, and the promises they keep, checked from outside.
+"""Real workers on real servers under injected failures, and the promises they keep, checked from outside.
 
-`python -m tests.chaos --help` says how to run it; `docs/chaos.md` says what it shows.
+`python -m tests.chaos --help` explains how to run it; `docs/chaos.md` explains what it shows.
 """

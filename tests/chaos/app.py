@@ -1,4 +1,4 @@
-"""One run of chaos: servers, workers, load and faults, then the judgement."""
+"""One run of chaos: servers, workers, load and failures, then the verdict."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from .servers import DATABASE, Cluster, ServerTroubleError
 from .stall_detector import Stalls, held_up
 
 DRAIN: Final = 90.0
-"""Seconds within which everything must have run when the faults are over."""
+"""Seconds within which everything must have run after the last failure."""
 
 CALL: Final = 20.0
-"""Seconds within which every worker must run something after the last fault."""
+"""Seconds within which every worker must run something after the last failure."""
 
 
 LOST_TOUCH: Final = re.compile(r"(\[core[^]]*\]) WARNING: Cannot (claim jobs|record outcomes): ")
@@ -202,7 +202,7 @@ class _Scene:
             self._end()
             return self._judge()
 
-    # -- before ------------------------------------------------------------------------------------------------------
+    # -- before -------------------------------------------------------------------------------------------------------
 
     def _namespace(self, stack: ExitStack) -> Namespace:
         name = f"gw-chaos-{os.getpid()}"
@@ -248,7 +248,7 @@ class _Scene:
             self._fleet.start(slot)
 
     def _add_one_alone(self, common: Sequence[str], stack: ExitStack) -> None:
-        """A worker that is the only one to know a task: what is taken from it waits for it, and for nobody else."""
+        """A worker that is the only one to know a task: its recovered jobs wait for it."""
         slot = Slot("alone", self._cluster.conninfo(), [*common, "-j", "8"], threads=8, tasks=TASKS_OF_ONE)
         self._build_road(slot, stack)
         self._fleet.slots.append(slot)
@@ -281,7 +281,7 @@ class _Scene:
         slot.conninfo = self._cluster.conninfo(host=OUTSIDE)
         self._roads[slot.road] = [namespace]
 
-    # -- chaos -------------------------------------------------------------------------------------------------------
+    # -- chaos --------------------------------------------------------------------------------------------------------
 
     def _suffer(self) -> None:
         options = self._options
@@ -296,7 +296,7 @@ class _Scene:
         self._producers.wait(options.seconds + 60)
         self._say(f"all jobs are added; {self._producers.refusals} calls were not answered and made again")
 
-    # -- after -------------------------------------------------------------------------------------------------------
+    # -- after --------------------------------------------------------------------------------------------------------
 
     def _recover(self) -> None:
         """Leave the workers alone until everything has run, then call each of them."""
@@ -308,7 +308,7 @@ class _Scene:
             self._insist(lambda: self._producers.remove_the_rest(client))
             self._call_everybody(client)
             self._wait(DRAIN, "every job to run", self._is_drained)
-            # Whoever waits for a swallowed answer sends no heartbeat meanwhile.
+            # A worker that waits for a swallowed answer sends no heartbeat.
             more = MAINTENANCE_RESPONSE_TIMEOUT.total_seconds() if self._operator.done["mute"] else 0.0
             self._wait(self._options.threshold * 3 + 10 + more, "the dead to be forgotten", self._knows_only_the_living)
 
@@ -357,7 +357,7 @@ class _Scene:
         self._ended = datetime.now(UTC)
         self._operator.retire_all()
 
-    # -- judging -----------------------------------------------------------------------------------------------------
+    # -- judging ------------------------------------------------------------------------------------------------------
 
     def _judge(self) -> CheckStatus:
         runs = read_ledger(self._fleet.ledger)
@@ -436,7 +436,7 @@ class _Scene:
                     yield f"{worker.slot.name} ({worker.pid}) was presumed dead, though no fault had stopped it"
 
     def _stood_still_for_long(self) -> bool:
-        """Whether the machine did, for longer than silence is tolerated."""
+        """Whether the machine did, for longer than the sweep threshold."""
         return any(ended - began > self._options.threshold * 1e9 for began, ended in self._stalls.seen)
 
     def _what_is_left(self) -> Iterator[str]:
@@ -456,13 +456,13 @@ class _Scene:
             for (left,) in self._ask(question):
                 yield f"{what} {left}"
 
-    # -- small things ------------------------------------------------------------------------------------------------
+    # -- small things -------------------------------------------------------------------------------------------------
 
     def _ask(self, question: str) -> list[tuple[Any, ...]]:
         return self._cluster.primary.execute(question, database=DATABASE)
 
     def _insist(self, act: Callable[[], object]) -> None:
-        """Try again while connections are still being made anew."""
+        """Try again while connections are still being made again."""
 
         def is_done() -> bool:
             with suppress(GraphileWorkerError):
@@ -501,7 +501,7 @@ def _orderly_ends(worker: Worker) -> tuple[int, ...]:
 
 
 def _lines_of(evidence: Evidence) -> Iterator[str]:
-    """Everything there is to judge by, for whoever looks for the cause of a finding."""
+    """Everything there is to judge by, to find the cause of a finding."""
     for things in (evidence.faults, evidence.added, evidence.runs, evidence.rows):
         yield from map(repr, things)
     yield f"given back to run later: {sorted(evidence.delayed)}"
@@ -516,7 +516,7 @@ def _complaints(words: str) -> Iterator[str]:
 
 
 def repetitions(words: str) -> Iterator[str]:
-    """Troubles a worker told of again before it had told that they were over."""
+    """Failures that a worker reported again before it reported their end."""
     told: set[tuple[str, str]] = set()
     for line in words.splitlines():
         if lost := LOST_TOUCH.match(line):
@@ -529,7 +529,7 @@ def repetitions(words: str) -> Iterator[str]:
             told.clear()
 
 
-# -- the command line ------------------------------------------------------------------------------------------------
+# -- the command line -------------------------------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:

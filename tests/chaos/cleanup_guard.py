@@ -1,6 +1,6 @@
 """Stay beside a run of chaos, and end what it started if it is killed.
 
-Run as a script of its own. It reads lines: `+123` names a process, `-123` says that it has ended, `done` that all has.
+Run as a script of its own. It reads lines: `+123` names a process, `-123` reports its end, `done` that all has.
 When its standard input ends without that, the run is dead: every process named is killed, and the folder is removed.
 """
 
@@ -66,7 +66,7 @@ def watch(folder: str) -> None:
             os.kill(pid, signal.SIGKILL)
     for name in namespaces:
         subprocess.run(["ip", "netns", "delete", name], check=False)
-    time.sleep(1)  # the children of a killed server end by themselves
+    time.sleep(1)  # the children of a killed server exit on their own
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -47,7 +47,7 @@ class Fault:
 
 
 class Operator:
-    """Does what the plan says, at the time it says so, and starts again what it ended."""
+    """Injects what the plan names, at its time, and restarts what it ended."""
 
     def __init__(
         self,
@@ -92,10 +92,10 @@ class Operator:
             "delay": self._delay,
         }
 
-    # -- what a supervisor does ----------------------------------------------------------------------------------------
+    # -- what a supervisor does ---------------------------------------------------------------------------------------
 
     def supervise(self) -> None:
-        """Start again whatever ends by itself, as systemd does; whoever has begun to work must not end."""
+        """Start again every process that exits, as systemd does; one that has begun to work must not exit."""
         self._supervisor.start()
 
     def stop_supervising(self) -> None:
@@ -112,7 +112,7 @@ class Operator:
                         slot.lock.release()
 
     def retire(self, slot: Slot) -> None:
-        """End the worker of a slot for good."""
+        """End the worker of a slot permanently."""
         with slot.lock:
             if slot.worker is not None and slot.worker.exit_code is None:
                 began = time.monotonic_ns()
@@ -123,7 +123,7 @@ class Operator:
             slot.worker = None
 
     def retire_all(self) -> None:
-        """End all workers, after a last look who has ended by itself."""
+        """End all workers, after a last check which have exited."""
         self.stop_supervising()
         for slot in self._fleet.slots:
             if slot.worker is not None and slot.worker.exit_code is not None:
@@ -145,7 +145,7 @@ class Operator:
         elif worker.is_ours:
             self.ended_alone.append(f"{slot.name} ({worker.pid}) ended with {worker.exit_code} by itself")
 
-    # -- carrying out --------------------------------------------------------------------------------------------------
+    # -- carrying out -------------------------------------------------------------------------------------------------
 
     def start(self, plan: Sequence[Action]) -> None:
         """Begin; servers suffer one thing after the other, workers several at a time."""
@@ -198,7 +198,7 @@ class Operator:
             whom = "" if pid is None else f" {pid}"
             self._say(f"{what}{whom} {fault.detail} ({(fault.ended - fault.began) / 1e9:.1f} s)")
 
-    # -- workers -------------------------------------------------------------------------------------------------------
+    # -- workers ------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _someone(
@@ -279,7 +279,7 @@ class Operator:
                     road.mend(forgetful=forgetful)
 
     def _doze(self, rng: random.Random) -> None:
-        """Freeze the worker that is alone with its tasks for longer than it may be silent: it claims them again."""
+        """Freeze the worker that is alone with its tasks for longer than the sweep threshold: it claims them again."""
         with (
             self._someone(rng, suits=lambda slot: slot.tasks is TASKS_OF_ONE) as (slot, worker),
             self._noting("doze", worker.pid, slot.name),
@@ -353,7 +353,7 @@ class Operator:
         if not self._closing.is_set():
             self._fleet.start(slot)
 
-    # -- servers -------------------------------------------------------------------------------------------------------
+    # -- servers ------------------------------------------------------------------------------------------------------
 
     def _crash(self, rng: random.Random) -> None:
         how = rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGQUIT])

@@ -1,4 +1,4 @@
-"""Worker processes as an operator runs them: started, killed, frozen, stopped in order, and started again."""
+"""Worker processes as an operator runs them: started, killed, frozen, stopped gracefully, and restarted."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Worker:
 
     @property
     def has_begun(self) -> bool:
-        """Whether it got as far as looking for jobs."""
+        """Whether it got as far as claiming jobs."""
         return BEGUN in self.words()
 
     def pids(self) -> set[int]:
@@ -77,7 +77,7 @@ class Worker:
         return {pid for pid in self.pids() if _is_child(pid, self.pid)} if self.family else {self.pid}
 
     def lost(self) -> set[int]:
-        """The jobs it said it had lost."""
+        """The jobs it reported as lost."""
         return {int(each) for each in LOST.findall(self.words())}
 
 

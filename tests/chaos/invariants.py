@@ -19,7 +19,7 @@ from .stall_detector import Stall, held_up
 
 SECOND: Final = 1_000_000_000
 BEFORE: Final = 1 * SECOND
-"""How long before a run a fault may have been that concerns it: its claim was not yet on disk, or it waited."""
+"""How long before a run a failure may have been that concerns it: its claim was not yet on disk, or it waited."""
 
 AFTER: Final = 3 * SECOND
 """How long after its end a run's result may be under way, on a busy machine and while connections are made again."""
@@ -27,7 +27,7 @@ AFTER: Final = 3 * SECOND
 SERVER_FAULTS: Final = frozenset({"crash", "failover", "backend", "restart", "stall"})
 SILENCING_FAULTS: Final = frozenset({"freeze", "doze", "cut", "mute"})
 HARMLESS_FAULTS: Final = frozenset({"lose", "swallow", "delay", "lock"})
-"""What no job may run again for: lost and late answers, and a table that somebody keeps locked."""
+"""What no job may run again for: lost and late answers, and a table that stays locked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Evidence:
     faults: Sequence[Fault]
     rows: Sequence[Row]
     lost: Mapping[int, set[int]] = field(default_factory=dict)
-    """For each process the jobs it said it had lost."""
+    """For each process the jobs it reported as lost."""
     ends: Mapping[int, int] = field(default_factory=dict)
     """When each process ended."""
     foreign: frozenset[int] = frozenset()
@@ -61,7 +61,7 @@ class Evidence:
     minutes: Sequence[datetime] = ()
     """The minutes for which each job that recurs must have run."""
     delayed: frozenset[int] = frozenset()
-    """Jobs that were given back to run later: others may overtake them."""
+    """Jobs that were returned to run later: others may overtake them."""
     stalls: Sequence[Stall] = ()
     """When the machine stood still, and nothing under way came any further."""
 
@@ -106,7 +106,7 @@ class _Court:
         for run in evidence.runs:
             self._runs[run.n].append(run)
         self._of_servers = [fault for fault in evidence.faults if fault.what in SERVER_FAULTS]
-        # While somebody keeps the table locked nothing gets any further either.
+        # While another session keeps the table locked, nothing gets any further either.
         locked = [(fault.began, fault.ended or fault.began) for fault in evidence.faults if fault.what == "lock"]
         self._held_up: Sequence[Stall] = (*evidence.stalls, *locked)
         self._of_pid: dict[int, list[Fault]] = defaultdict(list)
@@ -114,7 +114,7 @@ class _Court:
             if fault.pid is not None:
                 self._of_pid[fault.pid].append(fault)
 
-    # -- rules -------------------------------------------------------------------------------------------------------
+    # -- rules --------------------------------------------------------------------------------------------------------
 
     def nothing_is_lost(self) -> Iterator[str]:
         for added in self._evidence.added:
@@ -218,7 +218,7 @@ class _Court:
             late = [run for run in self._runs[added.n] if run.began > added.removed and not self._was_silenced(run)]
             if added.holder is not None:
                 self._figures["removed while running"] += 1
-                # It had been claimed by then; its own process may have begun it a moment later.
+                # It had been claimed by then; its own process may have begun it just after.
                 claimed = [run for run in late if run.pid == added.holder or run.pid in self._evidence.foreign][:1]
                 late = [run for run in late if run not in claimed]
             if late:
@@ -247,10 +247,10 @@ class _Court:
                 if (name, minute) not in jobs:
                     yield f"{name} was not added for {minute:%H:%M}"
 
-    # -- reasons -------------------------------------------------------------------------------------------------------
+    # -- reasons ------------------------------------------------------------------------------------------------------
 
     def _reason_to_repeat(self, before: Run, after: Run) -> str | None:
-        """Return which fault a job was in flight at that ran again, or None."""
+        """Return the failure during which a repeated job was in flight, or None."""
         faults = [
             fault
             for run in (before, after)
@@ -287,9 +287,9 @@ class _Court:
         return any(f.what in SILENCING_FAULTS and self._concerns(f, run) for f in self._of_pid[run.pid])
 
     def _is_void(self, run: Run) -> bool:
-        """Whether its process said that the job was lost, or could not say, or could not know.
+        """Whether its process reported the job as lost, or could not report or know it.
 
-        A result whose confirmation was lost is sent again; when the job is gone by then, nobody can tell who ended it.
+        A result whose confirmation was lost is sent again; when the job is gone by then, it is unknown who ended it.
         """
         if run.pid in self._evidence.foreign or run.job_id in self._evidence.lost.get(run.pid, ()):
             return True
@@ -301,7 +301,7 @@ class _Court:
         ended_it = (f for f in self._of_pid[run.pid] if f.what in ("kill", "stop", "orphan"))
         return any(self._concerns(fault, run) for fault in (*broke_its_connection, *ended_it))
 
-    # -- small things ------------------------------------------------------------------------------------------------
+    # -- small things -------------------------------------------------------------------------------------------------
 
     def _by_queue(self) -> Mapping[str, list[Run]]:
         queues: dict[str, list[Run]] = defaultdict(list)
@@ -326,7 +326,7 @@ class _Court:
         return run.ended if run.ended is not None else self._evidence.ends.get(run.pid, run.began)
 
     def _story(self, *numbers: int) -> str:
-        """Tell everything that is known of some jobs, for whoever looks for the cause."""
+        """Describe everything that is known of some jobs, to find the cause."""
         lines = [line for n in numbers for line in self._lines(n)]
         return "".join(f"\n      {line}" for line in lines)
 

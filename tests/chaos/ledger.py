@@ -1,4 +1,4 @@
-"""What the tasks wrote down: one file for each process, one line for the beginning and one for the end of each run."""
+"""What the tasks recorded: one file for each process, one line for the beginning and one for the end of each run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Run:
     """The number the job was given when it was added."""
     began: int
     began_wall: int
-    """The same moment by the wall clock, in nanoseconds since 1970."""
+    """The same time by the wall clock, in nanoseconds since 1970."""
     ended: int | None = None
     how: str = ""
     """ok, failed, or nothing: it was not let to its end."""
@@ -31,7 +31,7 @@ class Tick:
 
     name: str
     minute: datetime
-    """The moment it was for."""
+    """The time it was scheduled for."""
     job_id: int
 
 

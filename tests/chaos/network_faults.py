@@ -15,7 +15,7 @@ from support.database_proxy import EVERYBODY, DatabaseProxy  # noqa: E402, F401 
 
 
 class NetworkPath(DatabaseProxy):
-    """Passes bytes between anybody and one server. While it is cut, bytes wait, and so do new connections."""
+    """Passes bytes between clients and one server. While it is cut, bytes wait, and so do new connections."""
 
     def __init__(self, port: Callable[[], int]) -> None:
         super().__init__("", target=lambda: ("127.0.0.1", port()))
@@ -30,7 +30,7 @@ class NetworkPath(DatabaseProxy):
         self.heal()
 
 
-# -- network namespaces --------------------------------------------------------------------------------------------
+# -- network namespaces -----------------------------------------------------------------------------------------------
 
 OUTSIDE: Final = "10.213.77.1"
 INSIDE: Final = "10.213.77.2"
@@ -55,7 +55,7 @@ class Namespace:
         return ("ip", "netns", "exec", self.name)
 
     def cut(self) -> None:
-        # Either side sends to a card that is not there: what is sent goes nowhere, and nobody is told.
+        # Either side sends to a card that is not there: packets are dropped without an error.
         _ip("neighbour", "replace", INSIDE, "lladdr", NOBODY, "nud", "permanent", "dev", self._cable)
         inside = ("replace", OUTSIDE, "lladdr", NOBODY, "nud", "permanent", "dev", "eth0")
         _ip("-n", self.name, "neighbour", *inside)
@@ -69,7 +69,7 @@ class Namespace:
 
 
 def can_make_namespaces() -> bool:
-    """Whether this user on this machine may, and nobody else uses the addresses."""
+    """Whether this user on this machine may, and the addresses are unused."""
     name = f"gw-chaos-try-{os.getpid()}"
     try:
         taken = OUTSIDE in _ip("-4", "address", "show")

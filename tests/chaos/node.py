@@ -36,5 +36,5 @@ def node_command(port: int, folder: Path) -> Sequence[str] | None:
 
 
 def free_what_node_held(client: Client) -> None:
-    """Take the locks of Node's pools, as an operator does who knows that they are dead: nobody hears their heart."""
+    """Take the locks of Node's pools, as an operator does who knows that they are dead: they send no heartbeats."""
     client.workers.unlock([worker.id for worker in client.workers.list() if not worker.id.startswith(OURS)])

@@ -1,4 +1,4 @@
-"""The two servers as a real cluster: Patroni decides who leads, etcd remembers it, and nobody promotes by hand."""
+"""The two servers as a real cluster: Patroni decides who leads, and etcd stores it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .cleanup_guard import Guard
 from .servers import DATABASE, Cluster, Server, ServerTroubleError, environment, free_port
 
 TTL: Final = 10
-"""Seconds after which the leader counts as gone when it is not heard of."""
+"""Seconds after which the leader counts as gone without an update."""
 
 TIMEOUT: Final = 90.0
 NEEDED: Final = {"patroni": "patroni", "etcd": "etcd-server"}
@@ -38,7 +38,7 @@ def missing() -> str | None:
 
 
 class PatroniCluster(Cluster):
-    """Two servers under Patroni; `primary` is whichever it says leads."""
+    """Two servers under Patroni; `primary` is its leader."""
 
     def __init__(self, folder: Path, guard: Guard, *, addresses: tuple[str, ...] = ("127.0.0.1",)) -> None:
         self._leader: Server | None = None
@@ -82,7 +82,7 @@ class PatroniCluster(Cluster):
                 node.kill()
             self._etcd.stop()
 
-    # -- what may happen -------------------------------------------------------------------------------------------
+    # -- what may happen ----------------------------------------------------------------------------------------------
 
     def restart(self, how: signal.Signals, *, down_for: float) -> None:
         """End the primary; Patroni starts it again, or lets the other lead."""
@@ -115,7 +115,7 @@ class PatroniCluster(Cluster):
             node.start()
             self._wait_until_synchronous()
 
-    # -- how -------------------------------------------------------------------------------------------------------
+    # -- how ----------------------------------------------------------------------------------------------------------
 
     def _wait_until_synchronous(self) -> None:
         question = "select 1 from pg_stat_replication where sync_state = 'sync' and state = 'streaming'"

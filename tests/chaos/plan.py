@@ -29,7 +29,7 @@ SERVER_FAULTS: Final = {
     "lock": 2,
 }
 FIRST, LAST = 0.05, 0.95
-"""The part of the time in which things happen: workers need a moment to begin, and faults one to show."""
+"""The part of the time in which things happen: workers need time to start, and failures need time to show."""
 
 
 @dataclass(frozen=True, slots=True)

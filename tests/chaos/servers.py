@@ -25,7 +25,7 @@ from .cleanup_guard import Guard
 
 DATABASE: Final = "chaos"
 TIMEOUT: Final = 60.0
-# Below the numbers the kernel gives to connections, so that nobody takes a port while its server is down.
+# Below the numbers the kernel gives to connections, so that no client takes a port while its server is down.
 PORTS: Final = range(20_000, 30_000)
 SETTINGS: Final = """
 max_connections = 200
@@ -81,7 +81,7 @@ class Server:
             cursor = connection.execute(statement, values or None)  # type: ignore[arg-type] # ours, not a caller's
             return cursor.fetchall() if cursor.description else []
 
-    # -- making ----------------------------------------------------------------------------------------------------
+    # -- making -------------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
         self._run("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
@@ -114,7 +114,7 @@ class Server:
     def write_role(self, text: str) -> None:
         (self.data / "role.conf").write_text(text)
 
-    # -- running ---------------------------------------------------------------------------------------------------
+    # -- running ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         end_orphans(str(self.data))
@@ -227,11 +227,11 @@ class Cluster:
             for server in self.servers:
                 server.stop(signal.SIGQUIT)
 
-    # -- what may happen -------------------------------------------------------------------------------------------
+    # -- what may happen ----------------------------------------------------------------------------------------------
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Keep the servers as they are for a moment."""
+        """Keep the servers as they are for a short time."""
         with self._turn:
             yield
 
@@ -255,7 +255,7 @@ class Cluster:
             self._wait_for_answer()
 
     def stall(self, seconds: float) -> None:
-        """Freeze the primary with all its processes: nothing is closed, nothing is refused, nothing is answered."""
+        """Freeze the primary with all its processes: nothing is closed, rejected or answered."""
         with self._turn:
             frozen = processes_of(str(self.primary.data))
             for pid in frozen:
@@ -277,7 +277,7 @@ class Cluster:
             self._wait_until_synchronous()
 
     def fail_over(self, how: signal.Signals, *, noticed_after: float) -> Server:
-        """Let the primary die and, when somebody has noticed, promote the standby; returns the old primary."""
+        """Let the primary die and, when a client has noticed, promote the standby; returns the old primary."""
         old, new = self.primary, self.standby
         assert new is not None
         with self._turn:
@@ -315,14 +315,14 @@ class Cluster:
         return len(ended)
 
     def lock_jobs(self, seconds: float) -> None:
-        """Keep the table of jobs for oneself, as somebody does who alters it."""
+        """Lock the table of jobs exclusively, as a session does that alters it."""
         with self._turn:
             self._wait_for_answer()
             with psycopg.connect(self.primary.conninfo(DATABASE)) as connection:
                 connection.execute("lock table graphile_worker._private_jobs in access exclusive mode")
                 time.sleep(seconds)
 
-    # -- how -------------------------------------------------------------------------------------------------------
+    # -- how ----------------------------------------------------------------------------------------------------------
 
     def _promote(self, new: Server) -> None:
         new.write_role("")
@@ -379,7 +379,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-# -- small things ----------------------------------------------------------------------------------------------------
+# -- small things -----------------------------------------------------------------------------------------------------
 
 
 def free_port() -> int:

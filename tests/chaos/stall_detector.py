@@ -1,4 +1,4 @@
-"""Time for which the whole machine stood still: nobody is to blame for what took longer meanwhile."""
+"""Time for which the whole machine stood still: delays within it are no defect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 TICK: Final = 0.05
 A_STALL: Final = 0.25
-"""Seconds: a look that comes so much later was held up with everything else."""
+"""Seconds: a check that comes so much later was held up with everything else."""
 
 Stall = tuple[int, int]
 """From when to when, as in the ledger."""
@@ -34,7 +34,7 @@ class Stalls:
 
 
 def held_up(stalls: Iterable[Stall], since: int, until: int) -> int:
-    """Return for how many nanoseconds of a span the machine stood still."""
+    """Return for how many nanoseconds of a duration the machine stood still."""
     return sum(max(0, min(ended, until) - max(began, since)) for began, ended in stalls)
 
 

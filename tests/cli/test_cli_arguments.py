@@ -1,4 +1,4 @@
-"""What commands are given as text is read, or refused in one sentence."""
+"""What commands are given as text is parsed, or rejected with one message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans that fit themselves to the threshold of a sweep, as commands and `gw config show` see them."""
+"""Durations that adapt to the threshold of a sweep, as commands and `gw config show` see them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ DEADLINE = 120
 
 
 class Pipe:
-    """A pipe, the log that is written into it, and a reader who reads when the test says so."""
+    """A pipe, the log that is written into it, and a reader who reads when the test asks for it."""
 
     def __init__(self) -> None:
         self._reader, writer = os.pipe()

@@ -56,7 +56,7 @@ class Terminal:
         os.write(self._terminal, keys.encode())
 
     def says(self, words: str) -> str:
-        """Read until it has said this, and return all it said."""
+        """Read until it has printed this, and return all it printed."""
         ends_at = time.monotonic() + DEADLINE_SECONDS
         while words not in self._said.replace("\r", ""):
             readable, _, _ = select.select([self._terminal], [], [], max(0.0, ends_at - time.monotonic()))
@@ -81,7 +81,7 @@ class Terminal:
 
 @pytest.fixture
 def shell(tmp_path: Path, database_url: str) -> Shell:
-    """A queue with a name of each kind, asked for once, so that a slow machine has them at hand."""
+    """A queue with a name of each kind, asked for once, so that a slow machine has them in its cache."""
     rows(database_url, "select graphile_worker.add_job('mail/send', queue_name => 'imports', job_key => 'user:7')")
     rows(database_url, "update graphile_worker._private_jobs set locked_at = now(), locked_by = 'gw-host-1'")
     shell = Shell(tmp_path, database=database_url)

@@ -1,4 +1,4 @@
-"""Wrong input gets one clear sentence and an exit code, and leaves nothing changed."""
+"""Wrong input gets one clear message and an exit code, and leaves nothing changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def nowhere_within(
 
 
 def assert_refused(ended: CliResult, code: int, *words: str) -> None:
-    """One sentence that begins with our name and says these words, on stderr and nowhere else."""
+    """One message that begins with our name and has these words, on stderr and nowhere else."""
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith("gw: ")
     assert ended.err.count("\n") == 1, ended.err
@@ -52,7 +52,7 @@ def assert_refused(ended: CliResult, code: int, *words: str) -> None:
         assert each in ended.err
 
 
-# -- the command line itself -------------------------------------------------------------------------------------------
+# -- the command line itself ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_an_unknown_key_in_the_file_is_named_with_its_nearest(within: InProcessS
     assert_refused(within.gw("list"), 2, str(path), "'poll_intervall'", "did you mean poll-interval?")
 
 
-# -- reaching the database ---------------------------------------------------------------------------------------------
+# -- reaching the database --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.acceptance
@@ -110,7 +110,7 @@ def test_without_a_connection_the_ways_to_give_one_are_named(nowhere: Shell, arg
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port nobody listens on, kept by being bound."""
+    """A port without a listener, kept by being bound."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
@@ -129,7 +129,7 @@ def test_a_server_that_is_not_there_is_said_to_be(nowhere: Shell, closed_port: i
 
 @contextmanager
 def _server_that_refuses_passwords() -> Iterator[tuple[int, list[bytes]]]:
-    """A server that asks for a password and then refuses it, as PostgreSQL does; yields port and passwords."""
+    """A server that asks for a password and then rejects it, as PostgreSQL does; yields port and passwords."""
     seen: list[bytes] = []
 
     def serve(connection: socket.socket) -> None:
@@ -195,7 +195,7 @@ def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere_within: In
     assert "hidden" not in ended.err
 
 
-# -- the schema --------------------------------------------------------------------------------------------------------
+# -- the schema -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments", [("add", "hello"), ("list",), ("remove", "k")], ids=" ".join)
@@ -232,7 +232,7 @@ def test_a_schema_that_is_too_new_ends_with_57(shell: Shell, database_url: str, 
     assert rows(database_url, "select * from graphile_worker.migrations order by id") == ledger
 
 
-# -- jobs --------------------------------------------------------------------------------------------------------------
+# -- jobs -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_removing_a_job_that_is_not_there_says_so(within: InProcessShell) -> Non
     assert_refused(within.gw("remove", "no\x1bkey"), 6, r"no job has the key 'no\x1bkey'")
 
 
-# -- tasks -------------------------------------------------------------------------------------------------------------
+# -- tasks ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.acceptance

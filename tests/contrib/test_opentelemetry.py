@@ -1,4 +1,4 @@
-"""Spans and metrics of jobs, and the trace context that travels in their payloads."""
+"""Traces and metrics of jobs, and the trace context that travels in their payloads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RUST_TRACE = {"flags": 1, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "span_
 
 
 class Telemetry:
-    """A plugin whose spans and metrics stay in memory."""
+    """A plugin whose traces and metrics stay in memory."""
 
     def __init__(self, **options: Any) -> None:
         self._spans = InMemorySpanExporter()

@@ -10,7 +10,7 @@ QUICK, SLOW = 0.005, 0.1
 
 
 def heads_after(*spans: float, found: int = 1) -> SkipAhead:
-    """Heads that know a job, after claims from the very beginning that took so long, the last at the moment 0."""
+    """A resume point behind a job, after full claims that took so long, the last at time 0."""
     heads = SkipAhead()
     heads.record_found([(0, 1000.0, False)])
     for span in spans:

@@ -1,4 +1,4 @@
-"""The client: every door into the queue, and what it refuses."""
+"""The client: every entry point of the queue, and what it rejects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MeasuredModel(pydantic.BaseModel):
     value: float | None
 
 
-# -- what is refused before anything is sent -----------------------------------------------------------------------
+# -- what is rejected before anything is sent -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_payload_may_be_a_dataclass(site: QueueFixture) -> None:
     assert job.decoded_payload() == {"to": "Bobby", "grams": 300}
 
 
-# -- keys ----------------------------------------------------------------------------------------------------------
+# -- keys -------------------------------------------------------------------------------------------------------------
 
 
 def test_replace_overwrites_everything_of_a_waiting_job(site: QueueFixture) -> None:
@@ -189,7 +189,7 @@ def test_a_batch_needs_items(site: QueueFixture, items: Any) -> None:
         site.client.add_batch("work", items)
 
 
-# -- many ----------------------------------------------------------------------------------------------------------
+# -- many -------------------------------------------------------------------------------------------------------------
 
 
 def test_more_jobs_than_one_statement_takes_are_added(site: QueueFixture) -> None:
@@ -227,7 +227,7 @@ def test_many_jobs_are_added_all_or_none(
     assert site.jobs() == []
 
 
-# -- the caller's own transaction ----------------------------------------------------------------------------------
+# -- the caller's own transaction -------------------------------------------------------------------------------------
 
 
 def test_a_job_belongs_to_the_callers_transaction(site: QueueFixture) -> None:
@@ -268,7 +268,7 @@ def test_a_connection_with_rows_of_another_kind_will_do(site: QueueFixture) -> N
     assert len(site.jobs()) == 2
 
 
-# -- look and tend -------------------------------------------------------------------------------------------------
+# -- queries and actions ----------------------------------------------------------------------------------------------
 
 
 def test_jobs_are_found_tended_and_removed(site: QueueFixture) -> None:
@@ -305,7 +305,7 @@ def test_what_is_no_id_is_rejected(site: QueueFixture, wrong: Any) -> None:
             act([wrong])
 
 
-# -- the way to the database ---------------------------------------------------------------------------------------
+# -- the way to the database ------------------------------------------------------------------------------------------
 
 
 def test_a_database_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""No database trouble ends a worker: it goes on, keeps results, and says so once."""
+"""No database failure ends a worker: it goes on, keeps results, and reports it once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
     proxy.close()
 
 
-# -- single connections --------------------------------------------------------------------------------------------
+# -- single connections -----------------------------------------------------------------------------------------------
 
 
 def test_a_killed_claim_connection_is_replaced_and_listens_again(site: QueueFixture) -> None:
@@ -104,7 +104,7 @@ def test_a_killed_task_connection_fails_that_attempt_alone(site: QueueFixture) -
     assert site.jobs()[0]["last_error"].startswith("AdminShutdown: ")
 
 
-# -- answers that are never heard ----------------------------------------------------------------------------------
+# -- answers that never arrive ----------------------------------------------------------------------------------------
 
 
 def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: QueueFixture, proxy: DatabaseProxy) -> None:
@@ -202,7 +202,7 @@ def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_jo
     assert site.held() == []
 
 
-# -- an outage -----------------------------------------------------------------------------------------------------
+# -- an outage --------------------------------------------------------------------------------------------------------
 
 
 def test_an_outage_is_survived_with_all_results_and_reported_once(site: QueueFixture, proxy: DatabaseProxy) -> None:
@@ -270,7 +270,7 @@ def test_run_once_survives_an_outage(site: QueueFixture, proxy: DatabaseProxy) -
     assert site.held() == []
 
 
-# -- statements that cannot be run ---------------------------------------------------------------------------------
+# -- statements that cannot be run ------------------------------------------------------------------------------------
 
 
 def test_a_schema_dropped_and_made_again_while_running(own_site: QueueFixture) -> None:

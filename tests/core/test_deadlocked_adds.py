@@ -40,7 +40,7 @@ def test_in_the_callers_own_transaction_a_deadlock_is_the_callers(database_url: 
         psycopg.connect(database_url) as theirs,
         ThreadPoolExecutor(1) as pool,
     ):
-        queue.add("mail")  # whoever adds the first job of a task makes others wait who do too
+        queue.add("mail")  # the first add of a task blocks other adds of it
         queue.add("mail", job_key="a", conn=ours)
         queue.add("mail", job_key="b", conn=theirs)
         other = pool.submit(queue.add, "mail", job_key="a", conn=theirs)
@@ -61,7 +61,7 @@ def failure_of(queue: Client, connection: psycopg.Connection) -> Exception | Non
 
 
 def impatient(database_url: str) -> None:
-    """Have the server look for deadlocks at once; by default it waits a second."""
+    """Have the server detect deadlocks immediately; by default it waits a second."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         try:
             name = connection.info.dbname

@@ -1,4 +1,4 @@
-"""What user code hears, and where it may step in."""
+"""The events that user code receives, and the plugins that it installs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gw_core.events import (
     RunnerStopped,
 )
 
-# -- events --------------------------------------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_life_is_listed_by_time(site: QueueFixture) -> None:
@@ -97,7 +97,7 @@ def test_a_subscription_can_be_ended_and_an_unknown_event_is_rejected() -> None:
     got: list[Any] = []
     forget = events.on(RunnerStopped, got.append)
 
-    @events.on("stop")  # type: ignore[untyped-decorator] # it gives back what it was given
+    @events.on("stop")  # type: ignore[untyped-decorator] # it returns its argument
     def listen(event: RunnerStopped) -> None:
         got.append("decorated")
 
@@ -111,11 +111,11 @@ def test_a_subscription_can_be_ended_and_an_unknown_event_is_rejected() -> None:
         events.on("job:strat", got.append)
 
 
-# -- plugins -------------------------------------------------------------------------------------------------------
+# -- plugins ----------------------------------------------------------------------------------------------------------
 
 
 class Doorman(Plugin):
-    """Answers as told when a job is to be added."""
+    """Answers as set when a job is to be added."""
 
     def __init__(self, answer: Callable[[JobSpec], Any]) -> None:
         self._answer = answer
@@ -170,7 +170,7 @@ def test_a_payload_a_plugin_puts_in_place_replaces_the_json_text(site: QueueFixt
 
 
 class Wrapper(Plugin):
-    """Notes when it is entered and left, and does as told between."""
+    """Notes when it is entered and left, and does as set in between."""
 
     def __init__(self, name: str, notes: list[str], act: Callable[[Job, RunTask], object] | None = None) -> None:
         self._name = name
@@ -215,7 +215,7 @@ def test_a_wrapper_may_skip_the_run_or_fail_it(site: QueueFixture) -> None:
     assert "the plugin objects" in site.jobs()[0]["last_error"]
 
 
-# -- forbidden flags, time -----------------------------------------------------------------------------------------
+# -- forbidden flags, time --------------------------------------------------------------------------------------------
 
 
 def test_forbidden_flags_may_be_a_function_that_is_asked_again(site: QueueFixture) -> None:
@@ -264,7 +264,7 @@ def test_the_clients_clock_decides_when_asked_for(site: QueueFixture, monkeypatc
     assert Tomorrow.now(UTC) > datetime.now(UTC)
 
 
-# -- locks of long jobs --------------------------------------------------------------------------------------------
+# -- locks of long jobs -----------------------------------------------------------------------------------------------
 
 
 def test_the_lock_of_a_long_job_and_of_its_queue_is_renewed(site: QueueFixture) -> None:
@@ -295,7 +295,7 @@ def test_an_invalid_job_is_rejected_before_plugins_and_database() -> None:
         JobSpec(task="")
 
 
-# -- around an add -------------------------------------------------------------------------------------------------
+# -- around an add ----------------------------------------------------------------------------------------------------
 
 
 class AddRecorder(Plugin):

@@ -1,4 +1,4 @@
-"""A runner that cannot begin, or cannot go on, says so and leaves nothing behind."""
+"""A runner that cannot begin, or cannot go on, reports it and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def test_a_failed_start_leaves_no_connection_open(empty_database_url: str) -> No
         runner.start()
 
     with psycopg.connect(empty_database_url, autocommit=True) as hands:
-        # The server takes a moment to see that a client has hung up.
+        # The server takes some time to notice that a client has hung up.
         wait_until(lambda: hands.execute(OURS).fetchone() == (0,))
 
 
-# -- a database that is away at the start --------------------------------------------------------------------------
+# -- a database that is away at the start -----------------------------------------------------------------------------
 
 
 def test_a_run_waits_for_a_database_that_is_away_at_its_start(site: QueueFixture) -> None:
@@ -94,7 +94,7 @@ def test_a_single_run_does_not_wait_for_a_database_that_is_away() -> None:
         in_time(runner.run_once)
 
 
-# -- a database that does not do what it should --------------------------------------------------------------------
+# -- a database that does not do what it should -----------------------------------------------------------------------
 
 
 def test_a_single_run_on_a_server_that_takes_no_writes_ends(own_site: QueueFixture) -> None:
@@ -155,7 +155,7 @@ def test_a_start_reports_that_it_waits_for_a_locked_table(site: QueueFixture, mo
     assert "keeps a table of the queue locked" in log.of("warning")[0]
 
 
-# -- encodings -----------------------------------------------------------------------------------------------------
+# -- encodings --------------------------------------------------------------------------------------------------------
 
 
 def test_every_connection_speaks_utf8_whatever_the_environment_asks_for(
@@ -183,7 +183,7 @@ def test_a_database_in_sql_ascii_is_rejected_in_one_message(databases: Databases
         databases.drop(name)
 
 
-# -- forbidden flags -----------------------------------------------------------------------------------------------
+# -- forbidden flags --------------------------------------------------------------------------------------------------
 
 
 def _raise() -> list[str]:
@@ -228,7 +228,7 @@ def test_a_text_in_place_of_forbidden_flags_is_rejected() -> None:
         Runner("postgres://nowhere", tasks=a_registry({"work": RunRecord()}), forbidden_flags="slow")
 
 
-# -- a stop before the start ---------------------------------------------------------------------------------------
+# -- a stop before the start ------------------------------------------------------------------------------------------
 
 
 def test_a_stop_forced_before_the_start_returns_jobs_immediately(site: QueueFixture) -> None:

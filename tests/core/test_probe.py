@@ -1,4 +1,4 @@
-"""Probes and scrapes: what a supervisor and Prometheus are told, also while the database is away."""
+"""Probes and scrapes: the answers for a supervisor and Prometheus, also while the database is away."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def numbers(running: RunningWorker) -> dict[str, float]:
     return {name: float(value) for name, value in lines}
 
 
-# -- the rules -------------------------------------------------------------------------------------------------------
+# -- the rules --------------------------------------------------------------------------------------------------------
 
 
 def vitals(**changes: Any) -> PoolHealth:
@@ -116,7 +116,7 @@ def test_an_address_that_cannot_be_is_rejected(wrong: dict[str, Any]) -> None:
         ProbeSettings(**wrong)
 
 
-# -- probes ----------------------------------------------------------------------------------------------------------
+# -- probes -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_worker_that_claims_is_ready_and_one_that_stops_is_not(site: QueueFixture) -> None:
@@ -173,7 +173,7 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: QueueFixture
     assert site.connections() == []
 
 
-# -- bad clients -----------------------------------------------------------------------------------------------------
+# -- bad clients ------------------------------------------------------------------------------------------------------
 
 
 def test_clients_without_a_message_delay_no_other_client(site: QueueFixture) -> None:
@@ -198,7 +198,7 @@ def test_what_is_no_request_is_answered_and_forgotten(site: QueueFixture, reques
         assert ask(running, "/live") == (200, "alive\n")
 
 
-# -- metrics ---------------------------------------------------------------------------------------------------------
+# -- metrics ----------------------------------------------------------------------------------------------------------
 
 
 def test_what_became_of_jobs_is_counted_by_task(site: QueueFixture) -> None:

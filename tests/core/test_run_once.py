@@ -103,7 +103,7 @@ def test_two_concurrent_runs_share_the_jobs(site: QueueFixture) -> None:
 
 
 def test_a_fresh_database_has_the_tasks_made_by_the_first_client(site: QueueFixture) -> None:
-    """Adding and starting at the same moment: both make the task, and one of them waits for the other."""
+    """Adding and starting at the same time: both make the task, and one of them waits for the other."""
     waits = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     runner, _, _ = site.runner({"work": RunRecord()})
     ended: list[Any] = []
@@ -118,7 +118,7 @@ def test_a_fresh_database_has_the_tasks_made_by_the_first_client(site: QueueFixt
     assert ended[0].completed == 1
 
 
-# -- what cannot begin ---------------------------------------------------------------------------------------------
+# -- what cannot begin ------------------------------------------------------------------------------------------------
 
 
 def test_a_registry_without_tasks_is_rejected(site: QueueFixture) -> None:

@@ -1,4 +1,4 @@
-"""Stopping is orderly: what runs may end, what has not begun goes back, and no lock outlives the pool."""
+"""Shutdown is graceful: running jobs may end, others are returned, and no lock outlives the pool."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_stopping_twice_is_stopping_once(site: QueueFixture) -> None:
     assert len(running.heard.of(PoolStopping)) == 1
 
 
-# -- a machine that stands still --------------------------------------------------------------------------------
+# -- a machine that stands still --------------------------------------------------------------------------------------
 
 
 class Slow(Service):
@@ -235,7 +235,7 @@ def test_results_are_written_although_a_stall_used_up_the_time_for_them(
     assert site.held() == []
 
 
-# -- the hand-off by itself ----------------------------------------------------------------------------------------
+# -- the hand-off alone -----------------------------------------------------------------------------------------------
 
 
 def test_a_closed_hand_off_starts_nothing_and_keeps_what_is_left_for_the_owner() -> None:
@@ -265,7 +265,7 @@ def test_closing_wakes_every_parked_thread() -> None:
     assert ended == [None, None, None]
 
 
-# -- prefetch ----------------------------------------------------------------------------------------------------
+# -- prefetch ---------------------------------------------------------------------------------------------------------
 
 
 def test_jobs_behind_stuck_threads_are_returned_for_another_pool_to_run(site: QueueFixture) -> None:

@@ -1,4 +1,4 @@
-"""A worker that is told to stop while it starts ends in order, whatever its start waits for."""
+"""A worker that is asked to stop while it starts exits gracefully, whatever its start waits for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def watching(empty_database_url: str) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def in_the_way(empty_database_url: str) -> Iterator[psycopg.Connection]:
-    """Somebody who makes the same schema, and does not finish."""
+    """Another session that creates the same schema, and does not finish."""
     with psycopg.connect(empty_database_url) as connection:
         connection.execute("create schema graphile_worker")
         yield connection

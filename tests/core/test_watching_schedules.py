@@ -1,4 +1,4 @@
-"""Under `watch`, what `@cron` says in a task file is read again when the file changes."""
+"""Under `watch`, a `@cron` in a task file is read again when the file changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def running(site: QueueFixture, tasks: Path) -> Iterator[RunningWorker]:
     runner = Runner(
         site.url, tasks=tasks, watch=True, handle_signals=False, migrate=False, events=events, logger=Logger(_silent)
     )
-    running = RunningWorker(runner, EventRecorder(events), _silent)  # type: ignore[arg-type] # nobody reads the log here
+    running = RunningWorker(runner, EventRecorder(events), _silent)  # type: ignore[arg-type] # the log has no reader here
     running.start()
     yield running
     running.stop()

@@ -20,6 +20,6 @@ def world(database_url: str) -> Iterator[CronFixture]:
 
 @pytest.fixture(scope="session")
 def ancestor() -> NodeCrontab:
-    """The ancestor from npm."""
+    """Graphile Worker from npm."""
     newest = node_worker(NEWEST)
     return NodeCrontab(node=str(newest.node), entry=str(newest.package / "dist" / "index.js"))

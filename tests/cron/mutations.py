@@ -1,4 +1,4 @@
-"""Crontab lines spoiled at random; run as a program, a fuzzer that goes on for as many lines as it is told.
+"""Crontab lines spoiled at random; run as a program, a fuzzer that goes on for a given number of lines.
 
 python tests/cron/mutations.py --lines 10000000 --seed 7
 """

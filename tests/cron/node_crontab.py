@@ -1,4 +1,4 @@
-"""Ask the real ancestor, installed from npm, what it makes of a crontab; and say what we make of it in its words."""
+"""Ask the real Graphile Worker from npm what it makes of a crontab, and write our result in its form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).with_name("parse_crontab.mjs")
 
 
 def digests() -> list[dict[str, int]]:
-    """TimeRange that tell any two schedules apart: every value of each field beside a few of the others."""
+    """Times that distinguish any two schedules: every value of each field beside a few of the others."""
     found = [
         {"min": minute, "hour": hour, "date": 1, "month": 1, "dow": 0}
         for minute in range(60)
@@ -39,14 +39,14 @@ DIGESTS = digests()
 
 @dataclass(frozen=True)
 class NodeCrontab:
-    """The ancestor's entry module and a Node.js that runs it, both from npm."""
+    """Graphile Worker's entry module and a Node.js that runs it, both from npm."""
 
     node: str
     entry: str
 
 
 def ancestors_answers(ancestor: NodeCrontab, crontabs: list[str]) -> list[dict[str, Any]]:
-    """What the ancestor's parser says of each crontab: its items, or its error."""
+    """The result of Graphile Worker's parser for each crontab: its items, or its error."""
     question = json.dumps({"crontabs": crontabs, "digests": DIGESTS})
     command = [ancestor.node, str(SCRIPT), ancestor.entry]
     done = subprocess.run(command, input=question, capture_output=True, text=True, check=True, timeout=200)
@@ -55,7 +55,7 @@ def ancestors_answers(ancestor: NodeCrontab, crontabs: list[str]) -> list[dict[s
 
 
 def our_answer(crontab: str) -> dict[str, Any]:
-    """What our parser says, in the form of `ancestors_answers`."""
+    """The result of our parser, in the form of `ancestors_answers`."""
     try:
         return {"items": [told(item) for item in parse_crontab(crontab)]}
     except CrontabError as error:
@@ -90,7 +90,7 @@ def _fires(item: CronItem, digest: dict[str, int]) -> bool:
 
 
 def _without_absent(answer: dict[str, Any]) -> dict[str, Any]:
-    """Drop options that are null in JSON: for the ancestor they are undefined."""
+    """Drop options that are null in JSON: for Graphile Worker they are undefined."""
     for item in answer.get("items", []):
         item["options"] = {name: value for name, value in item["options"].items() if value is not None}
     return answer

@@ -1,4 +1,4 @@
-// Runs the ancestor's scheduler on a crontab, with a clock that runs faster than ours: arguments are the package's entry
+// Runs Graphile Worker's scheduler on a crontab, with a clock that runs faster than ours: arguments are the package's entry
 // module, the connection string, the crontab, the clock's start (ms since 1970) and how many times faster it runs.
 import { pathToFileURL } from "node:url";
 
@@ -7,7 +7,7 @@ const RealDate = Date;
 const realSetTimeout = setTimeout;
 
 if (Number(speed) !== 1) {
-  // The moment 0 of the fast clock is the moment `start`, for all processes of a test alike.
+  // Time 0 of the fast clock is the time `start`, for all processes of a test alike.
   const [simulated, real] = start.split("@").map(Number);
   const now = () => Math.floor(simulated + (RealDate.now() - real) * Number(speed));
   globalThis.Date = class extends RealDate {

@@ -1,4 +1,4 @@
-"""Spans and moments as people type them."""
+"""Durations and times as people type them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements of recurring tasks: who is first adds the job, everybody else adds nothing."""
+"""The statements of recurring tasks: the first worker adds the job, all others add nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our parser and the ancestor's agree, line for line, except where the manual says otherwise."""
+"""Our parser and Graphile Worker's agree, line by line, except for the documented differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two of the ancestor's schedulers and two of ours share a crontab and a schema; the clock runs sixty times faster."""
+"""Two schedulers of Graphile Worker and two of ours share a crontab and a schema; the clock runs sixty times faster."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FastClock:
 
 
 class Ours:
-    """One of our schedulers in a thread, resting as long as the fast clock says."""
+    """One of our schedulers in a thread, resting by the fast clock."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler

@@ -1,4 +1,4 @@
-"""Schedules: what matches, what comes next, how they are printed and said."""
+"""Schedules: what matches, what comes next, how they are printed and described."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ schedules = st.builds(Schedule, *(some_values(number) for number in range(5)))
 moments = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
 
 
-# -- matching ------------------------------------------------------------------------------------------------------
+# -- matching ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_wrong_pattern_is_rejected_with_a_message(pattern: str) -> None:
         Schedule.parse(pattern)
 
 
-# -- searching -----------------------------------------------------------------------------------------------------
+# -- searching --------------------------------------------------------------------------------------------------------
 
 
 @examples(25)
@@ -120,7 +120,7 @@ def _in_time(schedule: Schedule, moment: datetime) -> bool:
 
 
 def _day_fits(schedule: Schedule, moment: datetime) -> bool:
-    """The rule once more, written apart from the code under test."""
+    """The rule again, written apart from the code under test."""
     day_listed, weekday_listed = moment.day in schedule.days, moment.isoweekday() % 7 in schedule.weekdays
     either = len(schedule.days) < 31 and len(schedule.weekdays) < 7
     day_fits = (day_listed or weekday_listed) if either else (day_listed and weekday_listed)
@@ -180,7 +180,7 @@ def test_the_end_of_time_is_an_end_and_not_an_error() -> None:
     ]
 
 
-# -- printing ------------------------------------------------------------------------------------------------------
+# -- printing ---------------------------------------------------------------------------------------------------------
 
 
 @examples(500)
@@ -208,7 +208,7 @@ def test_a_field_is_printed_in_its_shortest_usual_form(given_text: str, printed:
     assert print_field(minute, read_field(minute, given_text)[0]) == printed
 
 
-# -- the builder ---------------------------------------------------------------------------------------------------
+# -- the builder ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_the_builder_rejects_what_no_clock_shows(build: object) -> None:
         build()  # type: ignore[operator]
 
 
-# -- words ---------------------------------------------------------------------------------------------------------
+# -- words ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def names(heard: Iterable[Event]) -> list[str]:
     return [type(event).__name__ for event in heard]
 
 
-# -- starting ------------------------------------------------------------------------------------------------------
+# -- starting ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_new_item_becomes_known_and_nothing_is_made_up_for(world: CronFixture) -> None:
@@ -121,7 +121,7 @@ def test_catching_up_says_when_the_database_cannot_be_reached(world: CronFixture
         world.scheduler(EVERY_MINUTE, line=line).catch_up()
 
 
-# -- the clock -----------------------------------------------------------------------------------------------------
+# -- the clock --------------------------------------------------------------------------------------------------------
 
 
 def test_each_minute_is_scheduled_once_when_it_comes(world: CronFixture) -> None:
@@ -225,7 +225,7 @@ def test_a_clock_a_century_ahead_does_not_schedule_a_century(world: CronFixture)
     assert len(world.jobs()) == 1
 
 
-# -- several workers -----------------------------------------------------------------------------------------------
+# -- several workers --------------------------------------------------------------------------------------------------
 
 
 def test_two_workers_with_one_crontab_schedule_each_minute_once(world: CronFixture) -> None:
@@ -251,7 +251,7 @@ def test_a_worker_that_ends_leaves_the_next_minute_to_another(world: CronFixture
     assert world.due() == [("tick", "12:01"), ("tick", "12:02")]
 
 
-# -- outages -------------------------------------------------------------------------------------------------------
+# -- outages ----------------------------------------------------------------------------------------------------------
 
 
 def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked(world: CronFixture) -> None:
@@ -377,7 +377,7 @@ def test_workers_whose_crontabs_differ_in_sequence_still_add_each_job_once(world
 
     def minutes(worker: Scheduler) -> None:
         while worker.step() < timedelta(seconds=20):
-            pass  # a deadlock: the next turn tries again
+            pass  # a deadlock: the next step tries again
 
     for minute in range(4):
         world.clock.now = at(f"12:0{minute}:30")
@@ -387,7 +387,7 @@ def test_workers_whose_crontabs_differ_in_sequence_still_add_each_job_once(world
     assert len(world.jobs()) == len(set(world.due())) == 3 * 30
 
 
-# -- what is refused -----------------------------------------------------------------------------------------------
+# -- what is rejected -------------------------------------------------------------------------------------------------
 
 
 def test_an_item_the_database_rejects_does_not_hold_up_the_others(world: CronFixture) -> None:
@@ -430,7 +430,7 @@ def test_two_items_with_one_identifier_are_rejected_before_anything_begins(world
         world.scheduler([cron_item("* * * * *", "tick"), cron_item("0 * * * *", "tick")])
 
 
-# -- items that change ---------------------------------------------------------------------------------------------
+# -- items that change ------------------------------------------------------------------------------------------------
 
 
 def test_items_from_a_function_may_come_and_go_while_running(world: CronFixture) -> None:
@@ -529,7 +529,7 @@ def test_between_the_minutes_the_database_is_left_alone(world: CronFixture) -> N
     assert line.loans == before
 
 
-# -- events --------------------------------------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_scheduler_reports_what_it_does_in_the_order_of_graphile_worker(world: CronFixture) -> None:
@@ -563,7 +563,7 @@ def test_the_second_finds_nothing_left(world: CronFixture) -> None:
     assert [event.jobs for event in heard if isinstance(event, CronScheduled)] == [{}]
 
 
-# -- the thread ----------------------------------------------------------------------------------------------------
+# -- the thread -------------------------------------------------------------------------------------------------------
 
 
 def test_the_thread_schedules_when_woken_and_ends_when_asked(world: CronFixture) -> None:

@@ -1,4 +1,4 @@
-"""The examples of the API reference print what the page says they print."""
+"""The examples of the API reference print what the page shows."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def use() -> Iterator[Users]:
 
 @pytest.fixture
 def folder(use: Users) -> Iterator[Path]:
-    """A place for one server, which must have stopped by itself soon after the test."""
+    """A place for one server, which must have stopped on its own soon after the test."""
     with tempfile.TemporaryDirectory(prefix="gw-embedded-") as place:
         folder = Path(place, "postgres")
         yield folder

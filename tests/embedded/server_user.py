@@ -1,4 +1,4 @@
-"""Use an embedded server as a process of its own: say where it is, then stay until told to leave.
+"""Use an embedded server as a process of its own: print where it is, then stay until asked to leave.
 
 Needs nothing but the standard library and the path it is given, so that any interpreter and any user can run it.
 """

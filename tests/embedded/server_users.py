@@ -1,4 +1,4 @@
-"""What the tests of the embedded server share: processes that use one, and a look at what is left of it."""
+"""What the tests of the embedded server share: processes that use one, and queries for its remains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRIPT = Path("tests", "embedded", "server_user.py")
 
 @dataclass(slots=True)
 class User:
-    """A process that uses a server: it said where, and leaves when told to."""
+    """A process that uses a server: it printed where, and leaves on request."""
 
     process: subprocess.Popen[str]
     _answer: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""Nobody gains rights by an embedded server that root starts, and only its owner and root may connect."""
+"""An embedded server that root starts grants no rights, and only its owner and root may connect."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def programs(folder: Path, initdb: str) -> Path:
     return folder
 
 
-# -- the folder of somebody else -------------------------------------------------------------------------------------
+# -- the folder of another user ---------------------------------------------------------------------------------------
 
 
 @as_root
@@ -148,7 +148,7 @@ def test_data_with_a_second_name_are_not_given_away(reachable: Path, secret: Pat
     assert data.stat().st_uid == 0
 
 
-# -- who may connect, and what they may read ---------------------------------------------------------------------------
+# -- who may connect, and what they may read --------------------------------------------------------------------------
 
 CONNECT = """
 import os, sys

@@ -1,4 +1,4 @@
-"""Starting, sharing and leaving an embedded server, and what becomes of it when somebody is killed."""
+"""Starting, sharing and leaving an embedded server, and what becomes of it when a process is killed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def watchdog_of(folder: Path) -> int:
     raise AssertionError("no process has the watchdog's lock open")
 
 
-# -- starting ----------------------------------------------------------------------------------------------------------
+# -- starting ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_first_start_makes_a_durable_private_server(folder: Path, pg_bin: Path) -> None:
@@ -219,7 +219,7 @@ def test_the_callers_environment_does_not_lead_the_server_astray(folder: Path, m
         assert ask(server.conninfo, "show fsync") == "on"
 
 
-# -- sharing ---------------------------------------------------------------------------------------------------------
+# -- sharing ----------------------------------------------------------------------------------------------------------
 
 
 def test_uses_in_one_process_share_a_server_and_the_last_stops_it(folder: Path) -> None:
@@ -299,7 +299,7 @@ def test_ctrl_c_in_the_terminal_leaves_the_server_alone(folder: Path, use: Users
         assert answers(conninfo)
 
 
-# -- when somebody is killed -----------------------------------------------------------------------------------------
+# -- when a process is killed -----------------------------------------------------------------------------------------
 
 
 def test_the_server_stops_when_its_only_user_is_killed(folder: Path, use: Users, pg_bin: Path) -> None:
@@ -438,12 +438,12 @@ def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> No
         by_hand.wait(timeout=60)
 
 
-# -- accounts ----------------------------------------------------------------------------------------------------------
+# -- accounts ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def ordinary() -> pwd.struct_passwd:
-    """Somebody who is neither root nor the account root lends the server."""
+    """A user who is neither root nor the account that runs the server of root."""
     return next(entry for entry in pwd.getpwall() if entry.pw_uid not in (0, pwd.getpwnam("nobody").pw_uid))
 
 

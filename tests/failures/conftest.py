@@ -1,4 +1,4 @@
-"""What the tests of trouble share with those of pools and runners."""
+"""What the tests of failures share with those of pools and runners."""
 
 from __future__ import annotations
 

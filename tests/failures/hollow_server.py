@@ -1,4 +1,4 @@
-"""A server that greets whoever connects, and then answers nothing."""
+"""A server that greets each client, and then answers nothing."""
 
 from __future__ import annotations
 

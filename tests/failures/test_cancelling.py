@@ -1,4 +1,4 @@
-"""Cancelling running jobs: the wish reaches whoever runs them, and the answer is honest."""
+"""Cancelling running jobs: the request reaches their worker, and the answer is correct."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOON = timedelta(seconds=DEADLINE)
 
 
 class Obedient:
-    """A task that stands still until it is told to stop."""
+    """A task that stands still until it is asked to stop."""
 
     def __init__(self) -> None:
         self.reasons: list[StopReason | None] = []
@@ -37,7 +37,7 @@ class Obedient:
 
 @pytest.fixture
 def insisting_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test wait for the seconds that a task has after being told."""
+    """Let no test wait for the seconds that a task has after the request."""
     monkeypatch.setattr(timeouts, "FORCE_AFTER", 0.1)
 
 
@@ -211,7 +211,7 @@ def test_a_job_that_ends_on_its_own_in_the_meantime_is_not_called_cancelled(site
     site.run("delete from _private_gw_cancellations")
 
 
-# -- the command ---------------------------------------------------------------------------------------------------
+# -- the command ------------------------------------------------------------------------------------------------------
 
 
 def test_the_command_says_what_became_of_each_job(site: QueueFixture, capfd: pytest.CaptureFixture[str]) -> None:

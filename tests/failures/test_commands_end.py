@@ -1,4 +1,4 @@
-"""A connection that swallows its first statement keeps nobody waiting: every command ends."""
+"""A connection that swallows its first statement blocks no command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that are dead, deaf or lead to the wrong server, and how a worker notices."""
+"""Connections that are dead, receive nothing or lead to the wrong server, and how a worker notices."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def hole(site: QueueFixture) -> Iterator[PacketDropProxy]:
     hole.close()
 
 
-# -- silence -------------------------------------------------------------------------------------------------------
+# -- no answers -------------------------------------------------------------------------------------------------------
 
 
 def test_every_connection_is_set_to_notice_a_dead_network_in_seconds(site: QueueFixture) -> None:
@@ -104,7 +104,7 @@ def test_the_deadline_of_a_statement_counts_from_its_start(
     site: QueueFixture, hole: PacketDropProxy, monkeypatch: pytest.MonkeyPatch, is_noisy: bool
 ) -> None:
     looks = count()
-    # Half a second passes with each look at the clock: when something arrived, or a tenth of a real second later.
+    # Half a second passes with each reading of the clock: when something arrived, or a tenth of a real second later.
     monkeypatch.setattr(database, "monotonic", lambda: next(looks) / 2)
     connection = Database(hole.url).connect("test", response_timeout=timedelta(seconds=10))
     connection.execute("listen noise")
@@ -145,7 +145,7 @@ def test_time_in_which_this_process_stood_still_does_not_count_as_waiting(
 ) -> None:
     looks = count()
     with Database(site.url).connect("test", response_timeout=timedelta(seconds=30)) as connection:
-        # An hour passes between the second look at the clock and the third.
+        # An hour passes between the second and the third reading of the clock.
         monkeypatch.setattr(database, "monotonic", lambda: time.monotonic() + (3600.0 if next(looks) > 1 else 0.0))
         row = connection.execute("select repeat('x', 4000000) from pg_sleep(0.3)").fetchone()
 
@@ -153,7 +153,7 @@ def test_time_in_which_this_process_stood_still_does_not_count_as_waiting(
     assert len(row[0]) == 4_000_000
 
 
-# -- deafness ------------------------------------------------------------------------------------------------------
+# -- deafness ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_unresponsive_listener_notices_it_by_a_ping_and_listens_again(
@@ -163,7 +163,7 @@ def test_an_unresponsive_listener_notices_it_by_a_ping_and_listens_again(
     listened: list[str] = []
 
     def channel(worker_id: str) -> str:
-        if listened:  # this one hears well, however late its echo is on a machine that stands still
+        if listened:  # this one receives notifications, however late its ping is on a machine that stands still
             monkeypatch.setattr(listener, "PING_TIMEOUT", 600.0)
         monkeypatch.setattr(notifications, "ECHO", echo)
         listened.append(worker_id)
@@ -192,7 +192,7 @@ def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
         on_cancel_request=lambda: None,
     )
 
-    assert heard.needs_ping()  # at first nobody knows
+    assert heard.needs_ping()  # unknown at first
     assert heard.needs_ping()
     heard.on_notification(notifications.Notification(notifications.ECHO, "", 1))
     assert not heard.needs_ping()
@@ -209,7 +209,7 @@ def test_a_pool_that_receives_a_ping_of_another_needs_none_of_its_own(site: Queu
             wait_until(lambda: not pool.needs_ping())
 
 
-# -- servers that take no writes -----------------------------------------------------------------------------------
+# -- servers that take no writes --------------------------------------------------------------------------------------
 
 
 def test_a_server_that_takes_no_writes_is_left_for_another(site: QueueFixture) -> None:
@@ -222,7 +222,7 @@ def test_a_server_that_takes_no_writes_is_left_for_another(site: QueueFixture) -
         running.heard.wait_for(PoolConnectionLost)
         running.heard.wait_for(HeartbeatFailed, lambda event: type(event.error) is ReadOnlyError)
         site.run(f'alter database "{name}" reset default_transaction_read_only')
-        # Those made meanwhile would stay read-only for ever.
+        # Connections made until then would stay read-only.
         running.heard.wait_for(PoolConnectionRestored)
         running.heard.wait_for(HeartbeatRestored)
         site.fill(1)
@@ -249,7 +249,7 @@ def test_a_connection_that_leads_to_a_standby_is_not_lent_again(site: QueueFixtu
     connections.close()
 
 
-# -- what passes ---------------------------------------------------------------------------------------------------
+# -- what passes ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

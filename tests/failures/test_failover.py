@@ -74,7 +74,7 @@ def test_a_failover_costs_no_job_and_no_result(primary: Server, standby: Server)
         after = QueueFixture(standby.url)
         after.fill(2)
         running.heard.wait_for(JobCompleted, count=7)
-        # Two states, each told once when it begins and once when it ends.
+        # Two states, each reported once when it begins and once when it ends.
         assert len(running.heard.of(PoolConnectionLost)) == len(running.heard.of(PoolConnectionRestored)) == 2
 
     assert running.heard.of(JobLockLost) == []

@@ -159,7 +159,7 @@ def test_thousands_of_jobs_of_named_queues_survive_frequently_lost_answers(
 def test_a_worker_alone_with_its_tasks_does_not_overlap_itself_after_it_was_cut_off(
     site: QueueFixture, proxy: DatabaseProxy
 ) -> None:
-    """Its jobs are swept meanwhile; back again, it claims them before its old results are written."""
+    """Its jobs are swept; back again, it claims them before its old results are written."""
     attempts = Attempts()
     recovery = {"sweep_threshold": ms(1200), "heartbeat_interval": ms(200), "recovery_delay": ms(0)}
 

@@ -1,4 +1,4 @@
-"""A worker behind a real PgBouncer: what it notices, says and does without."""
+"""A worker behind a real PgBouncer: what it notices, logs and does without."""
 
 from __future__ import annotations
 

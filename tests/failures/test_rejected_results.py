@@ -1,4 +1,4 @@
-"""A trigger, constraint or policy that refuses one outcome does not hold up the others."""
+"""A trigger, constraint or policy that rejects one outcome does not hold up the others."""
 
 from __future__ import annotations
 

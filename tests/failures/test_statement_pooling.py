@@ -1,4 +1,4 @@
-"""A pooler that allows no transactions: a queue cannot work behind it, and says so."""
+"""A pooler that allows no transactions: a queue cannot work behind it, and gw reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that is told to stop ends within its grace period and a second, whatever its database does."""
+"""A worker that is asked to stop ends within its grace period and a second, whatever its database does."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_while_the_server_is_away(site: QueueFixture, tmp_path: Path) -> None:
 def test_while_a_backfill_and_a_claim_wait_for_somebodys_lock(site: QueueFixture, tmp_path: Path) -> None:
     (tmp_path / "crontab").write_text("* * * * * nap ?fill=1h\n")
     with site.hands.transaction():
-        # Tells the scheduler that it has been away for an hour, and does not let it catch up.
+        # The scheduler sees that it has been away for an hour, and cannot catch up.
         site.run(
             "insert into _private_known_crontabs (identifier, known_since, last_execution)"
             " values ('nap', now() - interval '2 hours', now() - interval '1 hour')"

@@ -124,7 +124,7 @@ class Site:
         )
 
     def wait_until_node_listens(self, workers: int = 1) -> None:
-        """Wait for the statement itself: a worker of Node says that it is connected before it is through."""
+        """Wait for the statement itself: a worker of Node reports its connection too early."""
         wait_until(
             lambda: self.run(
                 "select 1 from (select count(*) as count from pg_stat_activity where datname = current_database()"
@@ -160,7 +160,7 @@ class Site:
         return done.stdout
 
     def gw_run_once(self, tasks: Mapping[str, str]) -> str:
-        """Let ours run what it can and return what it said."""
+        """Let ours run what it can and return its output."""
         with self.gw_running(tasks, "--once") as worker:
             assert worker.wait_until_ended() == 0, worker.output
         return worker.output
@@ -188,7 +188,7 @@ class Gate:
         connection.execute("select pg_advisory_lock(1)")
 
     def open(self) -> None:
-        """Let everybody through; may be called twice."""
+        """Let all tasks through; may be called twice."""
         if not self._connection.closed:
             self._connection.execute("select pg_advisory_unlock_all()")
 

@@ -1,6 +1,6 @@
-"""What goes wrong with the ancestor's statements and does not with ours: the same story told to both, side by side.
+"""Defects of Graphile Worker's statements that ours do not have: the same story for both, side by side.
 
-The third story, of a keyed add that races with a worker, is told in test_keyed_add_beside_node.py.
+The third story, of a keyed add that races with a worker, is in test_keyed_add_beside_node.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def site(database_url: str) -> Iterator[Site]:
 
 
 def _taken_by_somebody_else(site: Site) -> None:
-    """The worker was presumed dead, its job given back, and claimed by another pool, which runs it now."""
+    """The worker was presumed dead, its job returned, and claimed by another pool, which runs it now."""
     site.run("update :S._private_jobs set locked_by = %s, locked_at = now(), attempts = attempts + 1", SOMEBODY)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.interop
 VERSIONS = [OLDEST_WITH_BATCHES, NEWEST]
 NEWER_REVISION = "Database is using Graphile Worker schema revision 20"
 
-# The task writes down what it was given, so that the test can look.
+# The task records its arguments for the test.
 NOTE = """
     await helpers.query("insert into public.notes (task, payload) values ($1, $2)",
                         [helpers.job.task_identifier, JSON.stringify(payload)]);
@@ -34,7 +34,7 @@ def node(version: str) -> NodeWorker:
 
 @pytest.fixture
 def notes_url(database_url: str) -> str:
-    """A database with our schema and a table for what tasks write down."""
+    """A database with our schema and a table for what tasks record."""
     with psycopg.connect(database_url) as connection:
         connection.execute("create table public.notes (id serial, task text, payload json)")
     return database_url
@@ -65,7 +65,7 @@ def test_node_finds_nothing_to_migrate(node: NodeWorker, database_url: str, vers
     said = node.install_schema(database_url) + node.run_once(database_url, {"note": ""})
 
     assert catalog(database_url, with_bodies=True) == before
-    # 0.17 ends at revision 19 and says so; the newest has nothing to say.
+    # 0.17 ends at revision 19 and reports it; the newest reports nothing.
     assert (NEWER_REVISION in said) is (version == OLDEST_WITH_BATCHES)
     assert ("WARN" in said) is (version == OLDEST_WITH_BATCHES)
     assert "ERROR" not in said

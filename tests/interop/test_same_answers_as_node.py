@@ -147,7 +147,7 @@ def empty(schema: SchemaFixture) -> None:
 
 
 def in_any_order(found: list[Row] | str) -> list[str] | str:
-    """What does not depend on the order of making, which also decides which of two faults is met first."""
+    """What does not depend on the order of making, which also decides which of two errors comes first."""
     if isinstance(found, str):
         return "refused"
     made_in_order = {"id", "task_id", "job_queue_id"}

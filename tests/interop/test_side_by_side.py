@@ -17,7 +17,7 @@ KINDS = [Kind(OLDEST_WITH_BATCHES), Kind(NEWEST), Kind(NEWEST, BATCHES)]
 ANY_KIND = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 AN_HOUR = "3600000"
-"""What is found by a look of its own at this interval is found too late for any test."""
+"""A job that is found by a poll at this interval is found too late for any test."""
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def site(database_url: str) -> Iterator[Site]:
         yield site
 
 
-# -- heard of at once, however it was added --------------------------------------------------------------------------
+# -- announced immediately, however it was added ----------------------------------------------------------------------
 
 Add = Callable[[Site, Kind, list[str]], object]
 WAYS: dict[str, Add] = {
@@ -72,10 +72,10 @@ def test_a_job_added_in_any_way_is_picked_up_immediately_by_either_side(site: Si
     assert_all_went_well(kind, *workers)
 
 
-# -- both at once ------------------------------------------------------------------------------------------------------
+# -- both together ----------------------------------------------------------------------------------------------------
 
 # In ordered queues every job is for both; in torn ones some are only for one side.
-# The task `unknown` stands at the head of the first ordered queue, where it must hold up nobody.
+# The task `unknown` stands at the head of the first ordered queue, where it must delay no other job.
 A_LOT = """
 select count(*) from graphile_worker.add_jobs(array(
   select (identifier, json_build_object('n', n), queue, now() - interval '1 hour' + n * interval '1 ms',
@@ -126,7 +126,7 @@ def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: S
 
 @ANY_KIND
 def test_a_named_queue_goes_on_immediately_when_a_long_job_of_node_ends(site: Site, kind: Kind) -> None:
-    # A worker of Node that ended a job of a queue sleeps for the poll interval afterwards, and tells nobody.
+    # A worker of Node that ended a job of a queue sleeps for the poll interval afterwards, without a notification.
     node = {"for_node": WAITS["node"], "shared": NOTES["node"]}
     with (
         site.closed_gate() as gate,
@@ -171,7 +171,7 @@ def out_of_order(site: Site) -> list[Row]:
     )
 
 
-# -- each with what it knows -------------------------------------------------------------------------------------------
+# -- each with what it knows ------------------------------------------------------------------------------------------
 
 
 def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(site: Site) -> None:
@@ -190,7 +190,7 @@ def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(
     assert len(site.ledger("ended is not null")) == 4
 
 
-# -- whoever installs --------------------------------------------------------------------------------------------------
+# -- either installs --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [OLDEST_WITH_BATCHES, NEWEST])
@@ -220,7 +220,7 @@ def test_we_install_and_node_runs(empty_database_url: str, version: str) -> None
         assert site.schema.jobs() == []
 
 
-# -- what they say -----------------------------------------------------------------------------------------------------
+# -- what they say ----------------------------------------------------------------------------------------------------
 
 
 def assert_all_went_well(kind: Kind, theirs: RunningWorker, ours: RunningWorker) -> None:

@@ -37,7 +37,7 @@ def holder(site: Site) -> str:
     return str(by)
 
 
-# -- killed ------------------------------------------------------------------------------------------------------------
+# -- killed -----------------------------------------------------------------------------------------------------------
 
 
 @VERSIONS
@@ -78,7 +78,7 @@ def test_a_job_of_node_that_was_killed_comes_back_by_our_unlock(site: Site, vers
     assert (site.schema.jobs(), site.locks()) == ([], [])
 
 
-# -- stopped in order --------------------------------------------------------------------------------------------------
+# -- graceful shutdown ------------------------------------------------------------------------------------------------
 
 
 @VERSIONS
@@ -144,7 +144,7 @@ def test_what_node_gives_back_when_stopped_is_run_by_us(site: Site) -> None:
     assert (site.schema.jobs(), site.locks()) == ([], [])
 
 
-# -- running for hours -------------------------------------------------------------------------------------------------
+# -- running for hours ------------------------------------------------------------------------------------------------
 
 
 @VERSIONS
@@ -196,7 +196,7 @@ def stale_locks(site: Site) -> int:
     )
 
 
-# -- a schema that moves on --------------------------------------------------------------------------------------------
+# -- a schema that moves on -------------------------------------------------------------------------------------------
 
 
 def test_a_breaking_migration_that_no_worker_here_knows_ends_every_worker_alike(site: Site) -> None:
@@ -223,7 +223,7 @@ def test_a_breaking_migration_that_no_worker_here_knows_ends_every_worker_alike(
     assert "schema revision 21, which needs a newer version of gw" in ours.output
 
 
-# -- Node's housekeeping -----------------------------------------------------------------------------------------------
+# -- Node's housekeeping ----------------------------------------------------------------------------------------------
 
 
 def test_nodes_cleanup_works_on_our_schema_and_harms_none_of_our_jobs(site: Site) -> None:

@@ -1,11 +1,11 @@
 """The model of the road claim → run → settle: real components without their threads, and a judge of what they do.
 
 The claimer, the settler, the ledger, the lock renewal and the sweep are the real ones, over a real PostgreSQL.
-Their `step()`s are called one at a time, so every step is deterministic, and so is the moment at which an answer is
-lost. That needs their inside: no public door runs one round, and threads would decide the order otherwise.
+Their `step()`s are called one at a time, so every step is deterministic, and so is the time at which an answer is
+lost. That needs their inside: no public call runs one step, and threads would decide the order otherwise.
 
 The database's own account of every claim and of how it ended comes from a trigger. The judge compares it with what
-the workers reported: a claim ends by the outcome of its own attempt, or because somebody took the lock away on purpose,
+the workers reported: a claim ends by the outcome of its own attempt, or because another session took the lock,
 and by nothing else.
 """
 
@@ -43,14 +43,14 @@ TASK: Final = "work"
 THREADS: Final = 2
 PREFETCH: Final = timedelta(minutes=10)
 TOOK: Final = 200.0
-"""Seconds that every attempt is said to have taken: two of them fit into what a pool claims ahead, however slow the
+"""Seconds that every attempt is recorded to have taken: two of them fit into what a pool claims ahead, however slow the
 machine is that runs this."""
 
 MOST_TURNS: Final = 12
-"""Rounds of one service in one step: enough to halve a refused batch until one outcome is left."""
+"""Runs of one service in one step: enough to halve a rejected batch until one outcome is left."""
 
 IDENTITY: Final = timedelta(minutes=10)
-"""Time passes in multiples of this span, as renewals move a lock forward: a claim is still recognised afterwards."""
+"""Time passes in multiples of this duration, as renewals do: a claim is still recognised afterwards."""
 
 WITNESS: Final = """
 create table public.audit (
@@ -95,7 +95,7 @@ class BrokenPromiseError(AssertionError):
     """The components did something that a queue must not do."""
 
 
-# -- answers that are lost -----------------------------------------------------------------------------------------
+# -- answers that are lost --------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Loss:
 
 
 class LossyConnection(QueueConnection):
-    """A connection that breaks when the model says so. All statements of psycopg pass through `wait`."""
+    """A connection that breaks when the model decides. All statements of psycopg pass through `wait`."""
 
     loss: ClassVar[Loss | None] = None
 
@@ -128,12 +128,12 @@ class LossyConnection(QueueConnection):
         raise psycopg.OperationalError(f"the answer was lost {'after' if loss.committed else 'before'} the commit")
 
 
-# -- what is known of a claim --------------------------------------------------------------------------------------
+# -- what is known of a claim -----------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """One claim of a job, as the database wrote it down, and what became of it."""
+    """One claim of a job, as the database recorded it, and what became of it."""
 
     seq: int
     worker_id: str
@@ -143,7 +143,7 @@ class Claim:
     """What the pool was given; None while, or because, the answer was lost."""
     outcome: Outcome | None = None
     is_void: bool = False
-    """Somebody took the lock away on purpose: whatever the attempt comes to counts for nothing."""
+    """Another session took the lock on purpose: the outcome of the attempt does not count."""
     has_ended: bool = False
     reports: list[str] = field(default_factory=list)
 
@@ -153,7 +153,7 @@ class Claim:
 
 @dataclass(eq=False)
 class Thread:
-    """A worker's thread as far as the claimer looks at it."""
+    """A worker's thread as far as the claimer reads it."""
 
     is_overrun: bool = False
     busy_since: float = 0.0
@@ -162,7 +162,7 @@ class Thread:
 
 
 class _Settler(Settler):
-    """Notes what is reported, whoever reports it."""
+    """Notes what the components report."""
 
     on_report: Callable[[Outcome], None]
 
@@ -203,7 +203,7 @@ class WorkerPool:
             handoff=self.handoff,
             ledger=self.ledger,
             settler=self.settler,
-            slots=self.threads,  # type: ignore[arg-type] # as far as it looks at them
+            slots=self.threads,  # type: ignore[arg-type] # as far as it reads them
             events=self.events,
             on_cancel_requests=lambda wishes: None,
             hearing=None,
@@ -232,7 +232,7 @@ class WorkerPool:
                 return True
         for thread in self.threads:
             if thread.job is None and self.handoff.waiting:
-                item = self.handoff.take(None)  # type: ignore[arg-type] # the bell is for waiting, and nobody waits
+                item = self.handoff.take(None)  # type: ignore[arg-type] # the event is for waiting, and nothing waits
                 assert item is not None
                 if isinstance(item, Job):
                     thread.job = item
@@ -256,7 +256,7 @@ class WorkerPool:
             self.claimer.teardown()
 
 
-# -- the world -----------------------------------------------------------------------------------------------------
+# -- the world --------------------------------------------------------------------------------------------------------
 
 
 class World:
@@ -313,7 +313,7 @@ class World:
         finally:
             LossyConnection.loss = None
 
-    # -- steps ------------------------------------------------------------------------------------------------------
+    # -- steps --------------------------------------------------------------------------------------------------------
 
     def add(self, *, queue: str | None = None, key: str | None = None, max_attempts: int | None = None) -> int:
         """Add a job, or replace the waiting one with this key."""
@@ -382,7 +382,7 @@ class World:
             self._taken_from = frozenset()
 
     def sweep(self, victim: WorkerPool) -> None:
-        """Take everything from a pool that lives and was not heard for an hour."""
+        """Take everything from a pool that lives and sent no heartbeat for an hour."""
         hour = timedelta(hours=1)
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
@@ -400,7 +400,7 @@ class World:
             self.run("select force_unlock_workers(%s)", [victim.id])
 
     def reset_stale(self) -> None:
-        """What every pool does with locks that nobody has renewed for four hours: here, all of them."""
+        """What every pool does with locks that were not renewed for four hours: here, all of them."""
         by = 30 * IDENTITY
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_at is not null", by)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_at is not null", by)
@@ -408,7 +408,7 @@ class World:
             self.store.reset_stale_locks()
 
     def refuse(self, job_id: int) -> None:
-        """Let a trigger refuse how attempts of this job end."""
+        """Let a trigger reject how attempts of this job end."""
         self.is_refusing = True
         self.run("insert into public.refusing values (%s)", job_id)
 
@@ -475,7 +475,7 @@ class World:
                 self.complain(f"nobody heard how {claim} was settled")
         self.raise_complaints()
 
-    # -- what the components tell -------------------------------------------------------------------------------------
+    # -- what the components report -----------------------------------------------------------------------------------
 
     def note_claimed(self, event: PoolClaimed) -> None:
         self._read_audit()
@@ -516,7 +516,7 @@ class World:
             raise BrokenPromiseError("\n".join(self._complaints))
 
     def judge(self) -> None:
-        """Check every promise that holds at every moment; raises `BrokenPromiseError`."""
+        """Check every promise that holds at all times; raises `BrokenPromiseError`."""
         self._read_audit()
         self._check_running()
         self._check_known()
@@ -549,7 +549,7 @@ class World:
             case Returned():
                 is_right = _is_given_back(row)
             case None:
-                # Nobody was given it, for the answer to the claim was lost.
+                # No thread received it, because the answer to the claim was lost.
                 is_right = claim.job is None and _is_given_back(row)
         if not is_right:
             reported = "nothing was reported" if claim.outcome is None else f"reported was {claim.outcome}"
@@ -589,18 +589,18 @@ class World:
 
 
 def _is_given_back(row: dict[str, Any]) -> bool:
-    """Whether the attempt was uncounted, or the job was removed or replaced meanwhile and has none left."""
+    """Whether the attempt was not counted, or the job was removed or replaced and has none left."""
     if row["is_gone"]:
         return False
     return row["new_attempts"] in (row["old_attempts"] - 1, row["max_attempts"])
 
 
-# -- without waiting -----------------------------------------------------------------------------------------------
+# -- without waiting --------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def without_waiting() -> Iterator[None]:
-    """Let nothing rest between two tries, and let connections break when the model says so."""
+    """Let nothing rest between two tries, and let connections break when the model decides."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (claimer_module, settler_module):
             patch.setattr(module, "reconnect_delay", lambda tries: NO_DELAY)

@@ -19,7 +19,7 @@ def test_a_failure_sent_again_does_not_end_the_next_attempt(a_world: Callable[..
     world.claim(pool)
     pool.begin()
     world.judge()
-    world.settle(pool)  # once more, for its answer was lost
+    world.settle(pool)  # again, because its answer was lost
     world.judge()
     world.finish()
 

@@ -1,6 +1,6 @@
 """Whatever happens to claims, outcomes and connections in whatever order, no promise of the queue is broken.
 
-`make model-test SECONDS=600` lets it look for longer, with longer sequences; each look is another one.
+`make model-test SECONDS=600` lets it search for longer, with longer sequences; each search is another one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from support.profiles import scaled
 SECONDS: Final = float(os.environ.get("GW_MODEL_SECONDS") or scaled(20))
 STEPS: Final = int(os.environ.get("GW_MODEL_STEPS", "30"))
 EXAMPLES: Final = 40
-"""Sequences between two looks at the clock."""
+"""Sequences between two readings of the clock."""
 
 PHASES: Final = (Phase.reuse, Phase.generate, *([Phase.shrink] if "GW_MODEL_SHRINK" in os.environ else []))
 """A failing sequence is made as short as it can be only when asked for: that takes minutes."""
@@ -63,7 +63,7 @@ class QueueMachine(RuleBasedStateMachine):
     def _running(self) -> list[tuple[WorkerPool, Thread]]:
         return [(pool, thread) for pool in self.world.pools for thread in pool.running]
 
-    # -- jobs ------------------------------------------------------------------------------------------------------
+    # -- jobs ---------------------------------------------------------------------------------------------------------
 
     @initialize(queues=st.lists(QUEUES, min_size=2, max_size=5))
     def begin_with(self, queues: list[str | None]) -> None:
@@ -82,7 +82,7 @@ class QueueMachine(RuleBasedStateMachine):
     def remove(self, key: str) -> None:
         self.world.remove(key)
 
-    # -- the road --------------------------------------------------------------------------------------------------
+    # -- the road -----------------------------------------------------------------------------------------------------
 
     @rule(pool=POOLS, loss=losses("claim"), begin=st.integers(0, 2))
     def claim(self, pool: int, loss: Loss | None, begin: int) -> None:
@@ -127,7 +127,7 @@ class QueueMachine(RuleBasedStateMachine):
     def give_back(self, pool: int) -> None:
         self.world.give_back(self._pool(pool))
 
-    # -- what happens beside it --------------------------------------------------------------------------------------
+    # -- what happens beside it ---------------------------------------------------------------------------------------
 
     @rule(pool=POOLS, loss=losses("maintenance"))
     def renew(self, pool: int, loss: Loss | None) -> None:
@@ -162,7 +162,7 @@ class QueueMachine(RuleBasedStateMachine):
     def stop(self, pool: int, loss: Loss | None) -> None:
         self.world.stop(self._pool(pool), loss)
 
-    # -- what must hold ----------------------------------------------------------------------------------------------
+    # -- what must hold -----------------------------------------------------------------------------------------------
 
     @invariant()
     def every_promise_is_kept(self) -> None:
@@ -170,7 +170,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            # What is broken already has been said; it would only be covered up by what follows from it.
+            # What is broken already has been reported; it would only be covered up by what follows from it.
             if not self.world.is_broken:
                 self.world.finish()
         finally:

@@ -1,4 +1,4 @@
-"""Which Python `make` takes, and what it says when there is none that fits."""
+"""Which Python `make` takes, and its message when none fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker process without work: says and does what its argument tells, and obeys its supervisor."""
+"""A worker process without work: prints and does what its argument asks, and obeys its supervisor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A supervisor of processes that have no work, and what it tells."""
+"""A supervisor of processes that have no work, and its events."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Supervised:
         return self.code
 
     def last_words(self) -> list[dict[str, Any]]:
-        """What each process said at its end."""
+        """What each process printed at its end."""
         return [json.loads(line) for channel, text in self.written if channel == "stdout" for line in text.splitlines()]
 
     def deliver(self, news: Callable[[], object]) -> None:

@@ -118,7 +118,7 @@ def program(site: QueueFixture, tmp_path: Path) -> Iterator[Any]:
 
 
 def run_one(program: Any, site: QueueFixture, task: str, payload: object = None) -> list[str]:
-    """Run a job, then another to see that the worker goes on; return what the first one said."""
+    """Run a job, then another to see that the worker goes on; return the output of the first one."""
     site.add(task, payload or {}, max_attempts=1)
     worker = program("-j", "1")
     wait_until(lambda: all(job["last_error"] for job in site.jobs()), what="the job to end")

@@ -77,7 +77,7 @@ def in_thread(function: Callable[..., object], text: str) -> tuple[Outcome, LogR
     return run(registry, text)
 
 
-# -- the same ends ---------------------------------------------------------------------------------------------------
+# -- the same ends ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_processes_are_used_again() -> None:
     assert pids != {(str(os.getpid()),)}
 
 
-# -- ends that only a process has ------------------------------------------------------------------------------------
+# -- ends that only a process has -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_a_task_writes_to_the_line_fails_its_job_and_does_not_hang_the_thre
 def test_a_process_that_died_while_it_was_idle_does_not_fail_the_next_job(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = isolated(theirs.says_who)
     _, log = run(registry)
-    # It looks alive when it is lent, and dies before it hears of the job.
+    # It looks alive when it is taken, and dies before it receives the job.
     monkeypatch.setattr(process_pool.IsolatedProcess, "is_alive", property(lambda self: self._popen.poll() is None))
     pid = int(log.of("info")[-1])
     os.kill(pid, signal.SIGSTOP)
@@ -182,7 +182,7 @@ def test_a_process_that_died_while_it_was_idle_does_not_fail_the_next_job(monkey
     assert int(again.of("info")[-1]) != pid
 
 
-# -- where tasks are found -------------------------------------------------------------------------------------------
+# -- where tasks are found --------------------------------------------------------------------------------------------
 
 SOURCE = """
 import os
@@ -294,7 +294,7 @@ def test_tasks_of_the_program_itself_are_found(site: QueueFixture, tmp_path: Pat
     assert (words, site.jobs()) == (["main", "in", "RunResult(completed=1,"], []), ran
 
 
-# -- the context -----------------------------------------------------------------------------------------------------
+# -- the context ------------------------------------------------------------------------------------------------------
 
 
 def test_the_context_reaches_through_to_the_worker(site: QueueFixture) -> None:
@@ -336,11 +336,11 @@ def test_a_job_cannot_be_added_on_a_connection_of_another_process(site: QueueFix
     assert "leave conn out" in str(errored.error)
 
 
-# -- stopping --------------------------------------------------------------------------------------------------------
+# -- stopping ---------------------------------------------------------------------------------------------------------
 
 
 def waiting(log: LogRecorder, word: str) -> list[int]:
-    """The numbers a task said after the word, once it has."""
+    """The numbers a task printed after the word, once it has."""
     found = wait_until(lambda: [text for text in log.of("info") if text.startswith(word)], deadline_seconds=DEADLINE)
     return [int(number) for number in found[0].split()[1:]]
 

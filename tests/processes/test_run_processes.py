@@ -42,7 +42,7 @@ def hog(payload):
 
 
 class Program:
-    """`gw run` in a process of its own, and what it says."""
+    """`gw run` in a process of its own, and its output."""
 
     def __init__(self, site: QueueFixture, folder: Path, *options: str) -> None:
         self._ran = folder / "ran"
@@ -154,7 +154,7 @@ def test_processes_share_the_jobs_and_stop_gracefully(site: QueueFixture, start:
     assert program.end() == -signal.SIGTERM
     assert {pid for pid, _ in program.ran()} <= set(pids)
     assert (site.held(), workers(site), [is_alive(pid) for pid in pids]) == ([], [], [False, False])
-    # What they run is said once, every line says who wrote it, and each was told to stop once.
+    # What they run is logged once, every line names its process, and each was asked to stop once.
     assert len(program.saying(" threads; tasks: ")) == 1
     assert all(re.match(r"\[(supervisor|\w+#[12])", line) for line in program.lines), program.lines
     assert len(program.saying("Stopping")) == 2
@@ -231,7 +231,7 @@ def test_processes_whose_supervisor_is_killed_stop_gracefully(site: QueueFixture
     program.process.kill()
 
     wait_until(lambda: not any(map(is_alive, pids)), deadline_seconds=DEADLINE)
-    # The job that ran came to its end: nothing was given back, nothing is left.
+    # The job that ran ended: nothing was returned, nothing is left.
     assert (site.jobs(), site.held(), workers(site)) == ([], [], [])
 
 

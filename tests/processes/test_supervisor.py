@@ -26,7 +26,7 @@ def stop(running: Supervised) -> int:
     return running.end()
 
 
-# -- starting ------------------------------------------------------------------------------------------------------
+# -- starting ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_first_process_announces_and_the_others_follow_when_it_is_ready() -> None:
@@ -42,7 +42,7 @@ def test_when_the_first_cannot_run_no_other_is_tried() -> None:
         assert running.end() == 8
 
     assert running.commands == [(1, True)]
-    # Its own error is the one sentence about it.
+    # Its own error is the only message about it.
     assert [message for level, message in running.logged if level in ("warning", "error")] == []
 
 
@@ -54,7 +54,7 @@ def test_processes_that_die_whenever_they_start_are_given_up() -> None:
     assert [event.number for event in running.heard.of(SupervisorGaveUp)] == [1]
 
 
-# -- replacing -----------------------------------------------------------------------------------------------------
+# -- replacing --------------------------------------------------------------------------------------------------------
 
 
 def test_a_process_that_is_killed_is_started_again_in_its_place() -> None:
@@ -96,7 +96,7 @@ def test_in_a_single_run_nothing_is_started_again_and_the_worst_code_counts(tmp_
     assert len(running.commands) == 3
 
 
-# -- stopping ------------------------------------------------------------------------------------------------------
+# -- stopping ---------------------------------------------------------------------------------------------------------
 
 
 def test_all_are_asked_to_stop_with_a_reason() -> None:
@@ -217,7 +217,7 @@ def test_processes_notice_that_their_supervisor_is_gone() -> None:
         assert process.code == 0
 
 
-# -- what they write -----------------------------------------------------------------------------------------------
+# -- what they write --------------------------------------------------------------------------------------------------
 
 
 def test_lines_are_passed_on_whole(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of looking share: a queue to look at, and the program."""
+"""What the tests of queries share: a queue to read, and the program."""
 
 from __future__ import annotations
 

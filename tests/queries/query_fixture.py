@@ -17,7 +17,7 @@ from gw_core.operations import JobQueries
 
 
 class Queue:
-    """A queue that the test fills behind the program's back; `reports` looks at it."""
+    """A queue that the test fills behind the program's back; `reports` reads it."""
 
     def __init__(self, url: str, *, schema: str = "graphile_worker") -> None:
         self.url = url
@@ -104,7 +104,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class CliResult:
-    """How the program ended, and what it said."""
+    """How the program ended, and what it printed."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""A named queue counted to the end, and a job looked at without its payload."""
+"""A named queue counted to the end, and a job read without its payload."""
 
 from __future__ import annotations
 

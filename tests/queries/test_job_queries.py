@@ -1,4 +1,4 @@
-"""Looking at real rows: pages, one job, statistics, queues and tasks; bounded, read-only, by indexes."""
+"""Queries of real rows: pages, one job, statistics, queues and tasks; bounded, read-only, by indexes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
     return queue
 
 
-# -- pages of jobs -----------------------------------------------------------------------------------------------------
+# -- pages of jobs ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", list(JobState))
@@ -113,7 +113,7 @@ def test_payloads_are_loaded_only_when_asked_for(queue: Queue) -> None:
 def test_pages_hold_every_match_once(either: Queue, conditions: dict[str, Any]) -> None:
     either.ready(queue_name="letters")
     columns = "priority, run_at, job_queue_id"
-    # Three priorities, few moments: most jobs are equal to others in all that an index orders by.
+    # Three priorities, few times: most jobs are equal to others in all that an index orders by.
     either.many(150, columns, "i % 3, now() + (i % 5 - 2) * interval '1 hour', case when i % 2 = 0 then 1 end")
     wanted = Selection.of(**conditions)
     expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
@@ -269,7 +269,7 @@ def test_a_mark_of_another_list_is_rejected(queue: Queue, conditions: dict[str, 
         queue.reports.list_jobs(Selection.of(**conditions), after=after)
 
 
-# -- one job -----------------------------------------------------------------------------------------------------------
+# -- one job ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_job_is_shown_with_everything(either: Queue) -> None:
@@ -338,7 +338,7 @@ def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue
     assert [each.code for each in with_theirs.reasons] == [ReasonCode.CLAIMABLE]
 
 
-# -- the whole ---------------------------------------------------------------------------------------------------------
+# -- the whole --------------------------------------------------------------------------------------------------------
 
 
 def test_a_small_table_is_counted_exactly(either: Queue) -> None:

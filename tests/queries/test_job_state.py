@@ -1,4 +1,4 @@
-"""The states of jobs, filters, and what is said of one job: pure rules."""
+"""The states of jobs, filters, and the reason of one job: pure rules."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def a_heart(
     return WorkerHeartbeat(worker_id=worker, last_heartbeat_at=NOW - ago, tasks=tasks)
 
 
-# -- states ------------------------------------------------------------------------------------------------------------
+# -- states -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_job_is_in_one_state(job: Job, state: str) -> None:
     assert state_of(job, NOW) is JobState(state)
 
 
-# -- marks and numbers -------------------------------------------------------------------------------------------------
+# -- marks and numbers ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_count_says_how_good_it_is() -> None:
     assert projected(FEWEST_HITS - 1, 0.1).quality is Quality.ROUGH
 
 
-# -- the attempts to come ----------------------------------------------------------------------------------------------
+# -- the attempts to come ---------------------------------------------------------------------------------------------
 
 
 def test_a_waiting_job_is_tried_at_its_time_and_then_after_each_backoff() -> None:
@@ -145,7 +145,7 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
     assert len(retry_schedule(a_job(max_attempts=32767), JobState.READY, NOW)) == 100
 
 
-# -- why it is not running ---------------------------------------------------------------------------------------------
+# -- why it is not running --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def section(name: str) -> str:
     return PAGE.read_text("utf-8").partition(f"\n## gw {name}\n")[2].partition("\n## ")[0]
 
 
-# -- harmless ----------------------------------------------------------------------------------------------------------
+# -- harmless ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["terminal", "pipe", "json"])
@@ -88,7 +88,7 @@ def test_an_unknown_key_is_named_harmlessly(gw: CliProgram) -> None:
     assert not UNSAFE.search(ended.err.rstrip("\n"))
 
 
-# -- JSON keys ---------------------------------------------------------------------------------------------------------
+# -- JSON keys --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -158,7 +158,7 @@ def test_the_states_of_the_commands_are_those_of_the_core() -> None:
     assert list(tasks.STATES) == list(JobState)
 
 
-# -- list --------------------------------------------------------------------------------------------------------------
+# -- list -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_a_search_that_ended_early_says_so(queue: Queue, gw: CliProgram) -> None
     assert "--after 1000" in ended.err
 
 
-# -- show --------------------------------------------------------------------------------------------------------------
+# -- show -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_job_is_shown_to_a_person_with_reasons_and_attempts(queue: Queue, gw: CliProgram) -> None:
@@ -307,7 +307,7 @@ def test_wrong_input_is_one_sentence(gw: CliProgram, arguments: tuple[str, ...],
     assert len(ended.err.splitlines()) == 1
 
 
-# -- stats, queues, tasks ----------------------------------------------------------------------------------------------
+# -- stats, queues, tasks ---------------------------------------------------------------------------------------------
 
 
 def test_statistics_for_a_person_end_with_what_is_next(queue: Queue, gw: CliProgram) -> None:
@@ -340,7 +340,7 @@ def test_watching_refreshes_until_interrupted(queue: Queue, gw: CliProgram, monk
     rests: list[float] = []
 
     class Interrupted:
-        """An event nobody sets, and a person who leaves in the second rest."""
+        """An event that is never set, and a user who leaves in the second pause."""
 
         def wait(self, seconds: float) -> None:
             rests.append(seconds)

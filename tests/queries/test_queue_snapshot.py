@@ -1,4 +1,4 @@
-"""A glance at the queue: everything a console draws at each tick, at a cost that does not grow with the queue."""
+"""A snapshot of the queue: everything a console draws at each tick, at a cost that does not grow with the queue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gw_core.postgres.statements import numbered_query, query
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-# -- what is seen ------------------------------------------------------------------------------------------------------
+# -- what is seen -----------------------------------------------------------------------------------------------------
 
 
 def test_a_snapshot_names_its_server(queue: Queue) -> None:
@@ -161,7 +161,7 @@ def test_the_counters_are_the_servers(queue: Queue) -> None:
     assert queue.reports.glance().total == Count(20, Quality.ESTIMATE)
 
 
-# -- where less is to be seen ------------------------------------------------------------------------------------------
+# -- where less is to be seen -----------------------------------------------------------------------------------------
 
 
 def test_npms_schema_shows_what_it_can(queue: Queue) -> None:
@@ -283,7 +283,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
 
 @pytest.mark.parametrize("looks_before", range(8))
 def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(queue: Queue, looks_before: int) -> None:
-    """The driver has the server prepare a statement that it sent some times: the look that fails may be that time."""
+    """The driver has the server prepare a statement that it sent some times: the query that fails may be that one."""
     queue.failed(queue_name="q")
     impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
     with Client(queue.url, max_pool_size=1, limits=impatient) as client:
@@ -306,7 +306,7 @@ def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
         assert client.reports.glance().server.read_only
 
 
-# -- what it costs -----------------------------------------------------------------------------------------------------
+# -- what it costs ----------------------------------------------------------------------------------------------------
 
 
 def test_a_snapshot_is_one_round_trip(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +357,7 @@ def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
     return "\n".join(row[0] for row in rows)
 
 
-# -- how fast jobs flow ------------------------------------------------------------------------------------------------
+# -- how fast jobs flow -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Selections in a database: lists, counts and actions mean the jobs that the selection itself says."""
+"""Selections in a database: lists, counts and actions mean the jobs that the selection itself matches."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def every_job(queue: Queue) -> tuple[FoundJob, ...]:
 
 
 def meant(queue: Queue, wanted: Selection) -> list[int]:
-    """The jobs that the selection itself says are meant, one by one."""
+    """The jobs that the selection itself matches, one by one."""
     return [each.job.id for each in every_job(queue) if wanted.matches(each, NOW)]
 
 

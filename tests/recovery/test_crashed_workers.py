@@ -25,7 +25,7 @@ QUICK: dict[str, Any] = {
 
 
 def rows(ward: RecoveryFixture) -> list[dict[str, Any]]:
-    """The jobs, but not since when they are locked: who was silent for a while itself locks them anew."""
+    """The jobs without `locked_at`: a worker that paused for a while renews its locks."""
     return [{**job, "locked_at": job["locked_at"] is not None} for job in ward.jobs()]
 
 
@@ -109,8 +109,8 @@ def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: RecoveryFixture
     assert sorted(done.entries) == [0, 1]
 
 
-# -- beside the ancestor's manner ------------------------------------------------------------------------------------
-# What the ancestors' statements do, in our words: they end a job by its id alone, and count an attempt back always.
+# -- beside Graphile Worker's way -------------------------------------------------------------------------------------
+# The statements of Graphile Worker end a job by its id alone, and always count an attempt back.
 
 
 @pytest.mark.parametrize(

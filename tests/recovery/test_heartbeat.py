@@ -1,4 +1,4 @@
-"""A worker's heartbeat: when it beats, what it says, and what a worker notices of its own."""
+"""A worker's heartbeat: when it is sent, what it holds, and what a worker notices of its own."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: RecoveryFixtur
     assert running.heard.of(MaintenanceFailed) == []
 
 
-# -- late ----------------------------------------------------------------------------------------------------------
+# -- late -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_worker_notices_that_it_sent_no_heartbeat_for_longer_than_others_tolerate(ward: RecoveryFixture) -> None:
@@ -174,7 +174,7 @@ def test_code_that_hogs_the_interpreter_does_not_stop_the_heartbeat(ward: Recove
         wait_until(lambda: beats.add(last_heartbeat(ward)) or len(beats) >= 5, what="five beats")
 
 
-# -- what a start says ---------------------------------------------------------------------------------------------
+# -- what a start logs ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_the_start_says_what_becomes_of_a_crashed_workers_jobs(
     assert len([each for each in running.log.of("info") if each.startswith(words)]) == 1
 
 
-# -- a single run --------------------------------------------------------------------------------------------------
+# -- a single run -----------------------------------------------------------------------------------------------------
 
 
 def test_a_single_run_that_lasts_is_known_until_it_ends(ward: RecoveryFixture) -> None:

@@ -1,4 +1,4 @@
-"""While somebody locks the tables of the queue: who lives is seen to live, and no job starts twice."""
+"""While another session locks the tables of the queue, live workers stay live, and no job starts twice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_t
         wait_until(lambda: len(ward.held()) == 8, what="both workers to hold jobs")
         wait_until(lambda: len(ward.workers()) == 2, what="both workers to be known")
         with ward.locking(LOCK_JOBS):
-            # Sweepers look at the jobs table when they find a dead worker, and wait for it.
+            # Sweepers read the jobs table when they find a dead worker, and wait for it.
             ward.dead_worker()
             locked_at = ward.run("select clock_timestamp() as at")[0]["at"]
             wait_until(
@@ -75,7 +75,7 @@ def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(
     lock_jobs_table = worker_store.WorkerStore.lock_jobs_table
 
     def lock_late(store: worker_store.WorkerStore) -> None:
-        # While it waits for the table, the worker is heard again.
+        # While it waits for the table, the worker sends a heartbeat again.
         ward.run("update _private_gw_workers set last_heartbeat_at = clock_timestamp()")
         lock_jobs_table(store)
 
@@ -124,7 +124,7 @@ def test_a_worker_that_may_be_presumed_dead_starts_no_job_until_its_next_heartbe
         with ward.locking("lock table _private_gw_workers in access exclusive mode"):
             wait_until(running.heartbeat.held_up_at, what="the heartbeats to be late")  # type: ignore[union-attr]
             ward.add("work")
-            time.sleep(0.5)  # nothing tells that nothing happens: ten times as long as a job takes to start
+            time.sleep(0.5)  # no event reports that nothing happens: ten times as long as a job takes to start
             unlocked_at = time.monotonic()
         running.heard.wait_for(JobCompleted)
 

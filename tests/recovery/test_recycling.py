@@ -1,4 +1,4 @@
-"""RecycleLimits: a worker that has run for long enough ends in order and says why."""
+"""RecycleLimits: a worker that has run for long enough exits gracefully and logs why."""
 
 from __future__ import annotations
 

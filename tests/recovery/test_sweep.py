@@ -1,4 +1,4 @@
-"""One sweep: what it takes from silent workers, what it leaves, and what it says."""
+"""One sweep: what it recovers from dead workers, what it leaves, and what it logs."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_resilient_flag_must_be_set_to_something(ward: RecoveryFixture, flags:
     assert ward.sweep(resilient_flags=["mine"]).jobs == int(dead)
 
 
-# -- without a heartbeat -------------------------------------------------------------------------------------------
+# -- without a heartbeat ----------------------------------------------------------------------------------------------
 
 
 def test_a_worker_without_a_heartbeat_is_left_alone_for_four_hours(ward: RecoveryFixture) -> None:
@@ -154,7 +154,7 @@ def test_a_queue_locked_by_an_unknown_worker_is_released(ward: RecoveryFixture) 
     assert (ward.sweep().queues, ward.held()) == (1, [])
 
 
-# -- jobs that must not come back ----------------------------------------------------------------------------------
+# -- jobs that must not come back -------------------------------------------------------------------------------------
 
 
 def test_a_job_removed_while_it_ran_is_unlocked_and_stays_retired(ward: RecoveryFixture) -> None:
@@ -207,7 +207,7 @@ def test_the_last_attempt_of_a_job_without_a_key_is_not_counted_either(ward: Rec
     assert ward.job(job_id)["attempts"] == 0
 
 
-# -- a sweep beside others -----------------------------------------------------------------------------------------
+# -- a sweep beside others --------------------------------------------------------------------------------------------
 
 
 def test_two_concurrent_sweeps_recover_each_job_once(ward: RecoveryFixture) -> None:
@@ -269,7 +269,7 @@ def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward:
     assert [row["id"] for row in own_ward.run("select id from _private_workers")] == ["rust-alive"]
 
 
-# -- dry run -------------------------------------------------------------------------------------------------------
+# -- dry run ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: RecoveryFixture) -> None:
@@ -288,7 +288,7 @@ def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: Recover
     assert [worker.id for worker in told.workers] == [worker.id for worker in done.workers]
 
 
-# -- hooks and events ----------------------------------------------------------------------------------------------
+# -- hooks and events -------------------------------------------------------------------------------------------------
 
 
 def test_a_hook_receives_the_job_the_dead_worker_and_the_reason(ward: RecoveryFixture) -> None:
@@ -404,7 +404,7 @@ def test_a_sweep_reports_every_job_and_the_total(ward: RecoveryFixture) -> None:
     assert told[-1] == WorkersRecovered(worker_id=None, workers=("dead",), jobs=1, queues=1)
 
 
-# -- looking -------------------------------------------------------------------------------------------------------
+# -- looking ----------------------------------------------------------------------------------------------------------
 
 
 def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(ward: RecoveryFixture) -> None:

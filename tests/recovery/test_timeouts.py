@@ -1,4 +1,4 @@
-"""A task with a timeout: told, failed, and its thread counted as busy until it really ends."""
+"""A task with a timeout: notified, failed, and its thread counted as busy until it really ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REASON = "TaskTimeoutError: the task took longer than its timeout of 100ms"
 
 
 class Stubborn:
-    """A task that takes no notice of being told, until the test lets it go."""
+    """A task that ignores the request to stop, until the test lets it go."""
 
     def __init__(self) -> None:
         self.began = threading.Event()

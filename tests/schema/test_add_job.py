@@ -201,7 +201,7 @@ def test_unsafe_dedupe_adds_a_job_when_the_key_is_free(schema: SchemaFixture) ->
     assert (job["payload"], job["run_at"], job["flags"], job["revision"]) == ({"n": 1}, TOMORROW, {"f": True}, 0)
 
 
-# -- what workers hear
+# -- notifications
 
 
 @pytest.mark.parametrize("mode", KEYED_MODES)
@@ -224,7 +224,7 @@ def test_workers_are_not_notified_when_unsafe_dedupe_adds_nothing(schema: Schema
     assert schema.notices() == []
 
 
-# -- what is refused
+# -- what is rejected
 
 
 @pytest.mark.parametrize(

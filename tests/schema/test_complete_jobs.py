@@ -1,4 +1,4 @@
-"""complete_jobs: done by hand."""
+"""complete_jobs: completed manually."""
 
 from __future__ import annotations
 

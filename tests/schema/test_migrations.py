@@ -251,7 +251,7 @@ def test_a_role_that_may_not_use_the_schema_gets_a_message(role: str, database_u
         state_of(as_role(database_url, role))
 
 
-# -- several at once
+# -- concurrent migrations
 
 MIGRATE = "import sys; from gw_core.postgres.migrations import migrate; print(len(migrate(sys.argv[1]).applied))"
 
@@ -336,7 +336,7 @@ def test_a_schema_from_before_revision_11_is_rejected_with_what_to_run(empty_dat
 def test_a_revision_that_another_program_is_installing_is_waited_for(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Graphile Worker (Node.js) commits revision by revision, and was stopped here at the sixth for a moment."""
+    """Graphile Worker (Node.js) commits revision by revision, and was stopped here at the sixth for a short time."""
     states: list[SchemaState] = []
 
     def recording(*arguments: Any) -> SchemaState:
@@ -460,7 +460,7 @@ def test_a_server_older_than_12_is_rejected(database_url: str) -> None:
 
 
 def back_to_revision_18(url: str) -> None:
-    """Make the ledger tell of revision 18; 19 changed nothing but the meaning of a lock, and 20 two functions."""
+    """Let the ledger end at revision 18; 19 changed nothing but the meaning of a lock, and 20 two functions."""
     run(url, "delete from graphile_worker.migrations where id > 18")
 
 
@@ -527,7 +527,7 @@ def test_a_step_that_wants_the_table_lets_others_pass_and_comes_again(
     monkeypatch.setattr(migrations, "PAUSE_SECONDS", 0.05)
     run(database_url, "drop index graphile_worker.jobs_gw_locked_index, graphile_worker.jobs_gw_failed_index")
     with connected(database_url) as writer, connected(database_url) as other, ThreadPoolExecutor(1) as thread:
-        other.add_job()  # so that the task is known, and nobody waits for that
+        other.add_job()  # so that the task is known, and no session waits for that
         with writer.connection.transaction():
             writer.add_job()
             migrating = thread.submit(migrate, database_url)
@@ -553,11 +553,11 @@ def test_a_missing_schema_is_a_problem_that_names_the_remedy(empty_database_url:
         state_of(empty_database_url, "odd name").raise_unless_usable()
 
 
-# -- our repairs, when somebody undoes them
+# -- our repairs, after another role undid them
 
 
 def replace_add_jobs(url: str) -> None:
-    """Do to our function what a migration of somebody else would: same signature, another body."""
+    """Do to our function what a foreign migration does: same signature, another body."""
     run(
         url,
         "create or replace function graphile_worker.add_jobs(specs graphile_worker.job_spec[], "

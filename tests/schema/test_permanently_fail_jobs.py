@@ -1,4 +1,4 @@
-"""permanently_fail_jobs: given up by hand."""
+"""permanently_fail_jobs: failed manually."""
 
 from __future__ import annotations
 

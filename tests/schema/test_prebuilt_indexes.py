@@ -1,4 +1,4 @@
-"""A large queue is upgraded without a pause: its indexes are built before, as the guide says."""
+"""A large queue is upgraded without a pause: its indexes are built before, as in the guide."""
 
 from __future__ import annotations
 

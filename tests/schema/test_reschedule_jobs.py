@@ -1,4 +1,4 @@
-"""reschedule_jobs: moved by hand."""
+"""reschedule_jobs: rescheduled manually."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def server_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def fresh_url(server_url: str, gw_run: Run, databases: Databases) -> Iterator[str]:
-    """A new empty database on each server in turn, in which everybody may create objects in `public`."""
+    """A new empty database on each server in turn, in which every role may create objects in `public`."""
     there = Databases(server_url, gw_run, databases.worker)
     name = f"{gw_run.prefix}{databases.worker}_security_{next(NUMBERS)}"
     there.create(name)

@@ -1,4 +1,4 @@
-"""A configuration file of somebody else runs no program, takes no password, and is never used unnoticed."""
+"""A configuration file of another user runs no program, takes no password, and is never used unnoticed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def listening() -> Iterator[socket.socket]:
 
 
 def was_called(server: socket.socket) -> bool:
-    """Whether somebody has connected; every program that could do so has ended."""
+    """Whether a client has connected; every program that could do so has ended."""
     called = bool(select.select([server], [], [], 0)[0])
     if called:
         server.accept()[0].close()
@@ -61,7 +61,7 @@ def a_server_that_leaves_a_trace(folder: Path) -> str:
     return 'connection = "embedded:"\npg-bin = "evil"\n'
 
 
-# -- whose file it is --------------------------------------------------------------------------------------------------
+# -- whose file it is -------------------------------------------------------------------------------------------------
 
 
 @as_root
@@ -139,7 +139,7 @@ def test_nothing_is_said_about_a_pyproject_that_does_not_mention_us(above: Path)
     assert said == []
 
 
-# -- how far it is looked for --------------------------------------------------------------------------------------
+# -- how far it is searched -------------------------------------------------------------------------------------------
 
 
 def test_the_search_ends_at_the_root_of_a_repository(above: Path) -> None:
@@ -164,7 +164,7 @@ def test_the_search_ends_at_the_home_folder(above: Path, monkeypatch: pytest.Mon
     assert (config_file.find_config_file(None, deep) or found).values == {"jobs": 2}
 
 
-# -- completion --------------------------------------------------------------------------------------------------------
+# -- completion -------------------------------------------------------------------------------------------------------
 
 
 def test_completion_connects_to_what_a_file_names_only_when_a_command_has(

@@ -1,4 +1,4 @@
-"""What a role that can only connect may send to whoever listens: anything, and it changes nothing."""
+"""What a role that can only connect may send to listeners: anything, and it changes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLL = timedelta(seconds=5)
 COUNT = 1_000
 JOB_EVERY = 25
 LONGEST = 7_900
-"""Bytes: PostgreSQL refuses a notification of 8,000."""
+"""Bytes: PostgreSQL rejects a notification of 8,000."""
 
 NOBODY = "heartbeat_nobody"
 
@@ -66,7 +66,7 @@ def nobody(site: QueueFixture) -> Iterator[psycopg.Connection[Any]]:
 
 @contextmanager
 def listening(client: Client) -> Iterator[list[int | BaseException]]:
-    """Wait on `client.listen()` while the block runs; what it says, and what it raises."""
+    """Wait on `client.listen()` while the block runs; what it yields, and what it raises."""
     heard: list[int | BaseException] = []
     is_over = threading.Event()
     listener = client.listen()
@@ -153,14 +153,14 @@ def test_metadata_of_a_worker_that_is_nested_too_deeply_is_left_out(site: QueueF
     assert [(worker.id, worker.metadata) for worker in site.client.workers.list()] == [("deep", {})]
 
 
-# -- migrations ------------------------------------------------------------------------------------------------------
+# -- migrations -------------------------------------------------------------------------------------------------------
 
 BREAKING = '{"breaking":true,"migrationNumber":21}'
 INSTALLED = "insert into migrations (id, ts, breaking) values (21, now(), %s)"
 
 
 def works_on(site: QueueFixture, running: RunningWorker) -> bool:
-    """Tell whether a worker still runs a job after it has looked up what was announced."""
+    """Return whether a worker still runs a job after it has queried what was announced."""
     before = site.run("select max(last_heartbeat_at) as at from _private_gw_workers")[0]["at"]
     wait_until(
         lambda: site.run("select max(last_heartbeat_at) as at from _private_gw_workers")[0]["at"] > before,

@@ -1,4 +1,4 @@
-"""No part of a password is shown: not by a refusal, not by the configuration, not for a typing error."""
+"""No part of a password is shown: not by an error, not by the configuration, not after a typing error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console copies is pasted into real shells and psql: it runs what it says, once, and only after Enter."""
+"""What the console copies is pasted into real shells and psql: it runs what it shows, once, and only after Enter."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Pasted:
     def _write(self, text: str) -> None:
         data = text.encode()
         while data:
-            # Whoever does not read what is echoed is given no more.
+            # A reader that does not read its own keys gets no more.
             self._read(0)
             data = data[os.write(self._master, data[:512]) :]
 

@@ -1,4 +1,4 @@
-"""A recording comes from somebody else: playing it takes a bounded amount of memory."""
+"""A recording comes from another user: playing it takes a bounded amount of memory."""
 
 from __future__ import annotations
 

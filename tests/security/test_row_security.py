@@ -1,4 +1,4 @@
-"""A role from which row security hides the queue is told so by every command, with what to do."""
+"""Every command reports that row security hides the queue from a role, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store on a database of its own, and a plain connection that looks at the rows behind its back."""
+"""A store on a database of its own, and a plain connection that reads the rows."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class Queue:
 
     @contextmanager
     def locking(self, statement: str, *values: Any) -> Iterator[None]:
-        """Keep a transaction open in which somebody else has run the statement."""
+        """Keep a transaction open in which another session has run the statement."""
         with psycopg.connect(self.url) as other:
             other.execute("set search_path to graphile_worker")
             other.execute(cast(Any, statement), values)
             yield
             other.rollback()
 
-    # -- the statements, with what most tests do not care about filled in
+    # -- the statements, with defaults for most tests
 
     def claim(
         self, tasks: Sequence[str] = ("mail",), *, worker_id: str = OURS, limit: int = 100, **options: Any

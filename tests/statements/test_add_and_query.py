@@ -1,4 +1,4 @@
-"""add_job, add_jobs, remove_job, get_job and tending by hand: what the store answers."""
+"""add_job, add_jobs, remove_job, get_job and manual actions: what the store answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statements.statement_fixture import HOUR, OURS, Queue
 
 A_MOMENT = datetime(2031, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
 
-# -- add -----------------------------------------------------------------------------------------------------------
+# -- add --------------------------------------------------------------------------------------------------------------
 
 
 def test_an_added_job_is_answered_as_it_stands_in_the_table(queue: Queue) -> None:
@@ -116,7 +116,7 @@ def test_a_number_the_table_rejects_is_an_invalid_job(queue: Queue) -> None:
         queue.add(priority=-10)
 
 
-# -- remove --------------------------------------------------------------------------------------------------------
+# -- remove -----------------------------------------------------------------------------------------------------------
 
 
 def test_removing_by_key_answers_what_was_removed(queue: Queue) -> None:
@@ -140,7 +140,7 @@ def test_removing_a_running_job_keeps_it_from_running_again(queue: Queue) -> Non
     assert (queue.holder(job.id), queue.row(job.id)["key"], queue.row(job.id)["attempts"]) == (OURS, None, 25)
 
 
-# -- look ----------------------------------------------------------------------------------------------------------
+# -- look -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_job_is_found_by_id_and_by_key(queue: Queue) -> None:

@@ -1,4 +1,4 @@
-"""How durable a claim is: what nobody would miss may be lost in a crash, and a named queue's lock may not."""
+"""How durable a claim is: a crash may lose the claim of a job, but not the lock of a named queue."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def skip_before(queue: Queue, span: timedelta, *, priorities: Sequence[int]) -> 
     skip._whole_at = float("inf")
 
 
-# -- jobs without a queue ------------------------------------------------------------------------------------------
+# -- jobs without a queue ---------------------------------------------------------------------------------------------
 
 
 def test_a_claimed_job_is_locked_by_its_pool_and_its_attempt_is_counted(queue: Queue) -> None:
@@ -144,7 +144,7 @@ def test_the_clients_clock_replaces_the_databases_when_given(queue: Queue) -> No
     assert queue.claim_ids(now=queue.now() + 25 * HOUR) == [tomorrow, queued]
 
 
-# -- named queues --------------------------------------------------------------------------------------------------
+# -- named queues -----------------------------------------------------------------------------------------------------
 
 
 def test_claiming_a_job_of_a_queue_locks_the_queue(queue: Queue) -> None:
@@ -242,7 +242,7 @@ def test_two_concurrent_claims_never_both_get_a_job_or_a_queue(queue: Queue) -> 
 
     with ThreadPoolExecutor(4) as threads:
         drained = [job_id for ids in threads.map(drain, range(4)) for job_id in ids]
-    drained += queue.claim_ids(per_queue=60)  # a queue may have been held whenever somebody looked
+    drained += queue.claim_ids(per_queue=60)  # another claim may have locked a queue each time
     for other in others:
         other.close()
     assert sorted(drained) == unqueued + queued
@@ -332,7 +332,7 @@ def test_a_queue_whose_first_jobs_lie_long_before_keeps_its_order(queue: Queue, 
     assert queue.claim_ids(per_queue=per_queue) == [long_ago, before, now][:per_queue]
 
 
-# -- payloads ----------------------------------------------------------------------------------------------------------
+# -- payloads ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("queue_name", [None, "q"])

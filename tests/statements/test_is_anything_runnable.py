@@ -57,7 +57,7 @@ def test_the_clients_clock_counts_when_given(queue: Queue) -> None:
 
 
 def test_a_job_behind_very_many_of_held_queues_is_seen(queue: Queue) -> None:
-    """More than are looked at one by one: the queues are stepped through then."""
+    """More than are read one by one: the queues are stepped through then."""
     queue.store.register_tasks(["mail"])
     queue.run("insert into _private_job_queues (queue_name, locked_at) values ('held', now()), ('also held', now())")
     queue.run(

@@ -1,4 +1,4 @@
-"""return_jobs.sql: a run that does not count leaves no trace, and brings nobody back to life."""
+"""return_jobs.sql: a run that does not count leaves no trace, and revives no failed job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a schema consists of, object for object, as PostgreSQL's own catalog tells it."""
+"""What a schema consists of, object for object, from PostgreSQL's own catalog."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def catalog(url: str, schema: str = "graphile_worker", *, with_bodies: bool = Fa
         row = connection.execute("select oid from pg_namespace where nspname = %s", (schema,)).fetchone()
         if row is None:
             return {}
-        # What is on the search path is told without its schema, so that two schemas of other names can be compared.
+        # What is on the search path is listed without its schema, so that two schemas of other names can be compared.
         connection.execute(sql.SQL("set search_path to {}").format(sql.Identifier(schema)))
         return {
             kind: sorted(str(line) for (line,) in connection.execute(_escaped(text), {"oid": row[0]}))

@@ -17,7 +17,7 @@ SCHEMA = "graphile_worker"
 
 
 class Queue:
-    """A database with jobs, looked at and prepared by statements of the test's own."""
+    """A database with jobs, read and prepared by statements of the test's own."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -63,7 +63,7 @@ class Queue:
         return job
 
     def failed(self, task: str = "mail", **options: Any) -> int:
-        """Add a job that failed for good."""
+        """Add a job that failed permanently."""
         job = self.ready(task, **options)
         self.change(job, "attempts = max_attempts, last_error = 'Boom', run_at = now() + interval '1 day'")
         return job
@@ -81,7 +81,7 @@ class Queue:
         return [row[0] for row in self.jobs()]
 
     def heart(self, worker: str, *, seconds_ago: float = 1, tasks: tuple[str, ...] = ()) -> None:
-        """Let a worker's heart have beaten."""
+        """Record a heartbeat of a worker."""
         self.rows(
             "insert into graphile_worker._private_gw_workers (id, started_at, last_heartbeat_at, metadata) "
             "values (%s, now() - interval '1 hour', now() - make_interval(secs => %s), %s)",
@@ -99,7 +99,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class CliResult:
-    """How the program ended, and what it said."""
+    """How the program ended, and what it printed."""
 
     code: int
     out: str
@@ -112,7 +112,7 @@ class CliResult:
 
 
 class Terminal(io.StringIO):
-    """A stdin somebody sits at."""
+    """A stdin that is a terminal."""
 
     def isatty(self) -> bool:
         return True

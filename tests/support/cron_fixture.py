@@ -38,7 +38,7 @@ class ManualClock:
 
 
 class CuttableConnection:
-    """A connection that can be cut and mended."""
+    """A connection that can be cut and restored."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

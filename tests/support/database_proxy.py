@@ -1,6 +1,6 @@
 """A TCP proxy in front of the database that can lose, hold or delay what either side sends, per connection.
 
-A connection is recognised by its application name: `gw:claim`, `gw:settle`, `gw:maintenance`, … Faults can be armed
+A connection is recognised by its application name: `gw:claim`, `gw:settle`, `gw:maintenance`, … Failures can be armed
 before the connection exists. `url` leads through the proxy.
 """
 
@@ -18,7 +18,7 @@ READY = b"Z\0\0\0\5"
 """How the server's last message about a statement begins: what it did is committed by then."""
 
 NOT_YET_BEGUN = {80877103, 80877104}
-"""What a client asks for before it begins: encryption, which the server behind refuses."""
+"""What a client asks for before it begins: encryption, which the server behind rejects."""
 
 EVERYBODY = ""
 
@@ -98,7 +98,7 @@ class _Link:
 
 
 class DatabaseProxy:
-    """Passes bytes on until a fault is armed. All methods are safe from any thread."""
+    """Passes bytes on until a failure is armed. All methods are safe from any thread."""
 
     def __init__(self, url: str, *, target: Callable[[], tuple[str, int]] | None = None) -> None:
         parts = conninfo_to_dict(url)
@@ -120,7 +120,7 @@ class DatabaseProxy:
         """How many armed answers have been lost."""
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
-    # -- faults ------------------------------------------------------------------------------------------------------
+    # -- failures -----------------------------------------------------------------------------------------------------
 
     def cut(self) -> None:
         """Break all connections, and every new one."""
@@ -196,7 +196,7 @@ class DatabaseProxy:
             self._held.clear()
         self.cut()
 
-    # -- passing on --------------------------------------------------------------------------------------------------
+    # -- passing on ---------------------------------------------------------------------------------------------------
 
     def _accept(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Races between an add under a key and somebody else who has not committed yet."""
+"""Races between an add under a key and another session that has not committed yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.waiting import wait_until
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """What somebody else is in the middle of while we add a job under the key `k`."""
+    """What another session is doing while we add a job under the key `k`."""
 
     name: str
     before: Callable[[SchemaFixture], object]

@@ -58,7 +58,7 @@ class NodeWorker:
     package: Path
 
     def install_schema(self, url: str, schema: str = "graphile_worker", *, revision: int | None = None) -> str:
-        """Install or upgrade the schema, to an older revision if asked for (0.16.6 and before); return what it said."""
+        """Install or upgrade the schema, to an older revision if asked for (0.16.6 and before); return its output."""
         if revision is None:
             return self._cli(url, schema, "--schema-only").stderr
         forget_later = """
@@ -144,7 +144,7 @@ class NodeWorker:
 
 
 class RunningWorker:
-    """A worker process, and what it has said so far."""
+    """A worker process, and its output so far."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self.process = subprocess.Popen(
@@ -164,7 +164,7 @@ class RunningWorker:
         assert self.process.poll() is None, self.output
 
     def wait_until_ended(self, *, deadline_seconds: float = 60) -> int:
-        """Wait until the process ends by itself and return its exit code."""
+        """Wait until the process exits on its own and return its exit code."""
         code = self.process.wait(deadline_seconds)
         self._reader.join()
         return code
@@ -188,7 +188,7 @@ class RunningWorker:
             self._lines.append(line)
 
 
-# -- installing ----------------------------------------------------------------------------------------------------
+# -- installing -------------------------------------------------------------------------------------------------------
 
 
 @cache

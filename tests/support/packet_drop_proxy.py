@@ -31,7 +31,7 @@ class PacketDropProxy:
         self._is_swallowing.set()
 
     def swallow_requests(self) -> None:
-        """Take from now on what clients send and pass on nothing of it; what the server says still arrives."""
+        """Take from now on what clients send and pass on nothing of it; what the server sends still arrives."""
         self._is_swallowing_requests.set()
 
     def let_through(self) -> None:

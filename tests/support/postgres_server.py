@@ -52,7 +52,7 @@ def server_programs() -> Path:
 
 
 class Server:
-    """One server on loopback, made at once and started; `url` leads to its first database."""
+    """One server on loopback, made immediately and started; `url` leads to its first database."""
 
     def __init__(self, *, copy_of: Server | None = None, settings: str = "", data: Path | None = None) -> None:
         self._programs = server_programs()
@@ -94,13 +94,13 @@ class Server:
         wait_until(self.answers, what="the server to answer")
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop it: fast, or at once with SIGQUIT, or as a crash with SIGKILL; may be called twice."""
+        """Stop it: fast, or immediately with SIGQUIT, or as a crash with SIGKILL; may be called twice."""
         if self._process is None:
             return
         self._process.send_signal(how)
         self._process.wait(60)
         self._process = None
-        # After a crash its children end by themselves, and hold the port until then.
+        # After a crash its children exit on their own, and hold the port until then.
         wait_until(lambda: not self.is_listening(), what="the port to be free")
 
     def answers(self) -> bool:

@@ -1,4 +1,4 @@
-"""Real pools on a real database: start them, hear what they tell, and wait for it with deadlines."""
+"""Real pools on a real database: start them, receive their events, and wait for them with deadlines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ms(number: float) -> timedelta:
 
 
 class EventRecorder:
-    """Every event of a runner in the order told; a test waits for the one it needs."""
+    """Every event of a runner in the order emitted; a test waits for the one it needs."""
 
     def __init__(self, events: Events) -> None:
         self.all: list[Event] = []
@@ -80,7 +80,7 @@ class LogRecorder:
 
 
 class RunningWorker:
-    """A runner at work, what it tells, and its end."""
+    """A running runner, its events, and its end."""
 
     def __init__(self, runner: Runner, heard: EventRecorder, log: LogRecorder) -> None:
         self.runner = runner
@@ -188,7 +188,7 @@ class QueueFixture:
         return row
 
     def now(self) -> datetime:
-        """The moment by the server's clock."""
+        """The time by the server's clock."""
         return cast(datetime, self.run("select clock_timestamp() as now")[0]["now"])
 
     def add(self, task: str = "work", payload: object = None, **options: Any) -> int:
@@ -202,7 +202,7 @@ class QueueFixture:
         return job.id
 
     def fill(self, count: int, *, task: str = "work", queue: str = "null") -> None:
-        """Add many jobs at once; `queue` is an SQL expression of `n`, counted from 1."""
+        """Add many jobs in one statement; `queue` is an SQL expression of `n`, counted from 1."""
         self.run(
             "select count(*) from add_jobs(array(select ("
             f"%s, json_build_object('n', n), {queue}, null, null, null, null, null)::job_spec"

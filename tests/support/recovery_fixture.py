@@ -1,4 +1,4 @@
-"""Workers that went silent, made by hand, and worker processes that are killed for real."""
+"""Workers without heartbeats, made with SQL, and worker processes that are killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.waiting import wait_until
 DEADLINE = 60.0
 WORKER = Path(__file__).with_name("worker_program.py")
 
-# The Rust port's recovery objects, as far as others meet them.
+# The recovery objects of graphile_worker_rs, as far as others meet them.
 RUST_WORKERS = """
 create table _private_workers (
   id text primary key,
@@ -97,7 +97,7 @@ class RecoveryFixture(QueueFixture):
         return [row["id"] for row in self.run("select id from _private_gw_workers order by id")]
 
     def held(self) -> list[str]:
-        """Whoever holds a lock, on a job or a queue."""
+        """Every worker that locks a job or a queue."""
         rows = self.run(
             "select locked_by as who from _private_jobs where locked_by is not null union all"
             " select locked_by from _private_job_queues where locked_by is not null order by 1"
@@ -106,7 +106,7 @@ class RecoveryFixture(QueueFixture):
 
     @contextmanager
     def locking(self, statement: str, *values: Any) -> Iterator[None]:
-        """Keep a transaction open in which somebody else has run the statement."""
+        """Keep a transaction open in which another session has run the statement."""
         with psycopg.connect(self.url) as other:
             other.execute("set search_path to graphile_worker")
             other.execute(cast(Any, statement), values)
@@ -138,14 +138,14 @@ class RecoveryFixture(QueueFixture):
 
 
 class WorkerProcess:
-    """A worker process; `said` is what it printed, all of it after `kill`."""
+    """A worker process; its whole output after `kill` is in `said`."""
 
     def __init__(self, popen: subprocess.Popen[str]) -> None:
         self._popen = popen
         self.said: list[str] = []
 
     def wait_to_say(self, words: str) -> str:
-        """Return the line with these words, said already or still to come."""
+        """Return the line with these words, printed already or later."""
         for line in self.said:
             if words in line:
                 return line

@@ -1,6 +1,6 @@
 """Readers that wait as long as it takes: on a machine that stands still for seconds, no bound of theirs is met.
 
-People who look at a queue wait half a second, and the bounds of their statements are as short.
+People who query a queue wait half a second, and the bounds of their statements are as short.
 What the statements answer is another matter, and a test of it must not fail because the server was held up.
 """
 

@@ -66,7 +66,7 @@ class SchemaFixture:
         return str(rows[0]["identifier"])
 
     def change(self, job: Row, **columns: Any) -> None:
-        """Set columns by hand; a string that starts with `=` is an expression."""
+        """Set columns with SQL; a string that starts with `=` is an expression."""
         settings = ", ".join(
             f"{name} = {value[1:]}" if isinstance(value, str) and value.startswith("=") else f"{name} = %({name})s"
             for name, value in columns.items()

@@ -1,4 +1,4 @@
-"""Run the installed program as a process, and look at what it left in the database."""
+"""Run the installed program as a process, and read what it left in the database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEADLINE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CliResult:
-    """How a process ended, and what it said."""
+    """How a process ended, and what it printed."""
 
     code: int
     out: str
@@ -131,7 +131,7 @@ class Running:
         return self._said[-1].decode()
 
     def says(self, words: str) -> None:
-        """Read what it says until a line has these words."""
+        """Read its output until a line has these words."""
         assert self._process.stderr is not None
         timeout = threading.Timer(2 * DEADLINE_SECONDS, self._process.kill)
         timeout.start()

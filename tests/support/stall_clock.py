@@ -1,7 +1,7 @@
-"""Time as it would have passed on a machine that nobody holds up.
+"""Time as it would have passed on a machine that never stalls.
 
 A build server stands still for seconds now and then, and its processors are shared.
-What must end within a bound is measured with these watches: they leave out what was nobody's doing.
+What must end within a bound is measured with these watches: they leave out stalls of the machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import TracebackType
 TICK = 0.02
 """How often a watch looks, in seconds."""
 A_STALL = 0.2
-"""A look that comes later than this was held up: by the machine, not by what is measured."""
+"""A check that comes later than this was delayed by the machine, not by what is measured."""
 
 
 class StallClock:
@@ -32,7 +32,7 @@ class StallClock:
     def __init__(self, *pids: int) -> None:
         self._processes = [Path(f"/proc/{pid}/task") for pid in pids or (os.getpid(),)]
         self._ended = threading.Event()
-        self._lock = threading.Lock()  # guards the two sums and the moment of the last look
+        self._lock = threading.Lock()  # guards the two sums and the time of the last check
         self._counted = self._stolen = self._looked_at = 0.0
         self._waits: dict[str, int] = {}
         self._looking = threading.Thread(target=self._look_on, name="stopwatch", daemon=True)
@@ -83,7 +83,7 @@ class StallClock:
             self._looked_at = now
 
     def _waits_for_a_processor(self) -> dict[str, int]:
-        """For each thread the nanoseconds it was ready and did not run; nothing where the system does not tell."""
+        """For each thread the nanoseconds it was ready and did not run; nothing where the system does not report it."""
         found = {}
         for process in self._processes:
             with suppress(OSError):  # it ended

@@ -1,4 +1,4 @@
-"""What the tests of tasks are made with: a job, a context, and a logger that keeps what it is told."""
+"""What the tests of tasks are made with: a job, a context, and a logger that keeps its lines."""
 
 from __future__ import annotations
 

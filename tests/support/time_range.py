@@ -12,7 +12,7 @@ ROUNDED = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """All moments from `earliest` to `latest`, and a hair's breadth more for numbers that were rounded."""
+    """All times from `earliest` to `latest`, and a hair's breadth more for numbers that were rounded."""
 
     earliest: datetime
     latest: datetime
@@ -22,11 +22,11 @@ class TimeRange:
 
 
 class MeasuredBlock:
-    """The time a block takes by somebody's clock, however long the machine holds it up.
+    """The time a block takes by a given clock, however long the machine holds it up.
 
-    with MeasuredBlock(now) as span:
+    with MeasuredBlock(now) as block:
         fail(job)
-    assert row["run_at"] in span.later(seconds=600)
+    assert row["run_at"] in block.later(seconds=600)
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -44,7 +44,7 @@ class MeasuredBlock:
         self._ended = self._now()
 
     def later(self, seconds: float = 0.0) -> TimeRange:
-        """The moments that lie so many seconds after one within the block."""
+        """The times so many seconds after one within the block."""
         assert self._began is not None, "the span has not begun"
         assert self._ended is not None, "the span has not ended"
         return TimeRange(self._began + timedelta(seconds=seconds), self._ended + timedelta(seconds=seconds))

@@ -1,4 +1,4 @@
-"""Small things every test may lean on: waiting for an event, with a deadline; moments between two others."""
+"""Helpers for every test: waiting for an event with a deadline, and free ports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wait_until(
 
 
 def free_port() -> int:
-    """Return a port of loopback where nobody listens, and that no connection is given while a server is down."""
+    """Return a port of loopback without a listener, and that no connection is given while a server is down."""
     while True:
         port = random.SystemRandom().choice(OF_NO_CONNECTION)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):

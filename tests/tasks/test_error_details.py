@@ -1,4 +1,4 @@
-"""What `last_error` says of an error beside its message: its cause, or its members, and the place."""
+"""What `last_error` has of an error beside its message: its cause, or its members, and the place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs as tasks: what they are told, what becomes of what they say, and how they end."""
+"""Programs as tasks: their input, what becomes of their output, and how they end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shell(folder: Path, script: str) -> Path:
     return write_program(folder / "task.sh", f"#!/bin/sh\n{script}\n")
 
 
-# -- what it is told -----------------------------------------------------------------------------------------------
+# -- its input --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_program_in_another_language_is_a_task_too(tmp_path: Path) -> None:
     assert log.of("info") == ["read 14"]
 
 
-# -- what it says --------------------------------------------------------------------------------------------------
+# -- its output -------------------------------------------------------------------------------------------------------
 
 
 def test_output_is_logged_line_by_line(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_endless_lines_do_not_grow_the_memory(tmp_path: Path) -> None:
     assert peak < 5_000_000
 
 
-# -- how it ends ---------------------------------------------------------------------------------------------------
+# -- how it ends ------------------------------------------------------------------------------------------------------
 
 
 def failed(outcome: Outcome) -> Failed:
@@ -296,7 +296,7 @@ def test_a_program_that_cannot_be_started_says_why(tmp_path: Path, make: Any, se
     assert sentence in failed(run_program(path)).message
 
 
-# -- being stopped -------------------------------------------------------------------------------------------------
+# -- being stopped ----------------------------------------------------------------------------------------------------
 
 
 def gone(pid: int) -> bool:

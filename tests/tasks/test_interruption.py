@@ -1,4 +1,4 @@
-"""Jobs that are given back: what runs for them outside of Python's own threads."""
+"""Jobs that are returned: what runs for them outside of Python's own threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task folder offers, and what it says about files that offer nothing."""
+"""What a task folder offers, and its errors for files that offer nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gw_core.tasks.loading import reload_folder
 
 @pytest.fixture(autouse=True)
 def import_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give back the modules and the path as they were; let Python keep bytecode, whatever the environment says."""
+    """Restore the modules and the path; let Python keep bytecode, whatever the environment sets."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     modules, path = set(sys.modules), list(sys.path)
     yield
@@ -38,7 +38,7 @@ def tasks(tmp_path: Path) -> Path:
 
 
 def result_of(loaded: LoadedTasks, identifier: str) -> Any:
-    """What the task says: our test tasks raise their answer."""
+    """The answer of the task: our test tasks raise it."""
     task, job = loaded.registry.get(identifier), a_job()
     assert task is not None
     outcome = execute(job, task, a_context(job))
@@ -61,7 +61,7 @@ def only_fault(loaded: LoadedTasks) -> str:
     return str(fault)
 
 
-# -- what is a task ------------------------------------------------------------------------------------------------
+# -- what is a task ---------------------------------------------------------------------------------------------------
 
 
 def test_identifiers_are_paths_without_suffix(tasks: Path) -> None:
@@ -177,7 +177,7 @@ def test_an_empty_folder_has_no_tasks(tasks: Path) -> None:
     assert load_folder(tasks, strict=True).registry.identifiers == ()
 
 
-# -- helper modules ------------------------------------------------------------------------------------------------
+# -- helper modules ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("statement", ["from _helpers import answer", "from ._helpers import answer"])
@@ -231,7 +231,7 @@ def test_no_bytecode_is_written_for_task_files(tasks: Path) -> None:
     assert [each.name for each in tasks.iterdir()] == ["mail.py"]
 
 
-# -- what is left out ----------------------------------------------------------------------------------------------
+# -- what is left out -------------------------------------------------------------------------------------------------
 
 
 def test_private_files_and_folders_are_skipped_without_a_message(tasks: Path) -> None:
@@ -280,7 +280,7 @@ def test_links_to_files_are_followed_and_links_to_folders_are_not(tasks: Path, t
     ]
 
 
-# -- programs ------------------------------------------------------------------------------------------------------
+# -- programs ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_program_runs_with_the_job(tasks: Path) -> None:
@@ -310,7 +310,7 @@ def test_an_executable_python_file_that_offers_no_function_is_run_as_a_program(t
     assert "ran as a program" in result_of(load_folder(tasks), "mail")
 
 
-# -- errors --------------------------------------------------------------------------------------------------------
+# -- errors -----------------------------------------------------------------------------------------------------------
 
 
 def with_a_good_neighbour(tasks: Path) -> Callable[[], LoadedTasks]:
@@ -455,7 +455,7 @@ def test_what_is_neither_file_nor_folder_is_an_error(tmp_path: Path) -> None:
         load_folder(tmp_path / "pipe")
 
 
-# -- reloading -----------------------------------------------------------------------------------------------------
+# -- reloading --------------------------------------------------------------------------------------------------------
 
 
 def test_nothing_changed_means_nothing_is_loaded(tasks: Path) -> None:

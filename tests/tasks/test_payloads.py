@@ -1,4 +1,4 @@
-"""What a task is called with: its payload as the annotation says, and its context."""
+"""What a task is called with: its payload as annotated, and its context."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def refusal(annotation: object, payload: object = None, **how: Any) -> str:
     return outcome.message
 
 
-# -- plain JSON ----------------------------------------------------------------------------------------------------
+# -- plain JSON -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("payload", [{"a": [1, 2.5, None, True]}, [], "text", 7, None])
@@ -111,7 +111,7 @@ def test_a_payload_that_is_nested_without_end_fails_the_attempt() -> None:
     assert "cannot be read" in refusal(Any, text="[" * 100_000 + "]" * 100_000)
 
 
-# -- typed ---------------------------------------------------------------------------------------------------------
+# -- typed ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_the_payload_is_not_repeated_in_the_reason(annotation: object, payload: 
     assert "s3cret" not in refusal(annotation, payload)
 
 
-# -- what is called ------------------------------------------------------------------------------------------------
+# -- what is called ---------------------------------------------------------------------------------------------------
 
 
 def call_kind(function: Callable[[list[Any]], Callable[..., object]]) -> list[str]:
@@ -268,7 +268,7 @@ def test_an_object_with_an_async_call_is_awaited() -> None:
     assert got(lambda seen: Sender(seen), {"to": "home"}) == Mail("home")
 
 
-# -- what is no task -----------------------------------------------------------------------------------------------
+# -- what is no task --------------------------------------------------------------------------------------------------
 
 
 def needs_more(payload: Any, context: JobContext, account: str) -> None: ...
@@ -309,7 +309,7 @@ def test_a_function_that_cannot_be_a_task_is_rejected_when_it_is_registered(
         compose(function)
 
 
-# -- what schedulers and tracers add -------------------------------------------------------------------------------
+# -- what schedulers and tracers add ----------------------------------------------------------------------------------
 
 BY_CRON = '{"to": "home", "_cron": {"ts": "2026-11-23T04:30:00.000Z", "backfilled": true}, "_trace": {"id": "7"}}'
 

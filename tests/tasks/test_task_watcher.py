@@ -21,7 +21,7 @@ GOOD = "def run(payload): ...\n"
 
 
 class Watched:
-    """A folder with one task, its watcher, and what the watcher handed over and told."""
+    """A folder with one task, its watcher, and what the watcher handed over and reported."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -19,7 +19,7 @@ RUNS = itertools.count(1)
 
 @task("chaos")
 def chaos(payload, context):
-    """Run as the payload says."""
+    """Run as its payload asks."""
     run, job = next(RUNS), context.job
     note("B", run, job.id, job.attempts, payload["n"], time.monotonic_ns(), time.time_ns())
     time.sleep(payload["ms"] / 1000)

@@ -12,13 +12,13 @@ import chaos as of_all  # found here by the worker
 
 @task("chaos")
 def chaos(payload, context):
-    """Run as the payload says."""
+    """Run as its payload asks."""
     of_all.chaos(payload, context)
 
 
 @task("alone")
 def alone(payload, context):
-    """Run as the payload says."""
+    """Run as its payload asks."""
     of_all.chaos(payload, context)
 
 
