@@ -338,7 +338,7 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
 
 
 def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
-    """The plan of a statement under the limits of a glance, made once for all values as the server keeps it."""
+    """The plan of a statement under the limits of a snapshot, made once for all values as the server keeps it."""
     limits = {
         "statement_timeout": "5000",
         "lock_timeout": "1000",
