@@ -1,0 +1,38 @@
+"""The Django app, which has the migration, the checks, the command and the admin page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+
+from gw_core.contrib.django.discovery import has_tasks
+
+
+class GraphileWorkerConfig(AppConfig):
+    """The app `gw_core.contrib.django`."""
+
+    name = "gw_core.contrib.django"
+    label = "graphile_worker"
+    verbose_name = "Graphile Worker"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the checks that are not a backend's own."""
+        if not has_tasks():
+            checks.register(check_tasks_are_installed)
+            return
+        from gw_core.contrib.django.schema_checks import check_schemas
+
+        checks.register(check_schemas, checks.Tags.database)
+
+
+def check_tasks_are_installed(**kwargs: Any) -> list[Any]:
+    """Return an error if `TASKS` is set and this Django has no tasks."""
+    if not hasattr(settings, "TASKS"):
+        return []
+    text = "TASKS is set, but this version of Django has no tasks."
+    hint = "install django-tasks and add django_tasks to INSTALLED_APPS, or upgrade to Django 6"
+    return [checks.Error(text, hint=hint, id="graphile_worker.E004")]

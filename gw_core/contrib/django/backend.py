@@ -1,0 +1,119 @@
+"""The backend of `django.tasks`: a task that is enqueued becomes a job of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.db import connections
+from django.utils import timezone
+
+from gw_core import Client, Job, JobKeyMode, JobSpec
+from gw_core.contrib.django.checks import check_backend
+from gw_core.contrib.django.compat import BaseTaskBackend, InvalidTask, TaskResult, TaskResultStatus, task_enqueued
+from gw_core.contrib.django.connection import conninfo_of
+from gw_core.contrib.django.options import Options
+from gw_core.contrib.django.task import DEFAULT_LANE, GraphileWorkerTask, identifier_of, record
+from gw_core.errors import InvalidInputError, InvalidJobError
+
+
+class GraphileWorkerBackend(BaseTaskBackend):
+    """Adds a job for each task that is enqueued, in the transaction of the database alias `OPTIONS["DATABASE"]`.
+
+    Django makes one backend for each thread and alias.
+    """
+
+    task_class = GraphileWorkerTask
+    supports_defer = True
+    supports_async_task = True
+    supports_priority = True
+
+    @cached_property
+    def settings(self) -> Options:
+        """The checked `OPTIONS`; raises `ImproperlyConfigured`."""
+        return Options.of(self.options)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes that workers can serve: `QUEUES`, or the default one alone when any name is allowed."""
+        return tuple(sorted(self.queues)) or (DEFAULT_LANE,)
+
+    @cached_property
+    def _client(self) -> Client:
+        # It only uses connections of Django's; a connection of its own would be outside the caller's transaction.
+        return Client(conninfo_of(self.settings.database), schema=self.settings.schema, max_pool_size=1)
+
+    def validate_task(self, task: Any) -> None:
+        """Raise `InvalidTask` for a task that cannot become a job; otherwise remember the task for workers."""
+        super().validate_task(task)
+        self._spec(task)
+        record(task)
+
+    def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Add the job, which exists once the surrounding transaction commits."""
+        self.validate_task(task)
+        if task.module_path.startswith("__main__."):
+            raise InvalidTask(f"{task.module_path} cannot be imported by a worker; define the task in a module.")
+        result = new_result(task, self.alias, args, kwargs)
+        payload = {"args": result.args, "kwargs": result.kwargs}
+        job = self._client.add(self._spec(task).with_payload(payload), conn=connections[self.settings.database])
+        assert job is not None  # noqa: S101 - only plugins skip a job, and this client has none
+        complete_with(result, job)
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def identifier(self, task: Any) -> str:
+        """Return the task identifier of the task's jobs."""
+        return identifier_of(task.module_path, task.queue_name if self.queues else DEFAULT_LANE)
+
+    def check(self, **kwargs: Any) -> Iterable[Any]:
+        """Yield what is wrong with the settings."""
+        return check_backend(self)
+
+    def _spec(self, task: Any) -> JobSpec:
+        """Return the job of a task without its arguments; raises `InvalidTask`."""
+        max_attempts = getattr(task, "max_attempts", None)
+        try:
+            return JobSpec(
+                task=self.identifier(task),
+                run_at=_aware(task.run_after),
+                priority=self.settings.priority_base - int(task.priority),
+                max_attempts=self.settings.max_attempts if max_attempts is None else max_attempts,
+                job_key=getattr(task, "job_key", None),
+                job_key_mode=JobKeyMode.of(getattr(task, "job_key_mode", JobKeyMode.REPLACE)),
+                queue_name=getattr(task, "serial_queue", None),
+                flags=tuple(getattr(task, "flags", ())),
+            )
+        except (InvalidJobError, InvalidInputError) as error:
+            raise InvalidTask(str(error)) from error
+
+
+def new_result(task: Any, alias: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return the result of a task that has no job yet; raises `TypeError` for arguments that JSON cannot hold."""
+    return TaskResult(
+        task=task,
+        id="",
+        status=TaskResultStatus.READY,
+        enqueued_at=None,
+        started_at=None,
+        finished_at=None,
+        last_attempted_at=None,
+        args=list(args),
+        kwargs=dict(kwargs),
+        backend=alias,
+        errors=[],
+        worker_ids=[],
+    )
+
+
+def complete_with(result: Any, job: Job) -> None:
+    """Set what is known of a result once it has a job; results are frozen, as Django makes them."""
+    object.__setattr__(result, "id", str(job.id))
+    object.__setattr__(result, "enqueued_at", job.created_at)
+
+
+def _aware(time: datetime | None) -> datetime | None:
+    """Return a time with a time zone; without `USE_TZ` Django's times have none."""
+    return timezone.make_aware(time) if time is not None and timezone.is_naive(time) else time

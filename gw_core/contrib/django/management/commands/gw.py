@@ -1,0 +1,79 @@
+"""`manage.py gw …`: run a command of gw with the database, the schema and the tasks of a backend of `TASKS`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from gw_core.contrib.django.connection import conninfo_of
+from gw_core.contrib.django.discovery import DEFAULTS, graphile_backends
+from gw_core.contrib.django.worker_settings import APP, BACKEND_VARIABLE, LANES_VARIABLE
+
+
+class Command(BaseCommand):
+    """Starts the program gw; everything after its own options is gw's."""
+
+    help = "Run a command of gw (see: gw --help) with this project's database and tasks."
+    requires_system_checks = ()
+    suppressed_base_arguments = frozenset(
+        {"--version", "--verbosity", "--traceback", "--no-color", "--force-color", "--skip-checks"}
+    )
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Run as `manage.py gw …`: become the program, so that signals and the exit code are its own."""
+        options = self.create_parser(argv[0], argv[1]).parse_args(argv[2:])
+        environment = self._environment(options.backend, options.lane)
+        connections.close_all()
+        os.execve(sys.executable, _program(options.arguments), environment)  # noqa: S606 - no shell is wanted
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options that come before gw's command."""
+        parser.add_argument("--backend", help="alias in TASKS; by default the only backend of gw, or 'default'")
+        parser.add_argument("--lane", action="append", help="with run: serve this lane only (may be repeated)")
+        parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the command of gw and its options")
+
+    def handle(self, *arguments: str, **options: Any) -> None:
+        """Run as `call_command("gw", …)`; raises `CommandError` for an exit code other than 0."""
+        environment = self._environment(options["backend"], options["lane"])
+        done = subprocess.run(  # noqa: S603 - our own program, with the caller's arguments
+            _program(arguments or options["arguments"]), env=environment, check=False, text=True, capture_output=True
+        )
+        self.stdout.write(done.stdout, ending="")
+        if done.returncode:
+            raise CommandError(done.stderr.strip(), returncode=done.returncode)
+        self.stderr.write(done.stderr, ending="")
+
+    def _environment(self, alias: str | None, lanes: Sequence[str] | None) -> dict[str, str]:
+        backend = _backend(alias)
+        settings = DEFAULTS if backend is None else backend.settings
+        found = {
+            **os.environ,
+            "GW_CONNECTION": conninfo_of(settings.database),
+            "GW_SCHEMA": settings.schema,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        }
+        if backend is not None:
+            found |= {"GW_APP": APP, BACKEND_VARIABLE: backend.alias}
+        return found | ({LANES_VARIABLE: ",".join(lanes)} if lanes else {})
+
+
+def _program(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-P", "-m", "gw_cli", *arguments]
+
+
+def _backend(alias: str | None) -> Any:
+    """Return the backend with this alias, or the only one, or the default one; None when the project has none."""
+    backends = {each.alias: each for each in graphile_backends()}
+    if alias is None and len(backends) == 1:
+        return next(iter(backends.values()))
+    found = backends.get(alias or "default")
+    if found is None and (alias is not None or backends):
+        raise CommandError(f"TASKS has no backend of gw named {alias or 'default'!r}; name one with --backend")
+    return found

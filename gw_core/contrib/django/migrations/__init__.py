@@ -1,0 +1,1 @@
+"""Migrations of the app: they install the schema of the queue."""

@@ -1,0 +1,73 @@
+"""The `OPTIONS` of the backend in `TASKS`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The settings of one backend; in `OPTIONS` their names are in upper case."""
+
+    database: str = "default"
+    """The alias of the database with the queue."""
+    schema: str = "graphile_worker"
+    """The schema of the queue."""
+    max_attempts: int | None = None
+    """The attempts of a job whose task names no number; None: the queue's default."""
+    priority_base: int = 0
+    """The priority of a job whose task has Django's priority 0; the queue runs smaller numbers first."""
+    modules: tuple[str, ...] = ()
+    """Modules with tasks beside the `tasks` modules of the apps."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Earlier paths of tasks with their present paths, so that waiting jobs still find a renamed task."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """Return the options of a backend; raises `ImproperlyConfigured` with every problem."""
+        problems = list(_problems(given))
+        if problems:
+            raise ImproperlyConfigured("; ".join(problems))
+        values = {name.lower(): value for name, value in given.items()}
+        return cls(**{**values, "modules": tuple(values.get("modules", ()))})
+
+
+def _problems(given: Mapping[str, Any]) -> list[str]:
+    unknown = [
+        f"{name} is no option; the options are {', '.join(_IS_VALID)}" for name in given if name not in _IS_VALID
+    ]
+    invalid = [
+        f"{name} must be {rule}, not {given[name]!r}"
+        for name, (rule, is_valid) in _IS_VALID.items()
+        if name in given and not is_valid(given[name])
+    ]
+    return unknown + invalid
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_name, value))
+
+
+_IS_VALID: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
+    "DATABASE": ("an alias of DATABASES", _is_name),
+    "SCHEMA": ("the name of a schema", _is_name),
+    "MAX_ATTEMPTS": ("a positive number", lambda value: _is_integer(value) and value > 0),
+    "PRIORITY_BASE": ("a number from -32000 to 32000", lambda value: _is_integer(value) and abs(value) <= 32_000),
+    "MODULES": ("a list of modules", _are_names),
+    "ALIASES": (
+        "a dictionary of paths",
+        lambda value: isinstance(value, dict) and _are_names([*value, *value.values()]),
+    ),
+}

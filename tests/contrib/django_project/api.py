@@ -1,0 +1,22 @@
+"""The API of tasks, wherever this Django has it."""
+
+from importlib.util import find_spec
+
+if find_spec("django.tasks") is not None:
+    from django.tasks import TaskResultStatus, task, task_backends
+    from django.tasks.exceptions import InvalidTask
+    from django.tasks.signals import task_enqueued, task_finished, task_started
+else:
+    from django_tasks import TaskResultStatus, task, task_backends
+    from django_tasks.exceptions import InvalidTaskError as InvalidTask
+    from django_tasks.signals import task_enqueued, task_finished, task_started
+
+__all__ = [
+    "InvalidTask",
+    "TaskResultStatus",
+    "task",
+    "task_backends",
+    "task_enqueued",
+    "task_finished",
+    "task_started",
+]

@@ -1,0 +1,144 @@
+"""The command, the migration and the checks of the app."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.core.management.base import SystemCheckError
+from django.test import override_settings
+from settings import GRAPHILE
+from shop import tasks
+from shop.models import Order
+
+URL = os.environ["DATABASE_URL"]
+
+
+def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments], text=True, capture_output=True, timeout=100, check=False
+    )
+
+
+def tasks_setting(**changes: Any) -> dict[str, Any]:
+    return {"default": {"BACKEND": GRAPHILE, **changes}}
+
+
+def problems(**changes: Any) -> list[str]:
+    with override_settings(TASKS=tasks_setting(**changes)), pytest.raises(SystemCheckError) as caught:
+        call_command("check", databases=["default"])
+    return [line.split(":")[1] for line in str(caught.value).splitlines() if line.startswith("?: (graphile_worker")]
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_runs_any_command_of_gw_on_the_projects_queue() -> None:
+    result = tasks.noop.enqueue(1)
+    output = io.StringIO()
+    call_command("gw", "list", "--json", stdout=output)
+
+    assert [str(json.loads(line)["id"]) for line in output.getvalue().splitlines()] == [result.id]
+
+
+def test_a_failure_of_the_command_is_a_command_error() -> None:
+    with pytest.raises(CommandError, match="there is no command") as caught:
+        call_command("gw", "lits", stderr=io.StringIO())
+    assert caught.value.returncode == 2
+
+
+def test_the_worker_runs_the_projects_tasks() -> None:
+    tasks.create_order.enqueue("book")
+    tasks.create_order_async.using(queue_name="slow").enqueue("pen")
+    done = manage("gw", "run", "--once")
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(Order.objects.values_list("item", flat=True)) == ["book", "pen"]
+
+
+def test_the_worker_serves_the_lanes_it_is_given() -> None:
+    tasks.create_order.enqueue("book")
+    tasks.create_order.using(queue_name="slow").enqueue("pen")
+    done = manage("gw", "--lane", "slow", "run", "--once")
+
+    assert done.returncode == 0, done.stderr
+    assert list(Order.objects.values_list("item", flat=True)) == ["pen"]
+
+
+def test_several_worker_processes_run_the_projects_tasks() -> None:
+    for _ in range(20):
+        tasks.which_process.enqueue()
+    done = manage("gw", "run", "--once", "--processes", "2")
+
+    assert done.returncode == 0, done.stderr
+    assert Order.objects.count() == 20
+
+
+def test_the_exit_code_is_that_of_gw() -> None:
+    assert manage("gw", "lits").returncode == 2
+    assert manage("gw", "--backend", "unknown", "list").returncode == 1
+
+
+# -- the migration ---------------------------------------------------------------------------------------------------
+
+
+def test_the_migration_installs_the_schema_and_the_models_need_no_other() -> None:
+    with psycopg.connect(URL) as connection:
+        [found] = connection.execute("select to_regclass('graphile_worker._private_jobs') is not null").fetchone() or []
+    assert found
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
+
+
+# -- the checks ------------------------------------------------------------------------------------------------------
+
+
+def test_a_project_that_is_set_up_has_no_problem() -> None:
+    call_command("check", databases=["default"], fail_level="WARNING")
+
+
+def test_a_missing_schema_is_reported_for_its_database() -> None:
+    with override_settings(TASKS=tasks_setting(OPTIONS={"SCHEMA": "elsewhere"})):
+        call_command("check")
+    assert problems(OPTIONS={"SCHEMA": "elsewhere"}) == [" (graphile_worker.E010) TASKS['default']"]
+
+
+@pytest.mark.parametrize(
+    ("options", "number"),
+    [
+        ({"DATABASE": "unknown"}, "E002"),
+        ({"MAX_ATTEMPTS": 0}, "E003"),
+        ({"RETRIES": 3}, "E003"),
+        ({"MODULES": "shop.tasks"}, "E003"),
+    ],
+)
+def test_a_wrong_option_is_reported(options: dict[str, Any], number: str) -> None:
+    from api import task_backends
+
+    with override_settings(TASKS=tasks_setting(OPTIONS=options)):
+        assert [each.id for each in task_backends["default"].check()] == [f"graphile_worker.{number}"]
+
+
+def test_a_project_without_the_app_is_reported() -> None:
+    from api import task_backends
+
+    with override_settings(INSTALLED_APPS=["shop"]):
+        assert [each.id for each in task_backends["default"].check()] == ["graphile_worker.E001"]
+
+
+def test_a_database_other_than_postgresql_is_reported() -> None:
+    from api import task_backends
+    from django.db import connections
+
+    connections.settings["files"] = {**connections.settings["default"], "ENGINE": "django.db.backends.sqlite3"}
+    try:
+        with override_settings(TASKS=tasks_setting(OPTIONS={"DATABASE": "files"})):
+            assert [each.id for each in task_backends["default"].check()] == ["graphile_worker.E002"]
+    finally:
+        del connections.settings["files"]

@@ -1,0 +1,177 @@
+"""What a worker does with the tasks."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import extra_tasks
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection, transaction
+from django.test import override_settings
+from settings import TASKS
+from shop import tasks
+from shop.models import Order
+from worker import URL, make_due, recorded_signals, run_jobs
+
+from gw_core import Client, WorkerSettings, run_once
+from gw_core.contrib.django.worker import registry, request_like_connections
+
+
+def items() -> list[str]:
+    return sorted(Order.objects.values_list("item", flat=True))
+
+
+def test_tasks_run_with_their_arguments() -> None:
+    tasks.create_order.enqueue("book", lane="front")
+    tasks.create_order_async.enqueue("pen")
+    result = run_jobs()
+
+    assert (result.completed, result.failed) == (2, 0)
+    assert items() == ["book", "pen"]
+    assert Order.objects.get(item="book").lane == "front"
+
+
+def test_the_context_has_the_result_and_the_job() -> None:
+    result = tasks.create_with_context.enqueue("book")
+    run_jobs()
+
+    order = Order.objects.get()
+    assert (order.item, order.attempt) == (f"book {result.id} {result.id}", 1)
+
+
+def test_tasks_run_in_the_order_of_their_priority() -> None:
+    for priority in (1, 50, -3, 0):
+        tasks.create_order.using(priority=priority).enqueue(str(priority))
+    run_once(URL, tasks=registry(), settings=WorkerSettings(concurrency=1), migrate=False, handle_signals=False)
+
+    assert list(Order.objects.order_by("id").values_list("item", flat=True)) == ["50", "1", "0", "-3"]
+
+
+def test_a_worker_serves_the_lanes_it_is_given() -> None:
+    tasks.create_order.enqueue("default")
+    tasks.create_order.using(queue_name="slow").enqueue("slow")
+
+    run_jobs(["slow"])
+    assert items() == ["slow"]
+    run_jobs()
+    assert items() == ["default", "slow"]
+
+
+def test_an_unknown_lane_is_rejected() -> None:
+    with pytest.raises(ImproperlyConfigured, match="no lane 'fast'"):
+        registry(lanes=["fast"])
+
+
+def test_tasks_of_further_modules_are_found() -> None:
+    extra_tasks.extra.enqueue()
+    run_jobs()
+
+    assert items() == ["extra"]
+
+
+def test_jobs_of_a_renamed_task_still_run() -> None:
+    with Client(URL) as client:
+        client.add("shop.old.create_order", {"args": ["book"], "kwargs": {}})
+        client.add("slow/shop.old.create_order", {"args": ["pen"]})
+    run_jobs()
+
+    assert items() == ["book", "pen"]
+
+
+def test_an_alias_of_a_task_that_does_not_exist_is_rejected() -> None:
+    changed = {**TASKS["default"], "OPTIONS": {"ALIASES": {"old": "shop.tasks.gone"}}}
+    with override_settings(TASKS={"default": changed}), pytest.raises(ImproperlyConfigured, match=r"shop\.tasks\.gone"):
+        registry()
+
+
+def test_each_signal_is_sent_once_for_a_task_that_succeeds() -> None:
+    with recorded_signals() as signals:
+        tasks.create_order.enqueue("book")
+        run_jobs()
+
+    assert [(name, status) for name, status, _ in signals] == [
+        ("enqueued", "READY"),
+        ("started", "RUNNING"),
+        ("finished", "SUCCESSFUL"),
+    ]
+    assert signals[2][2].return_value == Order.objects.get().pk
+
+
+def test_started_is_sent_for_each_attempt_and_finished_once() -> None:
+    with recorded_signals() as signals:
+        tasks.fail_until.using(max_attempts=3).enqueue(3)
+        for _ in range(3):
+            run_jobs()
+            make_due()
+
+    assert [name for name, _, _ in signals] == ["enqueued", "started", "started", "started", "finished"]
+    finished = signals[-1][2]
+    assert (str(finished.status), finished.attempts, finished.errors) == ("SUCCESSFUL", 3, [])
+
+
+def test_the_last_failure_finishes_a_task(caplog: pytest.LogCaptureFixture) -> None:
+    with recorded_signals() as signals, caplog.at_level(logging.ERROR):
+        tasks.fail_until.using(max_attempts=1).enqueue(9)
+        run_jobs()
+
+    assert [name for name, _, _ in signals] == ["enqueued", "started", "finished"]
+    finished = signals[-1][2]
+    assert str(finished.status) == "FAILED"
+    assert finished.errors[0].exception_class is RuntimeError
+    assert "attempt 1" in finished.errors[0].traceback
+    [record] = [each for each in caplog.records if each.name.startswith("django")]
+    assert record.exc_info is not None
+    assert record.exc_info[0] is RuntimeError
+
+
+def test_a_task_that_gives_up_is_finished() -> None:
+    with recorded_signals() as signals:
+        tasks.give_up.enqueue()
+        run_jobs()
+
+    assert [name for name, _, _ in signals] == ["enqueued", "started", "finished"]
+
+
+def test_a_snoozed_task_is_not_finished() -> None:
+    with recorded_signals() as signals:
+        tasks.snooze_once.using(max_attempts=1).enqueue()
+        run_jobs()
+
+    assert [name for name, _, _ in signals] == ["enqueued", "started", "started", "finished"]
+
+
+def test_a_return_value_that_json_cannot_hold_fails_the_task(jobs: Any) -> None:
+    tasks.return_object.enqueue()
+    result = run_jobs()
+
+    assert result.failed == 1
+
+
+def test_a_payload_of_another_shape_fails_permanently(jobs: Any) -> None:
+    with Client(URL) as client:
+        client.add("shop.tasks.noop", [1, 2])
+    run_jobs()
+
+    [job] = jobs()
+    assert job["attempts"] == job["max_attempts"]
+
+
+def test_a_connection_that_broke_does_not_fail_the_next_task() -> None:
+    for each in (tasks.create_order, tasks.end_own_connection, tasks.create_order):
+        each.enqueue(*(["book"] if each is tasks.create_order else []))
+    result = run_once(
+        URL, tasks=registry(), settings=WorkerSettings(concurrency=1), migrate=False, handle_signals=False
+    )
+
+    assert (result.completed, result.failed) == (3, 0)
+
+
+def test_a_run_on_a_thread_with_a_transaction_leaves_it_open() -> None:
+    with transaction.atomic():
+        Order.objects.create(item="open")
+        with request_like_connections():
+            Order.objects.create(item="inner")
+        assert connection.in_atomic_block
+        assert Order.objects.count() == 2

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from api import task
+from asgiref.sync import sync_to_async
+from django.db import connection
+
+from gw_core import GiveUp, Snooze
+from shop.models import Order
+
+
+@task
+def create_order(item: str, *, lane: str = "") -> int:
+    return Order.objects.create(item=item, lane=lane).pk
+
+
+@task
+async def create_order_async(item: str) -> None:
+    await sync_to_async(Order.objects.create)(item=item)
+
+
+@task(takes_context=True)
+def create_with_context(context: Any, item: str) -> None:
+    job = context.job_context.job
+    Order.objects.create(item=f"{item} {context.task_result.id} {job.id}", attempt=context.attempt)
+
+
+@task(takes_context=True)
+def fail_until(context: Any, attempt: int) -> None:
+    if context.attempt < attempt:
+        raise RuntimeError(f"attempt {context.attempt}")
+
+
+@task
+def give_up() -> None:
+    raise GiveUp("hopeless")
+
+
+@task(takes_context=True)
+def snooze_once(context: Any) -> None:
+    if not Order.objects.exists():
+        Order.objects.create(item="snoozed")
+        raise Snooze(0)
+
+
+@task
+def return_object() -> object:
+    return object()
+
+
+@task
+def end_own_connection() -> None:
+    """Let the server end this thread's connection after the run, as a restart or a firewall does."""
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_backend_pid()")
+    connection.connection.close()
+
+
+@task
+def which_process() -> None:
+    Order.objects.create(item=str(os.getpid()))
+
+
+@task
+def noop(number: int) -> None:
+    pass
+
+
+@task(max_attempts=3, serial_queue="ledger", flags=["heavy"])
+def with_options() -> None:
+    pass
