@@ -59,7 +59,7 @@ class GraphileWorkerBackend(BaseTaskBackend):
         result = new_result(task, self.alias, args, kwargs)
         payload = {"args": result.args, "kwargs": result.kwargs}
         job = self._client.add(self._spec(task).with_payload(payload), conn=connections[self.settings.database])
-        assert job is not None  # noqa: S101 - only plugins skip a job, and this client has none
+        assert isinstance(job, Job)  # noqa: S101 - only plugins skip a job, and this client has none
         complete_with(result, job)
         task_enqueued.send(type(self), task_result=result)
         return result

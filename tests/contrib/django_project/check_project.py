@@ -45,7 +45,7 @@ def test_the_command_runs_any_command_of_gw_on_the_projects_queue() -> None:
     output = io.StringIO()
     call_command("gw", "list", "--json", stdout=output)
 
-    assert [str(json.loads(line)["id"]) for line in output.getvalue().splitlines()] == [result.id]
+    assert [str(job["id"]) for job in json.loads(output.getvalue())] == [result.id]
 
 
 def test_a_failure_of_the_command_is_a_command_error() -> None:
