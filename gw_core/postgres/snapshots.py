@@ -73,7 +73,7 @@ class Snapshots:
         """
         if self._known is None or not self._known.has_locked_index:
             return timedelta()
-        answers, unseen = self._ask({"locks": self._about_locks(recovery), "span": ("snapshot_span", {})})
+        answers, unseen = self._ask({"locks": self._about_locks(recovery), "server_time": ("snapshot_server_time", {})})
         self._locks, self._locks_at, self._locks_unseen = answers.get("locks", []), monotonic(), unseen
         return _worked(answers)
 
@@ -163,7 +163,7 @@ class Snapshots:
             questions["queue starts"] = ("queue_starts", {})
         if self._has_rust_workers:
             questions["rust workers"] = ("heartbeat_list_rust", {"limit": MAX_WORKERS})
-        return {**questions, "span": ("snapshot_span", {})}
+        return {**questions, "server_time": ("snapshot_server_time", {})}
 
     @staticmethod
     def _about_locks(recovery: RecoverySettings) -> tuple[str, dict[str, Any]]:
@@ -186,7 +186,7 @@ class Snapshots:
         answers: dict[str, Rows] = {}
         unseen: list[tuple[str, str]] = []
         for part, question in questions.items():
-            if part == "span":  # of a statement alone it would say nothing
+            if part == "server_time":  # of a statement alone it would say nothing
                 continue
             try:
                 (answers[part],) = self._rows([question])
@@ -209,7 +209,7 @@ class Snapshots:
 
 
 def _worked(answers: Mapping[str, Rows]) -> timedelta | None:
-    return timedelta(seconds=answers["span"][0][0]) if "span" in answers else None
+    return timedelta(seconds=answers["server_time"][0][0]) if "server_time" in answers else None
 
 
 def _server(place: tuple[Any, ...]) -> ServerInfo:

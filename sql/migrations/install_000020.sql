@@ -1,7 +1,7 @@
 -- Install revision 20 in one step into a schema that has nothing of ours yet.
 -- Names, column order and constraints are the contract that the Node.js worker and we share. The names of the
 -- `not null` constraints are part of it: PostgreSQL keeps them since version 18 and forgets them before. They look odd
--- because the ancestor made its tables under other names, beside older ones.
+-- because Graphile Worker created its tables under other names, beside older ones.
 
 \ir parts/ledger.sql
 
@@ -93,5 +93,5 @@ create type :GRAPHILE_WORKER_SCHEMA.job_spec as (
 \ir parts/remove_job.sql
 \ir parts/force_unlock_workers.sql
 
--- Not announced as breaking: the channel reaches the workers of every schema in the database, and here is nobody yet.
+-- Not announced as breaking: the channel reaches the workers of every schema in the database, and this one has none yet.
 select pg_notify('worker:migrate', '{"migrationNumber":20,"breaking":false}');

@@ -1,4 +1,4 @@
--- Add one job through the schema's own function, so that keys and notifications behave as for everybody else.
+-- Add one job through the schema's own function, so that keys and notifications behave as for all other clients.
 -- `delay_seconds` counts from the database's clock.
 select
   job.id,

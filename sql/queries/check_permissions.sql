@@ -1,5 +1,5 @@
 -- Change nothing, with every privilege that a worker's statements need.
--- The server checks privileges before it looks for rows, and no row matches.
+-- The server checks privileges before it reads rows, and no row matches.
 with added as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
   select '' where false

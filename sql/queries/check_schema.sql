@@ -1,9 +1,9 @@
--- Tell what is installed in a schema, be it missing, older, newer or half ours.
+-- Return what is installed in a schema, whether it is missing, older, newer or incomplete.
 -- A ledger is read only where there is one, with the columns it has, so the statement that reads it must be made while
 -- this one runs. ts_stat does that in every build of PostgreSQL: it runs a query and lists the words of its tsvectors.
 -- The XML functions do it too, but not all servers have them. A word is a number, the flag, and the seconds since the
 -- step was taken: `19:true:12`.
--- Objects count, not numbers: the ancestors gave the same number to different things.
+-- Objects count, not numbers: Graphile Worker's implementations gave the same number to different things.
 with namespace as (
   select oid, nspname from pg_namespace where nspname = %(schema)s
 ), relation as (

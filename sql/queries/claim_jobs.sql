@@ -1,15 +1,15 @@
--- Claim jobs for one pool: those without a queue, and the next ones of free queues.
+-- Claim jobs for one pool: those without a queue, and the next ones of unlocked queues.
 --
 -- A queue's row is locked before its jobs are taken, so two pools can never both hold it, and `skip locked` makes a claim
--- wait for nobody. The parts that lock repeat their conditions: a row that changed since the snapshot is judged again by
+-- never wait. The parts that lock repeat their conditions: a row that changed since the snapshot is checked again by
 -- the conditions of the part that locks it, and by those alone.
 --
 -- What a claim costs must not grow with what it cannot take:
 -- * Jobs of later are stepped over by asking for each priority that occurs (`priorities`), instead of reading past them.
--- * Rows long dead, which a transaction elsewhere keeps from being removed, are stepped over when the caller says for some
+-- * Dead rows that an open transaction elsewhere keeps from being removed are skipped if the caller gives for some
 --   priorities where the waiting jobs began last time (`known`); all others are read from their beginning (`fresh`).
 --   That finds queues; the jobs are then each queue's first, for one that was held for long has some before all others.
--- * Jobs of held queues are read up to the first `scan_limit` queued jobs (`near`). When those are used up, `scan` steps from
+-- * Jobs of locked queues are read up to the first `scan_limit` queued jobs (`near`). When those are used up, `scan` steps from
 --   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A scan that
 --   got tired is answered as a last row without an id, with the queue where the next claim can go on.
 -- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.

@@ -1,6 +1,6 @@
--- Claim jobs that have no named queue, provided that no job in a queue is waiting; a last row without an id says that one is.
+-- Claim jobs that have no named queue, unless a job in a queue is waiting; a last row without an id reports that one is.
 --
--- The whole claim has some thirty parts, and making them ready takes longer than finding one job. Where nobody uses named
+-- The whole claim has some thirty parts, and preparing them takes longer than finding one job. In schemas without named
 -- queues this takes half of that time, which is what a job waits for that is added to an empty queue. It claims nothing
 -- when there are queued jobs, which may be more urgent: then claim_jobs.sql has to compare them. The parts that both have
 -- are the same.

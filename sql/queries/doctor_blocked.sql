@@ -1,5 +1,5 @@
 -- The sessions of this database that wait for a lock, what each waits for, and the processes that keep it waiting.
--- Who blocks whom is asked only about sessions that say they wait: the answer stops the whole lock table for a moment.
+-- Blockers are only queried for sessions that wait: the query briefly locks the whole lock table.
 select
   waiting.pid,
   waiting.usename::text,

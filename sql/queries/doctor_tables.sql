@@ -1,4 +1,4 @@
--- How much of the tables is dead, whether anybody sweeps it up, and how much must be dead for that.
+-- How many rows of the tables are dead, whether autovacuum is on, and at how many dead rows it starts.
 select tables.relname::text,
        coalesce(statistics.n_live_tup, 0),
        coalesce(statistics.n_dead_tup, 0),

@@ -1,4 +1,4 @@
--- The oldest transaction that keeps vacuum from clearing away what workers leave behind.
+-- The oldest transaction that keeps vacuum from removing dead rows.
 select held.what, held.seconds
   from (
          select pg_catalog.format('process %%s of %%s (%%s)', pid, coalesce(usename::text, '?'), coalesce(state, '?')) as what,

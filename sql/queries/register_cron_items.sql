@@ -1,5 +1,5 @@
 -- Make crontab identifiers known, and answer what is remembered of them.
--- One that another worker registers at this very moment is missing from the answer: it has nothing to make up for.
+-- One that another worker registers at the same time is missing from the result: it has nothing to backfill.
 with added as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_known_crontabs (identifier, known_since)
   select pg_catalog.unnest(%(identifiers)s::text[]), %(known_since)s::timestamptz

@@ -1,5 +1,5 @@
 -- Free jobs and queues whose lock is older than four hours; answers how many of each.
--- The attempt stays counted and the job goes to the end of its priority, as in the ancestor.
+-- The attempt stays counted and the job goes to the end of its priority, as in Graphile Worker.
 -- A job that was removed or superseded keeps attempts = max_attempts, so it does not come back to life.
 -- Our index of locked jobs is chosen for its order, whatever the statistics say; what is left over is freed next time.
 with old as materialized (

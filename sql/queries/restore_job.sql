@@ -1,4 +1,4 @@
--- Add a job that was deleted once more, as it was and under a new id; no row when another job has its key.
+-- Add a deleted job again, as it was and under a new id; no row when another job has its key.
 -- The functions that add jobs begin with no attempt made and would replace the other job, so the row is made here.
 insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
        (job_queue_id, task_id, payload, priority, run_at, attempts, max_attempts, last_error, key, flags)

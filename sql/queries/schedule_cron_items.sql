@@ -1,6 +1,6 @@
 -- Add the jobs of one minute, each unless a worker in any language was here first; answers what was added by this call.
--- Who moves `last_execution` to the minute adds the job; whoever comes second waits for the row, finds it moved and adds
--- nothing. Rows are locked in the order of the crontab, as the ancestor does: another order could deadlock with it.
+-- The worker that moves `last_execution` to the minute adds the job; a second one waits for the row, finds it moved and adds
+-- nothing. Rows are locked in the order of the crontab, as Graphile Worker does: another order could deadlock with it.
 with runs as materialized (
   select run.*
     from unnest(
@@ -39,7 +39,7 @@ ours as materialized (
 )
 select
   ours.identifier,
-  -- In a CASE and not in a lateral join: a join's condition is looked at after the function has run.
+  -- In a CASE and not in a lateral join: a join's condition is evaluated after the function has run.
   case
     when ours.task is not null then (
       select job.id

@@ -1,6 +1,6 @@
 -- What the server's statistics say of the table of jobs: they are counted as work is done and cost nothing to read.
 -- They are asked for one by one: the view over them groups all indexes of the table, to plan which takes longer.
--- An index knows how many rows it had when it was last vacuumed; its size since then tells how many it may have now.
+-- An index knows how many rows it had when it was last vacuumed; its growth since then shows how many it may have now.
 select
   coalesce(pg_stat_get_tuples_inserted(tables.oid), 0),
   coalesce(pg_stat_get_tuples_updated(tables.oid), 0),

@@ -31,7 +31,7 @@ begin
     return v_job;
   end if;
 
-  -- Whoever adds a single job waits for it, so from here on statements are few: this takes half the time of `add_jobs`.
+  -- The caller of a single add waits for it, so from here on statements are few: this takes half the time of `add_jobs`.
   -- Both inserts run though the name is known: their locks keep others from clearing it away before our job is there.
   insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
     select add_job.identifier
@@ -49,7 +49,7 @@ begin
     on conflict do nothing;
   end if;
 
-  -- A task that is deleted in between makes this fail; a join would drop the job in silence.
+  -- A task that is deleted in between makes this fail; a join would drop the job silently.
   -- Under `unsafe_dedupe` an existing job stays as it is, whatever its state; counting its revision up is what makes it
   -- come back as a row.
   insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

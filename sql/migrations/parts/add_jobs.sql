@@ -1,5 +1,5 @@
 -- Add many jobs in one call; the only function that inserts jobs with replaceable keys.
--- The marker in the body tells `gw migrate` that this is the repaired function: a job added under a key is never lost,
+-- The marker in the body shows `gw migrate` that this is the repaired function: a job added under a key is never lost,
 -- however the call races with a claim, a completion, a failure or another add.
 create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
   specs :GRAPHILE_WORKER_SCHEMA.job_spec[],
@@ -34,15 +34,15 @@ begin
 
   loop
     if cardinality(v_keys) > 0 then
-      -- Wait here for whoever is claiming, settling or replacing a job with one of our keys, always in the order of id,
-      -- so that two calls with the same keys cannot lock each other out. From here on nobody but us changes these rows.
+      -- Wait here for every session that claims, settles or replaces a job with one of our keys, always in the order of id,
+      -- so that two calls with the same keys cannot deadlock. From here on no other session changes these rows.
       perform from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
         where jobs.key = any(v_keys)
         order by jobs.id
         for update;
 
       -- A statement of its own, because it must see what the wait above let happen.
-      -- A job that runs, or failed for good, gives up its key and never runs again; a new job takes the key.
+      -- A job that runs, or failed permanently, gives up its key and never runs again; a new job takes the key.
       update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
          set key = null,
              attempts = jobs.max_attempts,
@@ -53,7 +53,7 @@ begin
 
     -- The rows are made in the order of the specifications, whatever order the joins find them in, for the jobs of a
     -- queue run in the order of id. A task deleted since the first statement makes this fail; an inner join would drop
-    -- its jobs in silence.
+    -- its jobs silently.
     return query
       insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
              (job_queue_id, task_id, payload, run_at, max_attempts, key, priority, flags)
@@ -98,7 +98,7 @@ begin
 
     -- Some keys came back without a row: another session added the key and a worker claimed that job, both after our
     -- first look. PostgreSQL has locked those rows for us all the same, so they stay claimed and keep their keys until
-    -- we end: they are exactly the ones found here, the next round retires them, and it is the last one.
+    -- we end: they are exactly the ones found here, the next pass retires them, and it is the last one.
     v_pending := array(
       select spec
         from unnest(v_pending) as spec

@@ -1,4 +1,4 @@
--- Within a step names mean PostgreSQL's own, whatever the session's search_path says.
+-- Within a step names mean PostgreSQL's own, whatever the session's search_path is.
 -- Note what the schema has already: end_step.sql compares.
 select pg_catalog.set_config('gw.search_path', pg_catalog.current_setting('search_path'), true),
        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);

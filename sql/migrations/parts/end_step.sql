@@ -39,7 +39,7 @@ end;
 $gw$;
 
 -- What a step makes belongs to the queue's owner and not to the administrator who ran it: in a new schema the schema's
--- owner, else whoever owns the shared ledger.
+-- owner, else the owner of the shared ledger.
 do $gw$
 declare
   v_known oid[] := current_setting('gw.relations');

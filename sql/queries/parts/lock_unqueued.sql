@@ -1,4 +1,4 @@
--- The next jobs of one priority that have no queue, locked, without those that somebody else locks; `:FROM` says where to begin.
+-- The next jobs of one priority without a queue, locked, without those that others have locked; `:FROM` is the start.
 select
   jobs.id,
   jobs.ctid as row,

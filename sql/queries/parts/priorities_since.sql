@@ -1,4 +1,4 @@
--- The priorities of waiting jobs with or without a queue, each with the moment to read it from: what the caller knows of
+-- The priorities of waiting jobs with or without a queue, each with the time to read it from: what the caller knows of
 -- its beginning, else none. Found by leaping from one to the next in an index.
 :PRIORITIES (priority, since) as (
   select coalesce(fresh.priority, known.priority) as priority,

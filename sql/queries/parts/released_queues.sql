@@ -1,4 +1,4 @@
--- The queues whose last jobs this statement settles, released after the jobs: everybody locks a job before its queue.
+-- The queues whose last jobs this statement settles, released after the jobs: all statements lock a job before its queue.
 released as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = null,
