@@ -14,7 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 BLOCK = re.compile(r"^```\{public-names\} (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MODULES = ("gw_core", "gw_core.crontab", "gw_core.errors", "gw_core.events", "gw_core.operations")
+MODULES = ("gw_core", "gw_core.crontab", "gw_core.errors", "gw_core.events", "gw_core.operations", "gw_core.testing")
 """Where users import from."""
 MEMBERS = ("   :members:", "   :undoc-members:")
 GROUPS = {"Classes": "autoclass", "Functions": "autofunction", "Exceptions": "autoexception", "Values": "autodata"}

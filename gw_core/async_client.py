@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from types import TracebackType
@@ -19,7 +20,7 @@ from gw_core.postgres.async_connection import (
     async_callers_connection,
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
-from gw_core.postgres.enqueue import Admission
+from gw_core.postgres.enqueue import Admission, add_inline
 
 if TYPE_CHECKING:
     from gw_core.execution.context import JobContext
@@ -127,6 +128,8 @@ class AsyncClient:
         admitted = self._admission.admit_all(specs)
         if not admitted:
             return []
+        if (run := add_inline.get()) is not None:
+            return [(await asyncio.to_thread(run, spec, None, None)).id for spec in admitted]
         with self._admission.adding(admitted) as addition:
             specs = addition.specs
             async with self._on(conn) as connection, self._atomic(connection, specs):
@@ -167,6 +170,9 @@ class AsyncClient:
         admitted = self._admission.admit(spec)
         if isinstance(admitted, Skip):
             return admitted
+        if (run := add_inline.get()) is not None:
+            text = payload if admitted.payload is spec.payload else None
+            return await asyncio.to_thread(run, admitted, text, None)
         with self._admission.adding([admitted]) as addition:
             call = self._admission.call(spec, addition.specs[0], payload)
             async with self._on(conn) as connection:

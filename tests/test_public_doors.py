@@ -8,7 +8,11 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 CONTRIB = {f"gw_core.contrib.{name}" for name in ("django.worker", "opentelemetry", "sentry")}
-PUBLIC = {"gw_core", *(f"gw_core.{name}" for name in ("events", "errors", "crontab", "operations")), *CONTRIB}
+PUBLIC = {
+    "gw_core",
+    *(f"gw_core.{name}" for name in ("events", "errors", "crontab", "operations", "testing")),
+    *CONTRIB,
+}
 MAX_CORE_IMPORTS = 197
 MAX_FRONT_END_IMPORTS = 219
 MAX_PRIVATE_ACCESSES = 122

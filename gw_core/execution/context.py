@@ -16,7 +16,7 @@ from gw_core.log import Logger
 
 if TYPE_CHECKING:
     # Not at run time: a process that runs an isolated task starts in half the time without the database driver.
-    from gw_core.postgres.connections import ConnectionPool
+    from gw_core.postgres.connections import ConnectionSource
     from gw_core.postgres.database import Connection, Database
     from gw_core.postgres.enqueue import Enqueuer
 
@@ -26,7 +26,7 @@ class TaskResources:
     """What all jobs of a pool share."""
 
     adder: Enqueuer
-    connections: ConnectionPool
+    connections: ConnectionSource
     logger: Logger
 
 

@@ -30,6 +30,10 @@ ACCEPTED: Final = (
 class CallersConnection(Protocol):
     """What adding and removing jobs needs of a connection."""
 
+    @property
+    def driver(self) -> object:
+        """The driver's own connection."""
+
     def fetch(self, call: Call) -> Rows:
         """Run a statement in the connection's transaction and return its rows as tuples; raises gw's errors."""
 
@@ -105,6 +109,11 @@ class PsycopgConnection:
         self._connection = connection
         self._schema = schema
 
+    @property
+    def driver(self) -> object:
+        """The driver's own connection."""
+        return self._connection
+
     def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
         with translated(self._schema), tuple_cursor(self._connection) as cursor:
@@ -149,6 +158,11 @@ class Psycopg2Connection:
     def __init__(self, connection: Any, schema: str) -> None:
         self._connection = connection
         self._schema = schema
+
+    @property
+    def driver(self) -> object:
+        """The driver's own connection."""
+        return self._connection
 
     def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
@@ -195,6 +209,11 @@ class SqlAlchemyConnection:
         self._connection = connection
         self._schema = schema
 
+    @property
+    def driver(self) -> object:
+        """The driver's own connection."""
+        return self._connection.connection.driver_connection
+
     def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
         with translated(self._schema):
@@ -202,7 +221,7 @@ class SqlAlchemyConnection:
 
     def atomic(self) -> AbstractContextManager[None]:
         """Make a block all or nothing."""
-        driver = self._connection.connection.driver_connection
+        driver: Any = self.driver
         # In this mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
         if driver.autocommit:
             return callers_connection(driver, self._schema).atomic()
@@ -233,6 +252,12 @@ class DjangoConnection:
             )
         self._wrapper = wrapper
         self._schema = schema
+
+    @property
+    def driver(self) -> object:
+        """The driver's own connection, opened if it is not."""
+        self._wrapper.ensure_connection()
+        return self._wrapper.connection
 
     def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""

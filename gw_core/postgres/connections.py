@@ -7,9 +7,9 @@ import socket
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import psycopg
 
@@ -204,8 +204,15 @@ def cancel(connection: Connection) -> bool:
     return True
 
 
-ConnectionSource = ConnectionPool | SharedConnection
-"""Provides connections; implementations differ in how many at a time."""
+class ConnectionSource(Protocol):
+    """Provides connections; implementations differ in how many at a time."""
+
+    @property
+    def database(self) -> Database:
+        """Where the connections lead."""
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        """Lend a connection for a block."""
 
 
 def fetch_all(connection: Connection, statement: Any, values: Any = None) -> list[tuple[Any, ...]]:

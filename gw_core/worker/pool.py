@@ -9,7 +9,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import timedelta
 
 from gw_core.domain.cancellation import StopReason
@@ -18,7 +17,7 @@ from gw_core.domain.events import Events, PoolInterrupting, PoolStarted, PoolSto
 from gw_core.domain.health import PoolHealth
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
-from gw_core.domain.plugins import Interceptors, Skip
+from gw_core.domain.plugins import Interceptors
 from gw_core.domain.recovery import overdue_after
 from gw_core.domain.settings import WorkerSettings
 from gw_core.execution.context import JobContext, TaskResources
@@ -33,7 +32,7 @@ from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import ListenThread, NotificationHealth
 from gw_core.worker.settler import Settler
-from gw_core.worker.thread import LEASE_IS_OVER, WorkerThread
+from gw_core.worker.thread import LEASE_IS_OVER, WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
 
 CLEANUP_TIMEOUT = timedelta(seconds=0.3)
@@ -181,7 +180,7 @@ class WorkerPool:
     def use(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on."""
         around = self._interceptors.around_run
-        tasks = {task.identifier: self._intercepted(task) if around else task for task in registry}
+        tasks = {task.identifier: intercepted(task, self._interceptors) if around else task for task in registry}
         # Changed in place: the threads find their tasks by this dictionary's own `get`.
         self._tasks.update(tasks)
         for identifier in self._tasks.keys() - tasks.keys():
@@ -332,16 +331,6 @@ class WorkerPool:
         for thread in self._threads:
             thread.join(max(0.0, ends_at - time.monotonic()))
         kill_given_back()
-
-    def _intercepted(self, task: Task) -> Task:
-        """Return the task with all wrappers of the plugins around it."""
-        interceptors, invoke = self._interceptors, task.invoke
-
-        def call(job: Job, context: JobContext) -> object:
-            result = interceptors.run(job, context, lambda: invoke(job, context))
-            return None if isinstance(result, Skip) else result
-
-        return replace(task, invoke=call)
 
     def _wake_claimer(self) -> None:
         self._claimer.wake()

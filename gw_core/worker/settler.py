@@ -280,7 +280,7 @@ class Settler(Service):
     def _write(self, batch: OutcomeBatch) -> None:
         outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch)
         try:
-            ours = _send(self._store(), outcomes, self._worker_id, releases)
+            ours = send_outcomes(self._store(), outcomes, self._worker_id, releases)
         except DatabaseUnavailableError:
             batch.is_in_doubt = True
             raise
@@ -293,21 +293,7 @@ class Settler(Service):
         self.failed += len(written) if kind is Failed else 0
         if releases:
             self._on_queues_freed()
-        self._emit_settled(kind, written, lost)
-
-    def _emit_settled(self, kind: type[Outcome], written: Sequence[Outcome], lost: Sequence[Outcome]) -> None:
-        events, worker_id = self._events, self._worker_id
-        if events.wants(JobsSettled):
-            events.emit(JobsSettled(worker_id=worker_id, outcomes=written, lost=lost))
-        if kind is Returned:
-            for each in written:
-                events.emit(JobReturned(worker_id=worker_id, job=each.job, reason=each.reason))  # type: ignore[union-attr]
-        elif events.wants(JobCompleted):
-            for each in written:
-                error = each.error if type(each) is Failed else None
-                events.emit(JobCompleted(worker_id=worker_id, job=each.job, error=error))
-        for each in lost:
-            events.emit(JobLockLost(worker_id=worker_id, job=each.job))
+        emit_settled(self._events, self._worker_id, written, lost)
 
     def _store(self) -> JobStore:
         if self._connection is None or self._connection.closed:
@@ -338,10 +324,26 @@ class Settler(Service):
             self._connection = None
 
 
-def _send(store: JobStore, outcomes: list[Any], worker_id: str, releases: Sequence[QueueLock]) -> set[int]:
+def send_outcomes(store: JobStore, outcomes: list[Any], worker_id: str, releases: Sequence[QueueLock]) -> set[int]:
+    """Write outcomes of one kind, release the queues, and return the ids of the jobs that were still claimed."""
     kind = type(outcomes[0])
     if kind is Completed:
         return store.complete(outcomes, worker_id=worker_id, releases=releases)
     if kind is Failed:
         return store.fail(outcomes, worker_id=worker_id, releases=releases)
     return store.give_back(outcomes, worker_id=worker_id, releases=releases)
+
+
+def emit_settled(events: Events, worker_id: str, written: Sequence[Outcome], lost: Sequence[Outcome] = ()) -> None:
+    """Emit the events of outcomes of one kind: those that were recorded, and those whose lock was lost."""
+    if events.wants(JobsSettled):
+        events.emit(JobsSettled(worker_id=worker_id, outcomes=written, lost=lost))
+    if written and type(written[0]) is Returned:
+        for each in written:
+            events.emit(JobReturned(worker_id=worker_id, job=each.job, reason=each.reason))  # type: ignore[union-attr]
+    elif events.wants(JobCompleted):
+        for each in written:
+            error = each.error if type(each) is Failed else None
+            events.emit(JobCompleted(worker_id=worker_id, job=each.job, error=error))
+    for each in lost:
+        events.emit(JobLockLost(worker_id=worker_id, job=each.job))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.events import Events, JobStarted, JobSucceeded, WorkerStarted, WorkerStopped
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
+from gw_core.domain.plugins import Interceptors, Skip
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.executor import execute
 from gw_core.worker.cancellations import Cancellations
@@ -160,3 +162,14 @@ class WorkerThread:
         """Return the outcome when not even the task's own error could be read: a job must not hang on it."""
         message = f"{type(error).__name__} while the task's own error was read"
         return Failed(job, steady_time() - self.slot.busy_since, error, message)
+
+
+def intercepted(task: Task, interceptors: Interceptors) -> Task:
+    """Return the task with all wrappers of the plugins around it."""
+    invoke = task.invoke
+
+    def call(job: Job, context: JobContext) -> object:
+        result = interceptors.run(job, context, lambda: invoke(job, context))
+        return None if isinstance(result, Skip) else result
+
+    return replace(task, invoke=call)

@@ -1,0 +1,173 @@
+"""Look at the jobs that code under test has added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from gw_core import Job
+from gw_core.synchronous import DEFAULT_SCHEMA, waiting_jobs
+from gw_core.testing.clock import Clock
+
+SHOWN_JOBS: Final = 5
+SHOWN_PAYLOAD: Final = 200
+ANY: Final = object()
+"""The default of a condition that may be None."""
+
+RunAt = datetime | timedelta | tuple[datetime, datetime] | None
+
+
+def enqueued(conn: object, task: str | None = None, *, schema: str = DEFAULT_SCHEMA) -> list[Job]:
+    """Return the waiting jobs that the transaction of `conn` sees, in the order in which workers take them.
+
+    Jobs of later are included; running ones and those without an attempt left are not. `conn` is what `Client.add`
+    takes.
+    """
+    return waiting_jobs(conn, task=task, schema=schema)
+
+
+def assert_enqueued(
+    conn: object,
+    task: str,
+    payload: Any = ANY,
+    *,
+    queue_name: Any = ANY,
+    job_key: Any = ANY,
+    priority: Any = ANY,
+    run_at: RunAt = None,
+    within: timedelta = timedelta(seconds=1),
+    count: int | None = None,
+    now: Clock | datetime | None = None,
+    schema: str = DEFAULT_SCHEMA,
+) -> list[Job]:
+    """Assert that a job like this is waiting, or exactly `count` of them, and return those that are.
+
+    `payload` may be a part: of an object, the keys that are given must be equal, at any depth. `run_at` is a time, a
+    delay counted from when the job was added (from `now`, if given), or a pair of times; `within` is its tolerance.
+    """
+    __tracebackhide__ = True
+    wanted = _Wanted(task, payload, queue_name, job_key, priority, run_at, within, _time(now))
+    jobs = waiting_jobs(conn, schema=schema)
+    found = [job for job in jobs if not wanted.differences(job)]
+    if found if count is None else len(found) == count:
+        return found
+    expected = "a waiting job" if count is None else f"{count} waiting jobs"
+    number = "there is none" if not found else f"there are {len(found)}"
+    raise AssertionError(f"expected {expected} {wanted}, but {number}\n{_nearest(wanted, jobs)}")
+
+
+def refute_enqueued(
+    conn: object,
+    task: str,
+    payload: Any = ANY,
+    *,
+    queue_name: Any = ANY,
+    job_key: Any = ANY,
+    priority: Any = ANY,
+    run_at: RunAt = None,
+    within: timedelta = timedelta(seconds=1),
+    now: Clock | datetime | None = None,
+    schema: str = DEFAULT_SCHEMA,
+) -> None:
+    """Assert that no job like this is waiting; the conditions are those of `assert_enqueued`."""
+    __tracebackhide__ = True
+    wanted = _Wanted(task, payload, queue_name, job_key, priority, run_at, within, _time(now))
+    found = [job for job in waiting_jobs(conn, schema=schema) if not wanted.differences(job)]
+    if found:
+        listed = "\n".join(f"  {_line(job)}" for job in found[:SHOWN_JOBS])
+        raise AssertionError(f"expected no waiting job {wanted}, but there are {len(found)}:\n{listed}")
+
+
+def _time(now: Clock | datetime | None) -> datetime | None:
+    return now.now() if isinstance(now, Clock) else now
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The conditions of an assertion."""
+
+    task: str
+    payload: Any
+    queue_name: Any
+    job_key: Any
+    priority: Any
+    run_at: RunAt
+    within: timedelta
+    now: datetime | None
+
+    def differences(self, job: Job) -> list[str]:
+        """Return in what a job differs."""
+        pairs = (("queue_name", job.queue_name), ("job_key", job.key), ("priority", job.priority))
+        differing = [name for name, value in pairs if getattr(self, name) is not ANY and getattr(self, name) != value]
+        if job.task_identifier != self.task:
+            differing.insert(0, "task")
+        if self.payload is not ANY:
+            differing.extend(_payload_differences("payload", self.payload, job.decoded_payload()))
+        if not self._is_in_time(job):
+            differing.append("run_at")
+        return differing
+
+    def _is_in_time(self, job: Job) -> bool:
+        match self.run_at:
+            case None:
+                return True
+            case (start, end):
+                return start - self.within <= job.run_at <= end + self.within
+            case timedelta():
+                return abs(job.run_at - (self.now or job.created_at) - self.run_at) <= self.within
+            case _:
+                return abs(job.run_at - self.run_at) <= self.within
+
+    def __str__(self) -> str:
+        fields = ("payload", "queue_name", "job_key", "priority")
+        given = [f"{name}={getattr(self, name)!r}" for name in fields if getattr(self, name) is not ANY]
+        given += [f"run_at={self.run_at}"] if self.run_at is not None else []
+        return f"of the task {self.task!r}" + (f" with {', '.join(given)}" if given else "")
+
+
+def _payload_differences(path: str, wanted: Any, actual: Any) -> Iterator[str]:
+    """Yield the paths at which a payload differs from the wanted part."""
+    if isinstance(wanted, Mapping) and isinstance(actual, dict):
+        for key, value in wanted.items():
+            if str(key) in actual:
+                yield from _payload_differences(f"{path}.{key}", value, actual[str(key)])
+            else:
+                yield f"{path}.{key}"
+    elif isinstance(wanted, list | tuple) and isinstance(actual, list) and len(wanted) == len(actual):
+        for index, (one, other) in enumerate(zip(wanted, actual, strict=True)):
+            yield from _payload_differences(f"{path}[{index}]", one, other)
+    elif wanted != actual and _as_stored(wanted) != actual:
+        yield path
+
+
+def _as_stored(value: Any) -> Any:
+    """Return a value as it comes back from JSON; unchanged if JSON cannot hold it, as `unittest.mock.ANY`."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError):
+        return value
+
+
+def _nearest(wanted: _Wanted, jobs: Sequence[Job]) -> str:
+    """Return the lines of a failure message that show the jobs with the fewest differences."""
+    if not jobs:
+        return "no job is waiting"
+    ranked = sorted(((wanted.differences(job), job) for job in jobs), key=lambda pair: _rank(pair[0]))
+    lines = [f"  {_line(job)}" + (f"  <- differs in {', '.join(diff)}" if diff else "") for diff, job in ranked]
+    more = [f"  and {len(jobs) - SHOWN_JOBS} more"] if len(jobs) > SHOWN_JOBS else []
+    return "\n".join([f"the nearest of {len(jobs)} waiting jobs:", *lines[:SHOWN_JOBS], *more])
+
+
+def _rank(differences: Sequence[str]) -> tuple[bool, int]:
+    return "task" in differences, len(differences)
+
+
+def _line(job: Job) -> str:
+    payload = job.payload if len(job.payload) <= SHOWN_PAYLOAD else f"{job.payload[:SHOWN_PAYLOAD]}…"
+    named = (("queue_name", job.queue_name), ("job_key", job.key), ("priority", job.priority or None))
+    fields = "".join(f" {name}={value!r}" for name, value in named if value is not None)
+    return f"{job.id}: {job.task_identifier} {payload}{fields} run_at={job.run_at.isoformat()}"

@@ -1,0 +1,95 @@
+"""`assert_enqueued`, `refute_enqueued` and `enqueued`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import ANY
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from gw_core import Client
+from gw_core.testing import assert_enqueued, enqueued, refute_enqueued
+
+Connection = psycopg.Connection[Any]
+
+
+def test_part_of_a_payload_is_enough(client: Client, conn: Connection) -> None:
+    client.add("mail", {"to": "ann", "body": {"lines": [1, 2], "at": "now"}}, conn=conn, job_key="k", priority=3)
+    [job] = assert_enqueued(conn, "mail", {"to": "ann", "body": {"lines": [1, 2]}}, job_key="k", priority=3)
+    assert job.decoded_payload()["body"]["at"] == "now"
+    assert_enqueued(conn, "mail", {"to": ANY})
+    refute_enqueued(conn, "mail", {"body": {"lines": [1]}})
+    refute_enqueued(conn, "mail", queue_name="q")
+
+
+def test_values_are_compared_as_json_stores_them(client: Client, conn: Connection) -> None:
+    number, moment = UUID(int=5), datetime(2020, 2, 29, tzinfo=UTC)
+    client.add("mail", {"id": number, "at": moment, "pair": (1, 2)}, conn=conn)
+    assert_enqueued(conn, "mail", {"id": number, "at": moment, "pair": (1, 2)})
+
+
+def test_the_time_is_checked_within_a_window(client: Client, conn: Connection) -> None:
+    moment = datetime(2100, 1, 1, tzinfo=UTC)
+    client.add("mail", {"n": 1}, conn=conn, run_at=moment)
+    client.add("mail", {"n": 2}, conn=conn, run_at=timedelta(hours=1))
+    assert_enqueued(conn, "mail", {"n": 1}, run_at=moment)
+    assert_enqueued(conn, "mail", {"n": 1}, run_at=moment + timedelta(minutes=5), within=timedelta(minutes=6))
+    assert_enqueued(conn, "mail", {"n": 1}, run_at=(moment - timedelta(days=1), moment))
+    assert_enqueued(conn, "mail", {"n": 1}, run_at=timedelta(days=1), now=moment - timedelta(days=1))
+    assert_enqueued(conn, "mail", {"n": 2}, run_at=timedelta(hours=1))
+    refute_enqueued(conn, "mail", {"n": 2}, run_at=timedelta(0))
+
+
+def test_a_failure_lists_the_nearest_jobs_first(client: Client, conn: Connection) -> None:
+    client.add("other", {"to": "ann"}, conn=conn)
+    client.add("mail", {"to": "bob", "copy": 1}, conn=conn, queue_name="q")
+    client.add("mail", {"to": "bob", "copy": 2}, conn=conn)
+    with pytest.raises(AssertionError) as failure:
+        assert_enqueued(conn, "mail", {"to": "ann", "copy": 2})
+    lines = str(failure.value).splitlines()
+    assert lines[0] == (
+        "expected a waiting job of the task 'mail' with payload={'to': 'ann', 'copy': 2}, but there is none"
+    )
+    assert lines[1] == "the nearest of 3 waiting jobs:"
+    assert '"copy":2' in lines[2]
+    assert lines[2].endswith("<- differs in payload.to")
+    assert lines[3].endswith("<- differs in payload.to, payload.copy")
+    assert "differs in task" in lines[4]
+
+
+def test_a_failure_without_jobs_says_so(conn: Connection) -> None:
+    with pytest.raises(AssertionError, match="no job is waiting"):
+        assert_enqueued(conn, "mail")
+
+
+def test_the_number_of_jobs_is_checked(client: Client, conn: Connection) -> None:
+    for _ in range(2):
+        client.add("mail", conn=conn)
+    assert len(assert_enqueued(conn, "mail", count=2)) == 2
+    with pytest.raises(AssertionError, match=r"expected 3 waiting jobs .* but there are 2"):
+        assert_enqueued(conn, "mail", count=3)
+
+
+def test_a_refutation_lists_what_it_found(client: Client, conn: Connection) -> None:
+    client.add("mail", {"to": "ann"}, conn=conn)
+    with pytest.raises(AssertionError, match=r"expected no waiting job .* but there are 1:\n  \d+: mail .*ann"):
+        refute_enqueued(conn, "mail")
+
+
+def test_enqueued_returns_jobs_in_the_order_of_a_worker(client: Client, conn: Connection) -> None:
+    for priority in (5, -5, 0):
+        client.add("mail", conn=conn, priority=priority)
+    client.add("other", conn=conn)
+    assert [job.priority for job in enqueued(conn, "mail")] == [-5, 0, 5]
+    assert len(enqueued(conn)) == 4
+
+
+def test_any_connection_can_be_asked(client: Client, database_url: str) -> None:
+    psycopg2 = pytest.importorskip("psycopg2")
+    conn = psycopg2.connect(database_url)
+    client.add("mail", {"to": "ann"}, conn=conn)
+    assert_enqueued(conn, "mail", {"to": "ann"})
+    conn.close()
