@@ -112,5 +112,5 @@ def bind(runner: Runner, line: ControlChannel) -> None:
     """Let the supervisor stop this runner, and report when it starts."""
     from gw_core.events import PoolStarted
 
-    runner.events.on(PoolStarted, lambda event: line.tell_ready())
-    line.obey(stop=runner.stop, force=runner.force)
+    runner.events.on(PoolStarted, lambda event: line.send_ready())
+    line.on_command(stop=runner.stop, force=runner.force)

@@ -330,7 +330,7 @@ class Runner:
 
     def _crontab_items(self, loaded: LoadedTasks | TaskRegistry) -> ItemSource | None:
         """Return the cron items: the crontab's, and those that tasks declare with `@cron`."""
-        from gw_core.domain.cron_item import refuse_duplicates
+        from gw_core.domain.cron_item import reject_duplicates
 
         self._marked = marked_items(loaded.registry if isinstance(loaded, LoadedTasks) else loaded)
         given = self._crontab
@@ -338,7 +338,7 @@ class Runner:
             source = given
             return lambda: (*source(), *self._marked)
         written = items_of(given)
-        items = refuse_duplicates((*written, *self._marked))
+        items = reject_duplicates((*written, *self._marked))
         if self._watch:
             # Called repeatedly, because reloaded files can declare other items.
             return lambda: (*written, *self._marked)

@@ -22,7 +22,7 @@ class Service:
     """Runs `step` in a thread of its own until stopped.
 
     `step()` does one iteration and returns how long to rest. It is an ordinary method, so a test calls it.
-    `_wake_up` is the only state shared between threads; a subclass says which of its own state has which owner.
+    `_wake_up` is the only state shared between threads; a subclass documents the owners of its own state.
     """
 
     def __init__(self, name: str, *, on_crash: Callable[[str, BaseException], None] | None = None) -> None:

@@ -109,7 +109,7 @@ class ServiceFactory:
             first_after=settings.effective_heartbeat_interval if once else timedelta(0),
             wants_echo=pool.needs_ping if settings.listen else lambda: False,
             on_echo=pool.expect_ping,
-            on_wish=pool.on_cancel_request,
+            on_cancel_request=pool.on_cancel_request,
             on_written=pool.renew_lease,
             on_breaking_migration=on_breaking_migration,
             on_crash=self.on_crash,

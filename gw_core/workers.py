@@ -30,7 +30,7 @@ class Workers:
             with store.bounded(self.connections.database.limits.cap_statement_timeout(QUERY_TIMEOUT)):
                 around = store.sweep_preconditions()
                 found = store.list_workers(
-                    has_hearts=around.has_hearts,
+                    has_heartbeats=around.has_heartbeats,
                     has_rust_workers=around.has_rust_workers,
                     resilient_flags=settings.resilient_flags,
                 )

@@ -163,7 +163,7 @@ def plain_payload(payload: object) -> dict[str, Any]:
     return result
 
 
-def refuse_duplicates(items: Iterable[CronItem]) -> tuple[CronItem, ...]:
+def reject_duplicates(items: Iterable[CronItem]) -> tuple[CronItem, ...]:
     """Return the items; raises `CrontabError` when two share an identifier, for only one of them would run."""
     kept = tuple(items)
     counts = Counter(item.identifier for item in kept)

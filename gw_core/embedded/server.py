@@ -141,7 +141,7 @@ def _ensure_server(home: DataFolder, pg_bin: Path | None) -> None:
         if waited > ORPHANS_AFTER and not home.is_held("watchdog.lock"):
             _end_orphans(home)
         if waited > LOCK_TIMEOUT:
-            raise _trouble(home, f"runs but has not answered for {LOCK_TIMEOUT:g} s", max(0, home.log_size() - 4096))
+            raise _failure(home, f"runs but has not answered for {LOCK_TIMEOUT:g} s", max(0, home.log_size() - 4096))
         time.sleep(PAUSE)
     try:
         _start(home, pg_bin, server_lock)
@@ -203,7 +203,7 @@ def _start(home: DataFolder, pg_bin: Path | None, server_lock: int) -> None:
     if major is None:
         _create_data(home, account, binaries)
     home.take_over(account)
-    _refuse_if_served_by_hand(home)
+    _reject_foreign_server(home)
     watchdog_lock = home.wait_for_lock("watchdog.lock", fcntl.LOCK_EX)
     try:
         _launch(home, account, binaries, server_lock, watchdog_lock, adopt=None)
@@ -263,7 +263,7 @@ def _locales(major: int) -> list[list[str]]:
     return [["--locale=C", "--lc-ctype=C.UTF-8"], ["--locale=C"]]
 
 
-def _refuse_if_served_by_hand(home: DataFolder) -> None:
+def _reject_foreign_server(home: DataFolder) -> None:
     # No process holds `server.lock`, so no process of a server that gw started is left.
     with home.data_path() as data:
         processes = watchdog.processes_of(data)
@@ -340,7 +340,7 @@ def _launch(
         os.close(reporter)
         reporter = -1
         if not _reads_ready(report):
-            raise _trouble(home, "did not start", log_start)
+            raise _failure(home, "did not start", log_start)
     finally:
         for descriptor in (data, log, users, report, reporter):
             if descriptor >= 0:
@@ -371,7 +371,7 @@ def _reads_ready(report: int) -> bool:
     return bool(poll.poll(START_TIMEOUT * 1000)) and os.read(report, 16).startswith(b"ready")
 
 
-def _trouble(home: DataFolder, what: str, log_start: int) -> EmbeddedError:
+def _failure(home: DataFolder, what: str, log_start: int) -> EmbeddedError:
     tail = home.log_tail(log_start)
     words = f"the last lines of {str(home.log)!r} say:\n{tail}" if tail else f"{str(home.log)!r} is empty"
     return EmbeddedError(f"the embedded PostgreSQL in {str(home.folder)!r} {what}; {words}")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 from gw_core.domain import schedule_events as e
-from gw_core.domain.cron_item import CronItem, Window, by_minute, missed, refuse_duplicates
+from gw_core.domain.cron_item import CronItem, Window, by_minute, missed, reject_duplicates
 from gw_core.domain.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -99,7 +99,7 @@ class Scheduler(Service):
     ) -> None:
         super().__init__(name, on_crash=on_crash)
         self._connections = connections
-        self._source = items if callable(items) else _unchanging(refuse_duplicates(items))
+        self._source = items if callable(items) else _unchanging(reject_duplicates(items))
         self._source_error = ""
         self._events = events or Events()
         self._clock = clock
@@ -122,7 +122,7 @@ class Scheduler(Service):
         now = self._clock()
         start = self._begin(now)
         self._read_items(now)
-        self._tell_about_timer(now)
+        self._report_timer(now)
         try:
             self._announce(start)
             self._register(start if not self._started else now)
@@ -140,7 +140,7 @@ class Scheduler(Service):
         """
         now = self._clock()
         start = self._begin(now)
-        self._adopt(refuse_duplicates(self._source()), now)
+        self._adopt(reject_duplicates(self._source()), now)
         return self._register(start)
 
     def wake(self) -> None:
@@ -158,7 +158,7 @@ class Scheduler(Service):
 
     def _read_items(self, now: datetime) -> None:
         try:
-            self._adopt(refuse_duplicates(self._source()), now)
+            self._adopt(reject_duplicates(self._source()), now)
             self._source_error = ""
         except Exception as error:  # noqa: BLE001 - user code; the items in force stay in force
             problem = repr(error)
@@ -207,11 +207,11 @@ class Scheduler(Service):
 
     def _make_up(self, windows: Iterable[Window]) -> int:
         added = 0
-        for moment, items in by_minute(windows):
+        for timestamp, items in by_minute(windows):
             if self.is_stopping:
                 break
-            self._events.emit(e.CronBackfill(timestamp=moment, items=items))
-            jobs = self._schedule(moment, items, backfilled=True)
+            self._events.emit(e.CronBackfill(timestamp=timestamp, items=items))
+            jobs = self._schedule(timestamp, items, backfilled=True)
             added += sum(job_id is not None for job_id in jobs.values())
         return added
 
@@ -221,15 +221,15 @@ class Scheduler(Service):
         oldest = this_minute - CATCH_UP_LIMIT
         if self._next < oldest and self._skipped_from is None:
             self._skipped_from = self._next
-        for moment, items in by_minute(self._pending(this_minute)):
+        for timestamp, items in by_minute(self._pending(this_minute)):
             if self.is_stopping:
                 return
             # What came due during an outage was not scheduled on time, even if its minute has not quite passed.
-            backfilled = moment < this_minute or self._has_complained
-            self._events.emit(e.CronSchedule(timestamp=moment, items=items, backfilled=backfilled))
-            jobs = self._schedule(moment, items, backfilled=backfilled)
-            self._next = moment + MINUTE
-            self._events.emit(e.CronScheduled(timestamp=moment, items=items, jobs=jobs, backfilled=backfilled))
+            backfilled = timestamp < this_minute or self._has_complained
+            self._events.emit(e.CronSchedule(timestamp=timestamp, items=items, backfilled=backfilled))
+            jobs = self._schedule(timestamp, items, backfilled=backfilled)
+            self._next = timestamp + MINUTE
+            self._events.emit(e.CronScheduled(timestamp=timestamp, items=items, jobs=jobs, backfilled=backfilled))
         self._next = this_minute + MINUTE
         # Reported only now: during an outage each try would skip some more.
         if self._skipped_from is not None:
@@ -247,39 +247,41 @@ class Scheduler(Service):
             for entry in self._entries.values()
         ]
 
-    def _schedule(self, moment: datetime, items: Iterable[CronItem], *, backfilled: bool) -> Mapping[str, int | None]:
-        runs = {item: self._spec(item, moment, backfilled=backfilled) for item in items}
+    def _schedule(
+        self, timestamp: datetime, items: Iterable[CronItem], *, backfilled: bool
+    ) -> Mapping[str, int | None]:
+        runs = {item: self._spec(item, timestamp, backfilled=backfilled) for item in items}
         with self._store() as store:
             try:
-                return store.schedule(moment, {item.identifier: spec for item, spec in runs.items()})
+                return store.schedule(timestamp, {item.identifier: spec for item, spec in runs.items()})
             except _OUTAGES:
                 raise
             except GraphileWorkerError:
-                return self._schedule_singly(store, moment, runs)
+                return self._schedule_singly(store, timestamp, runs)
 
     def _schedule_singly(
-        self, store: CronStore, moment: datetime, runs: Mapping[CronItem, JobSpec | None]
+        self, store: CronStore, timestamp: datetime, runs: Mapping[CronItem, JobSpec | None]
     ) -> Mapping[str, int | None]:
         """One run was rejected, and the others of its minute with it: find it, and add the rest."""
         jobs: dict[str, int | None] = {}
         for item, spec in runs.items():
             try:
-                jobs.update(store.schedule(moment, {item.identifier: spec}))
+                jobs.update(store.schedule(timestamp, {item.identifier: spec}))
             except _OUTAGES:
                 raise
             except GraphileWorkerError as refusal:
-                self._events.emit(e.CronItemFailed(timestamp=moment, item=item, error=refusal))
+                self._events.emit(e.CronItemFailed(timestamp=timestamp, item=item, error=refusal))
         return jobs
 
-    def _spec(self, item: CronItem, moment: datetime, *, backfilled: bool) -> JobSpec | None:
-        spec = item.job_spec(moment, backfilled=backfilled)
+    def _spec(self, item: CronItem, timestamp: datetime, *, backfilled: bool) -> JobSpec | None:
+        spec = item.job_spec(timestamp, backfilled=backfilled)
         if self._admit is None:
             return spec
         try:
             admitted = self._admit(spec)
             return None if isinstance(admitted, Skip) else admitted
         except Exception as error:  # noqa: BLE001 - user code; its error counts for this run only
-            self._events.emit(e.CronItemFailed(timestamp=moment, item=item, error=error))
+            self._events.emit(e.CronItemFailed(timestamp=timestamp, item=item, error=error))
             return None
 
     @contextmanager
@@ -289,7 +291,7 @@ class Scheduler(Service):
 
     # -- the clock -------------------------------------------------------------------------------------------------
 
-    def _tell_about_timer(self, now: datetime) -> None:
+    def _report_timer(self, now: datetime) -> None:
         if floor_minute(now) > self._next and not self._failures:
             self._events.emit(e.CronOverdueTimer(current=now, expected=self._next))
         elif self._armed and now < self._next:

@@ -44,7 +44,7 @@ class Heartbeat(Service):
     """Writes a heartbeat immediately and then at an interval; reports when the gap was longer than others tolerate.
 
     `connection` is its own: a heartbeat must depend on nothing that other statements wait for.
-    Each one reads whether jobs of the pool are to be cancelled, which calls `on_wish`, and whether the schema has
+    Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`, and whether the schema has
     a breaking revision that this version does not know, which calls `on_breaking_migration` once.
     One for which `wants_echo` returns true also sends a ping to all listeners; `on_echo` gets its monotonic time.
     `on_written` is called after each that was written, with the time since it was sent.
@@ -66,7 +66,7 @@ class Heartbeat(Service):
         first_after: timedelta = timedelta(0),
         wants_echo: Callable[[], bool] = lambda: False,
         on_echo: Callable[[float], None] = lambda sent_at: None,
-        on_wish: Callable[[], None] = lambda: None,
+        on_cancel_request: Callable[[], None] = lambda: None,
         on_written: Callable[[timedelta], None] = lambda since: None,
         on_breaking_migration: Callable[[int], None] = lambda revision: None,
         on_crash: Callable[[str, BaseException], None] | None = None,
@@ -81,7 +81,7 @@ class Heartbeat(Service):
         self._first_after = first_after
         self._wants_echo = wants_echo
         self._on_echo = on_echo
-        self._on_wish = on_wish
+        self._on_cancel_request = on_cancel_request
         self._on_written = on_written
         self._on_breaking_migration = on_breaking_migration
         self._began = time.monotonic()
@@ -127,7 +127,7 @@ class Heartbeat(Service):
         try:
             self._write()
         except GraphileWorkerError as error:
-            self._tell_failure(error)
+            self._report_failure(error)
             self._is_wanted = True
             return min(self._every, TRY_AGAIN_AFTER)
         return self._every
@@ -148,7 +148,7 @@ class Heartbeat(Service):
                 lambda store: store.delete_heartbeat(self._worker_id, has_rust_workers=self._has_rust_workers),
             )
         except GraphileWorkerError as error:
-            self._tell_failure(error)
+            self._report_failure(error)
 
     def _write(self) -> None:
         echo, sent_at = self._wants_echo(), time.monotonic()
@@ -167,13 +167,13 @@ class Heartbeat(Service):
         if echo:
             self._on_echo(sent_at)
         if beat.has_cancel_requests:
-            self._on_wish()
+            self._on_cancel_request()
         if beat.breaking_revision is not None and not self._has_seen_migration:
             self._has_seen_migration = True
             self._events.emit(BreakingMigrationDetected(worker_id=self._worker_id, revision=beat.breaking_revision))
             self._on_breaking_migration(beat.breaking_revision)
         self._has_rust_workers = beat.has_rust_workers
-        self._tell_lateness(beat.inactive_for)
+        self._report_lateness(beat.inactive_for)
         if self._age_seconds() > self._too_late:
             self._late_at = time.monotonic()
         self.last_written_at = sent_at
@@ -182,7 +182,7 @@ class Heartbeat(Service):
             self._events.emit(HeartbeatRestored(worker_id=self._worker_id, attempts=self._failures))
             self._failures = 0
 
-    def _tell_lateness(self, inactive_for: timedelta | None) -> None:
+    def _report_lateness(self, inactive_for: timedelta | None) -> None:
         if self.last_written_at is None:
             return
         if inactive_for is None:
@@ -195,7 +195,7 @@ class Heartbeat(Service):
         elif inactive_for > self._tolerated:
             self._events.emit(HeartbeatLate(worker_id=self._worker_id, heartbeat_age=inactive_for, presumed_dead=False))
 
-    def _tell_failure(self, error: GraphileWorkerError) -> None:
+    def _report_failure(self, error: GraphileWorkerError) -> None:
         if not self._failures:
             self._events.emit(HeartbeatFailed(worker_id=self._worker_id, error=error))
         self._failures += 1

@@ -91,14 +91,14 @@ class QueueSampler(Service):
         self._reports = JobQueries(connections, schema)
         self._events = events
         self._every = every.total_seconds()
-        self._looked_at = float("-inf")
+        self._sampled_at = float("-inf")
         self._is_asked = False
         self._refusal: str | None = None
 
     @property
     def is_fresh(self) -> bool:
         """True when the last sample, even a failed one, is recent enough."""
-        return time.monotonic() - self._looked_at < self._every
+        return time.monotonic() - self._sampled_at < self._every
 
     def ask(self) -> None:
         """Request a sample, unless the last one is recent enough; from any thread."""
@@ -110,10 +110,10 @@ class QueueSampler(Service):
         """Take a sample if one was requested; then wait for the next request."""
         is_asked, self._is_asked = self._is_asked, False
         if is_asked and not self.is_fresh:
-            self._look()
+            self._sample()
         return UNTIL_WOKEN
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         try:
             self.latest = QueueSample(self._reports.statistics(), time.monotonic())
             self._refusal = None
@@ -121,7 +121,7 @@ class QueueSampler(Service):
             pass  # the worker reports it
         except GraphileWorkerError as error:
             self._report(error)
-        self._looked_at = time.monotonic()
+        self._sampled_at = time.monotonic()
 
     def _report(self, error: GraphileWorkerError) -> None:
         if str(error) != self._refusal:
@@ -169,17 +169,17 @@ class Metrics:
             "returned": counter("gw_jobs_returned", "Jobs returned to the queue, attempt not counted.", labels=TASK),
             "lost": counter("gw_job_locks_lost", "Runs discarded because the lock was lost.", labels=TASK),
         }
-        spans = {
+        intervals = {
             "duration": histogram("gw_job_duration_seconds", "Duration of attempts.", labels=TASK),
             "start_delay": histogram("gw_job_start_delay_seconds", "Delay between run_at and the start.", labels=TASK),
         }
         for task, tally in self._counting.read():
             for name, family in counts.items():
                 family.add_metric([task], getattr(tally, name))
-            for name, family in spans.items():
+            for name, family in intervals.items():
                 values = getattr(tally, name)
                 family.add_metric([task], values.cumulative(), sum_value=values.total)
-        yield from (*counts.values(), *spans.values())
+        yield from (*counts.values(), *intervals.values())
 
     def _of_process(self) -> Iterator[Metric]:
         yield self._gauge("gw_info", "The version of gw.", 1, version=__version__)

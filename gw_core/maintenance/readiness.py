@@ -48,7 +48,7 @@ class Readiness:
         self._problems = {**self._problems, event.operation: problem(event.operation, event.error)}
 
     def _restored(self, event: PoolConnectionRestored) -> None:
-        self._problems = {operation: told for operation, told in self._problems.items() if operation != event.operation}
+        self._problems = {name: text for name, text in self._problems.items() if name != event.operation}
 
     def _stopping(self, event: object) -> None:
         self.is_stopping = True

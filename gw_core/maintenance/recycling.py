@@ -13,7 +13,7 @@ from typing import Final
 from gw_core.domain.recycle_limits import RecycleLimits
 from gw_core.service import Service
 
-LOOK_EVERY: Final = timedelta(seconds=1)
+CHECK_INTERVAL: Final = timedelta(seconds=1)
 
 
 class RecycleMonitor(Service):
@@ -43,8 +43,8 @@ class RecycleMonitor(Service):
             self._has_asked = True
             self._on_limit_reached(reason)
         if self._bounds.max_lifetime is None or self._has_asked:
-            return LOOK_EVERY
-        return min(LOOK_EVERY, max(timedelta(milliseconds=1), self._bounds.max_lifetime - lived))
+            return CHECK_INTERVAL
+        return min(CHECK_INTERVAL, max(timedelta(milliseconds=1), self._bounds.max_lifetime - lived))
 
 
 def memory_in_use() -> int | None:

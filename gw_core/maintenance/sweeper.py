@@ -25,7 +25,7 @@ from gw_core.domain.recovery import (
     is_dead,
 )
 from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.worker_store import RecoveredJobs, Silent, WorkerStore, with_workers
+from gw_core.postgres.worker_store import RecoveredJobs, DeadWorkers, WorkerStore, with_workers
 from gw_core.service import Service
 
 ORPHANS_EVERY: Final = timedelta(minutes=10)
@@ -77,16 +77,16 @@ class Sweep:
     def _dead(self, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         def look(store: WorkerStore) -> list[WorkerInfo]:
             with store.sweeping():
-                return self._look(store, with_orphans, since_server_start)
+                return self._read_workers(store, with_orphans, since_server_start)
 
         return with_workers(self._connections, look)
 
-    def _look(self, store: WorkerStore, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
+    def _read_workers(self, store: WorkerStore, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         around = store.sweep_preconditions()
         possible_for = around.server_up_for if since_server_start else None
-        hearts = store.list_heartbeats(has_rust_workers=around.has_rust_workers)
+        heartbeats = store.list_heartbeats(has_rust_workers=around.has_rust_workers)
         # Locks are only read when there is a reason to: it reads the whole table of jobs.
-        if not with_orphans and not any(self._is_dead(heart, possible_for) for heart in hearts):
+        if not with_orphans and not any(self._is_dead(heartbeat, possible_for) for heartbeat in heartbeats):
             return []
         workers = store.list_workers(
             has_rust_workers=around.has_rust_workers, resilient_flags=self._settings.resilient_flags
@@ -101,12 +101,12 @@ class Sweep:
     def _ask_hooks(self, dead: list[WorkerInfo]) -> dict[int, Decision]:
         def look(store: WorkerStore) -> list[Job]:
             with store.sweeping():
-                return store.list_jobs_to_recover(self._silent(dead))
+                return store.list_jobs_to_recover(self._allowances(dead))
 
         jobs = with_workers(self._connections, look)
-        return {job.id: decide(self._hooks, job, job.locked_by or "", self._tell_hook_failure) for job in jobs}
+        return {job.id: decide(self._hooks, job, job.locked_by or "", self._report_hook_failure) for job in jobs}
 
-    def _tell_hook_failure(self, job: Job, error: Exception) -> None:
+    def _report_hook_failure(self, job: Job, error: Exception) -> None:
         self._events.emit(RecoveryHookFailed(job=job, error=error))
 
     # -- acting ----------------------------------------------------------------------------------------------------
@@ -120,22 +120,26 @@ class Sweep:
                 if not store.try_sweep_lock():
                     return SweepReport(was_busy=True)
                 store.lock_jobs_table()  # before the heartbeats are read, see there
-                still = [worker for worker in self._look(store, with_orphans, since_server_start) if worker.id in found]
-                recovered = self._take(store, self._silent(still), decisions)
+                still = [
+                    worker
+                    for worker in self._read_workers(store, with_orphans, since_server_start)
+                    if worker.id in found
+                ]
+                recovered = self._take(store, self._allowances(still), decisions)
         held_back = sum(1 for decision in decisions.values() if isinstance(decision, SkipRecovery))
         report = SweepReport(workers=tuple(still), jobs=len(recovered.jobs), queues=recovered.queues, skipped=held_back)
-        self._tell(report, recovered)
+        self._report(report, recovered)
         return report
 
-    def _take(self, store: WorkerStore, silent: Silent, decisions: dict[int, Decision]) -> RecoveredJobs:
-        recovered = store.recover(silent, delay=self._settings.delay, decisions=decisions)
-        store.delete_swept(silent, has_rust_workers=store.sweep_preconditions().has_rust_workers)
+    def _take(self, store: WorkerStore, dead: DeadWorkers, decisions: dict[int, Decision]) -> RecoveredJobs:
+        recovered = store.recover(dead, delay=self._settings.delay, decisions=decisions)
+        store.delete_swept(dead, has_rust_workers=store.sweep_preconditions().has_rust_workers)
         return recovered
 
-    def _silent(self, workers: list[WorkerInfo]) -> Silent:
+    def _allowances(self, workers: list[WorkerInfo]) -> DeadWorkers:
         return {worker.id: allowed_silence(worker, self._settings) for worker in workers}
 
-    def _tell(self, report: SweepReport, recovered: RecoveredJobs) -> None:
+    def _report(self, report: SweepReport, recovered: RecoveredJobs) -> None:
         for job in recovered.jobs:
             self._events.emit(JobRecovered(job=job, worker_id=job.locked_by or "", reason=WORKER_CRASHED))
         if report.workers:

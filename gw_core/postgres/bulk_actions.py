@@ -1,4 +1,4 @@
-"""Act on sets of jobs, free locks and clear away what nobody needs: the statements of an operator."""
+"""Bulk actions on jobs, and releasing locks: the statements of an operator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
 
 LOCK_TIMEOUT: Final = timedelta(seconds=10)
-"""How long a batch waits for a row that somebody else holds in an open transaction."""
+"""How long a batch waits for a row that another session has locked."""
 
 SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
 CANCEL_TIMEOUT: Final = timedelta(seconds=10)
@@ -51,12 +51,12 @@ class SkipReason(StrEnum):
     CHANGED = "changed"
     """It is not any more what was seen."""
     BUSY = "busy"
-    """Somebody else is changing it at this moment."""
+    """Another session is changing it now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionCount:
-    """What a filter means at this moment."""
+    """What a selection means at the server's current time."""
 
     jobs: int
     highest_id: int
@@ -70,7 +70,7 @@ class SelectionCount:
 
 @dataclass(frozen=True, slots=True)
 class ChangedJob:
-    """A job that was acted on; `job` is as it was before, when it was acted on as seen: what `restore` wants."""
+    """A job that was changed; `job` is its former state if an expected version was given: `restore` needs it."""
 
     id: int
     task: str
@@ -118,7 +118,7 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLocks:
-    """What a worker holds, and how long ago its heart beat; None when it never did, or nobody can know."""
+    """What a worker has locked, and the age of its last heartbeat; None without heartbeats."""
 
     worker_id: str
     jobs: int
@@ -166,7 +166,7 @@ class _Actions:
         return fragment, found
 
     def _passed(self, connection: Connection, ids: Sequence[int]) -> list[SkippedJob]:
-        """Say why rows could not be held: they are gone, or somebody else holds them."""
+        """Report why rows could not be locked: they are gone, or another session has locked them."""
         if not ids:
             return []
         there = {row[0]: row for row in rows(connection, query("find_skipped_jobs", self.schema), {"ids": list(ids)})}
@@ -315,7 +315,7 @@ class JobBatches(_Actions):
         return ActionResult(changed, skipped), held[-1].id if held else None
 
     def _unlocked(self, name: str, **values: Any) -> _Act:
-        """Return what runs a statement on those jobs that nobody runs."""
+        """Return what runs a statement on those jobs that are not running."""
 
         def act(connection: Connection, held: list[_LockedRow]) -> tuple[set[int], dict[int, SkipReason]]:
             return self._run(connection, name, [each for each in held if not each.is_running], **values), {}
@@ -385,7 +385,7 @@ class Jobs(_Actions):
         """Return the jobs of a selection, up to `limit`, and where the next page begins; payloads only if requested.
 
         They come in order of their ids, waiting ones in the order in which they will run. A search that no index
-        serves ends after `timeout`; the page says how far it came.
+        serves ends after `timeout`; the page shows how far it came.
         """
         return self._queries.list_jobs(
             selection_of(which), after=after, limit=limit, with_payload=with_payload, timeout=timeout
@@ -456,7 +456,7 @@ class Jobs(_Actions):
     def restore(self, job: Job) -> int | None:
         """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
 
-        The workers are told. Its age begins anew.
+        The workers are notified. Its age starts again.
         """
         if not job.payload:
             raise InvalidInputError(f"job {job.id} was read without its payload, so it cannot be restored")
@@ -522,7 +522,7 @@ class WorkerActions(_Actions):
             return self._locks(connection, worker_ids)
 
     def unlock(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
-        """Take every lock from workers known to be dead, tell the others, and return what was freed."""
+        """Release all locks of workers known to be dead, notify the others, and return what was released."""
         with self._transaction() as connection:
             names = {"worker_ids": list(worker_ids)}
             rows(connection, query("lock_jobs_of_workers", self.schema), names)

@@ -16,7 +16,7 @@ from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.row_mapping import rows
-from gw_core.postgres.schema_state import LOOKING_STEP, check
+from gw_core.postgres.schema_state import READ_INDEXES_STEP, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats
 
@@ -54,34 +54,34 @@ class Cleaner:
     schema: str
     batch: int = BATCH
 
-    def count(self, litter: CleanupTarget, keep: Collection[str] = (), *, after: Collection[CleanupTarget] = ()) -> int:
+    def count(self, target: CleanupTarget, keep: Collection[str] = (), *, after: Collection[CleanupTarget] = ()) -> int:
         """Return how many rows `clear` would delete now, and change nothing; task identifiers in `keep` do not count.
 
         `after` names what would be cleared first: a failed job may be the last one of its task or queue.
         """
         without = {"without_failed_jobs": CleanupTarget.FAILED_JOBS in after}
         with self._connection() as connection:
-            if litter is CleanupTarget.FAILED_JOBS:
+            if target is CleanupTarget.FAILED_JOBS:
                 return int(rows(connection, query("cleanup_count_failed_jobs", self.schema), {})[0][0])
-            if litter is CleanupTarget.UNUSED_QUEUES:
+            if target is CleanupTarget.UNUSED_QUEUES:
                 return len(rows(connection, query("cleanup_find", self.schema, **QUEUES), without))
             values = {"keep": sorted(self._kept(connection, keep)), **without}
             return len(rows(connection, query("cleanup_find", self.schema), values))
 
-    def clear(self, litter: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
+    def clear(self, target: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
         """Delete it, and yield after each batch how much that was.
 
         A task identifier stays when it is in `keep`, or when a live worker reports it: workers cache the
         ids of their tasks, and would never again find jobs of one that was deleted. Workers without heartbeats, such as
         Node.js ones, cannot be asked: name their tasks in `keep`.
         """
-        if litter is CleanupTarget.FAILED_JOBS:
+        if target is CleanupTarget.FAILED_JOBS:
             return self._clear_failed_jobs()
-        return self._clear_unused(litter, keep)
+        return self._clear_unused(target, keep)
 
     def _clear_failed_jobs(self) -> Iterator[int]:
         with self._connection() as connection:
-            has_index = LOOKING_STEP in check(connection, self.schema).own_present
+            has_index = READ_INDEXES_STEP in check(connection, self.schema).own_present
         return self._clear_in_order() if has_index else self._clear_by_id()
 
     def _clear_by_id(self) -> Iterator[int]:

@@ -62,18 +62,18 @@ class CommandPreview:
         """Change when and how jobs run. Without a change, the preview sets `run_at` to in an hour."""
         given = {"priority": priority, "attempts": attempts, "max_attempts": max_attempts}
         numbers = {name: str(value) for name, value in given.items() if value is not None}
-        moment: tuple[str, str] | None = None
+        at: tuple[str, str] | None = None
         if run_at is not None:
-            moment = run_at.isoformat(), _moment(run_at)
+            at = run_at.isoformat(), _timestamp_sql(run_at)
         elif not numbers:
-            moment = "+1h", "now() + interval '1 hour'"
-        words = {**({} if moment is None else {"run-at": moment[0]}), **_dashed(numbers)}
-        values = {**({} if moment is None else {"run_at": moment[1]}), **numbers}
+            at = "+1h", "now() + interval '1 hour'"
+        words = {**({} if at is None else {"run-at": at[0]}), **_dashed(numbers)}
+        values = {**({} if at is None else {"run_at": at[1]}), **numbers}
         named = "".join(f", {name} => {value}" for name, value in values.items())
         command = self._gw("reschedule", *map(str, ids), *_options(words))
         return CommandText(command, self._call("reschedule_jobs", f"{_ids(ids)}{named}"))
 
-    def fail(self, ids: Sequence[int], reason: str | None = "failed by hand") -> CommandText:
+    def fail(self, ids: Sequence[int], reason: str | None = "failed manually") -> CommandText:
         """Fail jobs permanently."""
         command = self._gw("fail", *map(str, ids), *_options({} if reason is None else {"reason": reason}))
         values = _ids(ids) if reason is None else f"{_ids(ids)}, {_text(reason)}"
@@ -103,7 +103,7 @@ class CommandPreview:
         values = {
             "payload": f"{_text(payload)}::json",
             "queue_name": _text_or_none(spec.queue_name),
-            "run_at": _moment(at) if isinstance(at, datetime) else None,
+            "run_at": _timestamp_sql(at) if isinstance(at, datetime) else None,
             "max_attempts": _number(spec.max_attempts),
             "job_key": _text_or_none(spec.job_key),
             "priority": _number(spec.priority),
@@ -137,17 +137,17 @@ class CommandPreview:
         hearts = f"delete from {schema}._private_gw_workers where id = {dead};"  # noqa: S608 - see above
         return CommandText(self._gw("sweep"), _in_one_transaction(jobs, queues, *([hearts] if forgets else [])))
 
-    def clean(self, litter: str, *, has_hearts: bool = True) -> CommandText:
-        """Delete what is no longer needed; `has_hearts` is true where workers report the tasks they know."""
+    def clean(self, target: str, *, has_heartbeats: bool = True) -> CommandText:
+        """Delete what is no longer needed; `has_heartbeats` is true where workers report the tasks they know."""
         schema = quoted(self.schema)
-        if litter == "failed-jobs":
+        if target == "failed-jobs":
             sql = f"delete from {schema}._private_jobs where locked_at is null and attempts >= max_attempts;"  # noqa: S608 - see above
-            return CommandText(self._gw("cleanup", litter), sql)
-        table, column = ("tasks", "task_id") if litter == "unused-tasks" else ("job_queues", "job_queue_id")
+            return CommandText(self._gw("cleanup", target), sql)
+        table, column = ("tasks", "task_id") if target == "unused-tasks" else ("job_queues", "job_queue_id")
         unused = f"not exists (select from {schema}._private_jobs as jobs where jobs.{column} = unused.id)"
         if table == "job_queues":
             unused += " and unused.locked_at is null"
-        elif has_hearts:
+        elif has_heartbeats:
             unused += (
                 f" and not exists (select from {schema}._private_gw_workers as workers "
                 "where workers.last_heartbeat_at > now() - interval '10 minutes' "
@@ -156,7 +156,7 @@ class CommandPreview:
         # No job of a deleted row may be added: adding reads the id first, and uses it later.
         lock = f"lock table {schema}._private_{table} in share row exclusive mode;"
         delete = f"delete from {schema}._private_{table} as unused where {unused};"  # noqa: S608 - see above
-        return CommandText(self._gw("cleanup", litter), _in_one_transaction(lock, delete))
+        return CommandText(self._gw("cleanup", target), _in_one_transaction(lock, delete))
 
     def unlock(self, workers: Sequence[str]) -> CommandText:
         """Take every lock from dead workers."""
@@ -194,7 +194,7 @@ def _number(value: int | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _moment(at: datetime) -> str:
+def _timestamp_sql(at: datetime) -> str:
     return f"{_text(at.isoformat())}::timestamptz"
 
 

@@ -106,7 +106,7 @@ class ConnectionPool:
                     open=True,
                     name=f"gw-{self._role or 'client'}",
                 )
-                # A program that never closes its client ends at once: the pool's own destructor runs when daemon
+                # A program that never closes its client still exits: the pool's own destructor runs when daemon
                 # threads are frozen already, and waits 5 s for each of four (Python 3.13). This runs before.
                 self._closing = weakref.finalize(self, self._pool.close, CLOSE_SECONDS)
             return self._pool

@@ -28,12 +28,13 @@ class CronStore:
         rows = self._rows("register_cron_items", identifiers=list(identifiers), known_since=known_since)
         return {row[0]: KnownCronItem(*row) for row in rows}
 
-    def schedule(self, moment: datetime, runs: Mapping[str, JobSpec | None]) -> dict[str, int | None]:
+    def schedule(self, timestamp: datetime, runs: Mapping[str, JobSpec | None]) -> dict[str, int | None]:
         """Add the jobs of one minute by identifier, and return the ids of those this call was first to add.
 
         A run of `None` marks the minute as done and adds nothing, here or elsewhere.
         """
-        rows = self._rows("schedule_cron_items", moment=moment, identifiers=list(runs), **_columns(list(runs.values())))
+        columns = _columns(list(runs.values()))
+        rows = self._rows("schedule_cron_items", timestamp=timestamp, identifiers=list(runs), **columns)
         return {row[0]: row[1] for row in rows}
 
     def known(self) -> list[KnownCronItem]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _A_TURN: Final = timedelta(seconds=5)
 """How long a pooler may take to serve a connection that is only there to be compared."""
 
-_LOOKS: Final = 5
+_POOLER_CHECKS: Final = 5
 """How often two connections are compared: a quiet pooler serves both from one process, a busy one soon does."""
 
 DEFAULT_SCHEMA: Final = "graphile_worker"
@@ -192,7 +192,7 @@ def _set(connection: Connection, settings: Mapping[str, str], *, local: bool) ->
 def find_conninfo(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
     """Return the connection string to use: the given one, `DATABASE_URL`, or libpq's own variables.
 
-    Raises `NoConnectionError` when nothing names a database: there is no silent default.
+    Raises `NoConnectionError` when nothing names a database: there is no hidden default.
     """
     if given:
         return given
@@ -284,9 +284,9 @@ class Database:
                 connection = QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
             connection.response_timeout = min(response_timeout or FIRST_ANSWER_WITHIN, FIRST_ANSWER_WITHIN)
             try:
-                self._refuse_unknown_encoding(connection)
+                self._reject_unknown_encoding(connection)
                 if self._notice_pooler:
-                    self._look_for_pooler(connection, role)
+                    self._check_for_pooler(connection, role)
                 elif role == TASK_ROLE:
                     # At least one statement is answered, or the connection is worth nothing; else `prepare` has one.
                     connection.execute("select 1", prepare=False)
@@ -298,7 +298,7 @@ class Database:
                 raise
         return connection
 
-    def _refuse_unknown_encoding(self, connection: QueueConnection) -> None:
+    def _reject_unknown_encoding(self, connection: QueueConnection) -> None:
         if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
             raise InvalidSettingError(
                 f"the database at {described(self.conninfo)} has the encoding SQL_ASCII, in which text beyond ASCII "
@@ -306,7 +306,7 @@ class Database:
             )
 
     def _apply(self, connection: QueueConnection, settings: Mapping[str, str]) -> None:
-        # Without prepared statements the user has told us of a pooler already.
+        # Disabling prepared statements means that there is a pooler.
         if settings:
             settings = {**READS_NULLS, **settings}
         if self.pooling is PoolerMode.TRANSACTION or not self.prepared_statements:
@@ -314,7 +314,7 @@ class Database:
         elif settings:
             _set(connection, settings, local=False)
 
-    def _look_for_pooler(self, connection: QueueConnection, role: str) -> None:
+    def _check_for_pooler(self, connection: QueueConnection, role: str) -> None:
         """Notice a pooler by the number of the server's process, which it invents: it serves us from many."""
         if _server_process(connection) == connection.info.backend_pid:
             self.pooling = PoolerMode.NONE
@@ -427,7 +427,7 @@ def _mode(one: Connection, other: QueueConnection) -> PoolerMode:
     own = _server_process(one)
     other.response_timeout = _A_TURN
     try:
-        if any(_server_process(other) == own or _server_process(one) != own for _ in range(_LOOKS)):
+        if any(_server_process(other) == own or _server_process(one) != own for _ in range(_POOLER_CHECKS)):
             return PoolerMode.TRANSACTION
     except psycopg.OperationalError:  # it lets the second one wait for as long as the first is there
         return PoolerMode.SESSION

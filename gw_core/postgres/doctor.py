@@ -36,7 +36,7 @@ from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 QUERY_TIMEOUT: Final = timedelta(seconds=10)
 """The timeout of one query, for large tables."""
 
-_Look = Callable[[Connection, DoctorFacts], DoctorFacts]
+_Check = Callable[[Connection, DoctorFacts], DoctorFacts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Doctor:
     def lock_waits(self) -> LockWaits:
         """Return who waits for whom in this database, and whose transactions have been open for longest."""
         with self._connection() as connection, in_one_trip(connection):
-            self._be_patient(connection)
+            self._limit_time(connection)
             return find_lock_waits(connection, self.schema)
 
     def examine(self) -> DoctorFacts:
@@ -73,7 +73,7 @@ class Doctor:
             facts = self._server(connection, state)
             if state.revision is None or not facts.allows_transactions:
                 return facts
-            looks: tuple[tuple[str, _Look], ...] = (
+            checks: tuple[tuple[str, _Check], ...] = (
                 ("citus", self._citus),
                 ("rights", self._rights),
                 ("indexes", self._indexes),
@@ -84,21 +84,21 @@ class Doctor:
                 ("transactions", self._transactions),
                 ("ids", self._sequences),
             )
-            for name, look in looks:
-                facts = self._guarded(connection, facts, name, look)
+            for name, check_facts in checks:
+                facts = self._guarded(connection, facts, name, check_facts)
         return facts
 
-    def _guarded(self, connection: Connection, facts: DoctorFacts, name: str, look: _Look) -> DoctorFacts:
+    def _guarded(self, connection: Connection, facts: DoctorFacts, name: str, check_facts: _Check) -> DoctorFacts:
         try:
             with translated(self.schema), in_one_trip(connection):
-                self._be_patient(connection)
-                return look(connection, facts)
+                self._limit_time(connection)
+                return check_facts(connection, facts)
         except DatabaseUnavailableError:
             raise
         except DatabaseError as error:
             return replace(facts, not_checked=(*facts.not_checked, (name, str(error))))
 
-    def _be_patient(self, connection: Connection) -> None:
+    def _limit_time(self, connection: Connection) -> None:
         """Bound what follows in this pipeline, which is one transaction; the server does not wait for us in it."""
         limits = self.connections.database.limits
         connection.execute(
@@ -150,8 +150,8 @@ class Doctor:
 
     def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = list_heartbeats(connection, self.schema)
-        silent = [worker.id for worker in known if worker.inactive_for > STALE_AFTER]
-        return replace(facts, stale_workers=silent, live_workers=len(known) - len(silent))
+        stale = [worker.id for worker in known if worker.inactive_for > STALE_AFTER]
+        return replace(facts, stale_workers=stale, live_workers=len(known) - len(stale))
 
     def _citus(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         catalog = connection.execute("select to_regclass('pg_catalog.pg_dist_partition') is not null").fetchone()

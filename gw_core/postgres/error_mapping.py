@@ -102,7 +102,7 @@ def needs_connection(error: BaseException) -> bool:
     return leads_nowhere(error) or not isinstance(error, TransientDatabaseError)
 
 
-def refuses_a_row(error: BaseException) -> bool:
+def rejects_a_row(error: BaseException) -> bool:
     """Return whether a row, and not the database, made a statement fail: a constraint or trigger rejected it.
 
     Then the statement may succeed without that row. What fails inside a function, as triggers are, has a context.

@@ -141,7 +141,7 @@ class _Wanted:
 
     @property
     def is_waiting(self) -> bool:
-        """True when all its jobs wait, so that they have a turn."""
+        """True when all its jobs wait, so that they have an order."""
         return self.states <= WAITING
 
     @property
@@ -181,17 +181,17 @@ class JobQueries:
     ) -> QueueSnapshot:
         """Return what a console shows at each tick, in one round trip, at a cost that does not grow with the queue.
 
-        `recovery` says which workers count as dead. Who looks often asks anew what workers hold only every so often,
+        `recovery` defines which workers are dead. A caller that refreshes often counts locks only at an interval,
         `locks_every`, or when it calls `count_locks`, and gives None. A part that fails is named in the answer; raised
-        is only what makes looking in vain: no connection, no schema, no right to see the tables.
+        is only what makes every query fail: no connection, no schema, no privilege to read the tables.
         """
         return self._snapshots.look(recovery or RecoverySettings(), locks_every=locks_every)
 
     def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
-        """Count anew what workers hold, for the glances that follow; they tell when it failed.
+        """Count again what workers have locked, for the next snapshots; they report an error if it failed.
 
         Returned is how long the server worked at it; None where it could not say.
-        Before the first glance nothing is known of the schema, and nothing is done: that glance counts by itself.
+        Before the first snapshot the schema is unknown and nothing is done: that snapshot counts locks anyway.
         """
         return self._snapshots.count_locks(recovery or RecoverySettings())
 
@@ -217,7 +217,7 @@ class JobQueries:
         Jobs come in order of their ids; waiting ones in the order in which they will run, and failed ones with the
         latest failure first, if gw's index of them is installed. A list that begins `after` `PageCursor.newest()` has
         the newest jobs first. No index serves most other conditions: the search ends after `timeout`, and the page
-        says how far it came.
+        shows how far it came.
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
@@ -244,7 +244,7 @@ class JobQueries:
         return ids[:limit], JobPage(after=after, scanned=len(ids), is_full=len(ids) >= limit)
 
     def _held(self, wanted: _Wanted, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
-        """Find jobs among those that workers hold; None where others are meant, or too many are held to look at all."""
+        """Find jobs among those that are locked; None if others are selected, or too many are locked."""
         is_meant = wanted.states == {JobState.RUNNING} and wanted.schema.has_locked_index
         if not is_meant or mark.order == "newest":
             return None
@@ -258,7 +258,7 @@ class JobQueries:
         return ids, JobPage(after=after, scanned=scanned, is_full=is_full)
 
     def _search(self, wanted: _Wanted, mark: PageCursor, limit: int, timeout: timedelta) -> tuple[list[int], JobPage]:
-        """Look at stretches of the table, each as long as the time left allows.
+        """Read chunks of the table, each as long as the time left allows.
 
         Chunks with many matches do not count towards the timeout: a caller that asks for many jobs waits for them.
         """
@@ -326,9 +326,9 @@ class JobQueries:
         )
 
     def _chunk_of_ties(
-        self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor, pages: int, next_moment: str
+        self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor, pages: int, next_timestamp: str
     ) -> _Chunk:
-        """Look at jobs that have their priority and moment in common with very many others, page by page."""
+        """Read jobs that share their priority and time with very many others, page by page."""
         priority, run_at, place = mark.place
         bound = int(place.strip("()").split(",")[0]) + max(MIN_TABLE_PAGES, values["chunk_size"] // JOBS_PER_TABLE_PAGE)
         values |= {"before_place": f"({bound},0)"}
@@ -337,7 +337,7 @@ class JobQueries:
             return chunk
         if bound < pages:
             return replace(chunk, end=PageCursor("turn", (priority, run_at, f"({bound},0)")))
-        return replace(chunk, end=_after_equals(int(priority), run_at, next_moment))
+        return replace(chunk, end=_after_equals(int(priority), run_at, next_timestamp))
 
     def _filled(self, found: tuple[list[int], JobPage], wanted: Selection, with_payload: bool) -> JobPage:
         """Put the jobs into a page in the order found; one whose state has changed since is left out."""
@@ -430,7 +430,7 @@ class JobQueries:
     ) -> list[QueueReport]:
         """Return named queues in order of their names, those after `after`, or only those of them that are held.
 
-        The jobs of each are counted up to `most`, a thousand unless told otherwise.
+        The jobs of each are counted up to `most`, by default a thousand.
         """
         values, schema = {"after": after, "limit": limit, "only_held": only_held}, self._schema_objects
         if schema.has_queue_index:
@@ -558,12 +558,12 @@ def _after_turn(mark: PageCursor) -> dict[str, Any]:
     return {"after_priority": int(priority), "after_run_at": run_at, "after_place": place}
 
 
-def _after_equals(priority: int, run_at: str, next_moment: str) -> PageCursor | None:
+def _after_equals(priority: int, run_at: str, next_timestamp: str) -> PageCursor | None:
     """Return the cursor behind all jobs with one `run_at`; an infinite time has no successor."""
     if run_at == "-infinity":
         return PageCursor("turn", (str(priority), MIN_TIMESTAMP, FIRST_CTID))
     if run_at != "infinity":
-        return PageCursor("turn", (str(priority), next_moment, FIRST_CTID))
+        return PageCursor("turn", (str(priority), next_timestamp, FIRST_CTID))
     return PageCursor("turn", (str(priority + 1), "-infinity", FIRST_CTID)) if priority < SMALLINT_MAX else None
 
 
@@ -574,7 +574,7 @@ def _of_order(mark: PageCursor, order: str) -> PageCursor:
 
 
 def _first_chunk_size(wanted: _Wanted, mark: PageCursor, limit: int) -> int:
-    """Look at no more jobs than are wanted where about each one matches."""
+    """Read no more jobs than are requested if about each one matches."""
     conditions = wanted.selection.conditions
     is_led = all(each.term.name == "state" for each in conditions) and (not conditions or mark.order != "id")
     return min(limit, MAX_CHUNK) if is_led else max(FIRST_CHUNK, min(limit, MAX_CHUNK))
@@ -605,7 +605,7 @@ def _hits(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[int, str], int]:
 
 
 def _activity(rows: Sequence[tuple[Any, ...]], share: float, started: float | None) -> TaskActivity:
-    """Return what the jobs of a task do; a lock that was renewed is older than it says."""
+    """Return the states of a task's jobs; a renewed lock is older than its `locked_at`."""
     due = [row[5] for row in rows if row[1] == JobState.READY and row[5] is not None]
     failing = [row[4] for row in rows if row[4] is not None]
     running = [each for each in (started, *(row[6] for row in rows)) if each is not None]

@@ -32,14 +32,14 @@ def own_channel(worker_id: str) -> str:
 
 
 class Subscription:
-    """Subscribes a connection; `hear` is called in the connection's own thread, also while a statement runs.
+    """Subscribes a connection; `on_notify` is called in the connection's own thread, also while a statement runs.
 
     Has `fileno()`, so it can be given to a selector; when that is readable call `receive()`.
     """
 
-    def __init__(self, connection: Connection, hear: Callable[[Notification], None], *, worker_id: str) -> None:
+    def __init__(self, connection: Connection, on_notify: Callable[[Notification], None], *, worker_id: str) -> None:
         self._connection = connection
-        self._hear = hear
+        self._hear = on_notify
         self._fileno = connection.fileno()
         # Not the driver's own list of handlers, which decodes strictly and would raise out of any statement.
         connection.pgconn.notify_handler = self._take

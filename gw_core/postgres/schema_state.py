@@ -39,7 +39,7 @@ LEDGER_STEP: Final = 1
 REPAIR_STEP: Final = 2
 WORKERS_STEP: Final = 3
 INDEX_STEP: Final = 4
-LOOKING_STEP: Final = 5
+READ_INDEXES_STEP: Final = 5
 CANCELLING_STEP: Final = 6
 SEARCH_PATH_STEP: Final = 7
 RENEWALS_STEP: Final = 8
@@ -48,7 +48,7 @@ OWN_STEPS: Final = (
     REPAIR_STEP,
     WORKERS_STEP,
     INDEX_STEP,
-    LOOKING_STEP,
+    READ_INDEXES_STEP,
     CANCELLING_STEP,
     SEARCH_PATH_STEP,
     RENEWALS_STEP,
@@ -221,7 +221,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
         CANCELLING_STEP: "_private_gw_cancellations" in relations,
         RENEWALS_STEP: "_private_gw_renewed_locks" in relations,
-        LOOKING_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
+        READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
         SEARCH_PATH_STEP: is_pinned,
     }
     return SchemaState(

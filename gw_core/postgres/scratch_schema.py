@@ -113,9 +113,9 @@ class ScratchSchema:
 
 
 def _median(act: Callable[[], object]) -> float:
-    spans = []
+    intervals = []
     for _ in range(TRIES):
         began = time.perf_counter()
         act()
-        spans.append(time.perf_counter() - began)
-    return median(spans)
+        intervals.append(time.perf_counter() - began)
+    return median(intervals)

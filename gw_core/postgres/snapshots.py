@@ -62,9 +62,9 @@ class Snapshots:
         """
         if locks_every is not None and monotonic() - self._locks_at >= locks_every.total_seconds():
             self._locks_at = -inf
-        snapshot, known = self._look(recovery)
+        snapshot, known = self._read(recovery)
         # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
-        return snapshot if snapshot.schema == known else self._look(recovery)[0]
+        return snapshot if snapshot.schema == known else self._read(recovery)[0]
 
     def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
         """Query again what workers have locked, for the next snapshots, and return the server's execution time.
@@ -77,7 +77,7 @@ class Snapshots:
         self._locks, self._locks_at, self._locks_unseen = answers.get("locks", []), monotonic(), unseen
         return _worked(answers)
 
-    def _look(self, recovery: RecoverySettings) -> tuple[QueueSnapshot, SchemaInfo | None]:
+    def _read(self, recovery: RecoverySettings) -> tuple[QueueSnapshot, SchemaInfo | None]:
         known, most_ready = self._known, self._most_ready()
         began = perf_counter()
         answers, unseen = self._ask(self._questions(recovery, most_ready))
@@ -228,12 +228,12 @@ def _server(place: tuple[Any, ...]) -> ServerInfo:
 
 
 def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> SchemaInfo:
-    hidden, has_hearts, _, indexes, has_renewed, _ = place[RUST - 2 :]
+    hidden, has_heartbeats, _, indexes, has_renewed, _ = place[RUST - 2 :]
     return SchemaInfo(
         name=schema,
         revision=revision[0][0] if revision else None,
         rows_hidden=hidden,
-        has_heartbeats=has_hearts,
+        has_heartbeats=has_heartbeats,
         has_locked_index="jobs_gw_locked_index" in indexes,
         has_failed_index="jobs_gw_failed_index" in indexes,
         has_queue_index="jobs_gw_queue_heads_index" in indexes,

@@ -40,7 +40,7 @@ QUERY_TIMEOUT: Final = timedelta(seconds=10)
 """How long a person waits for the list of workers at most."""
 
 Answer = TypeVar("Answer")
-Silent = Mapping[str, timedelta]
+DeadWorkers = Mapping[str, timedelta]
 """Ids of workers that are presumed dead, each with its timeout."""
 
 
@@ -62,7 +62,7 @@ class HeartbeatResult:
 class SweepPreconditions:
     """What a sweep needs to know besides the workers."""
 
-    has_hearts: bool
+    has_heartbeats: bool
     has_rust_workers: bool
     server_up_for: timedelta
 
@@ -161,9 +161,9 @@ class WorkerStore:
 
     def sweep_preconditions(self) -> SweepPreconditions:
         """Return what a sweep needs to know of the server and the schema."""
-        has_hearts, has_rust_workers, seconds = self._rows("sweep_preconditions", schema=self.schema)[0]
+        has_heartbeats, has_rust_workers, seconds = self._rows("sweep_preconditions", schema=self.schema)[0]
         return SweepPreconditions(
-            has_hearts=has_hearts, has_rust_workers=has_rust_workers, server_up_for=timedelta(seconds=seconds)
+            has_heartbeats=has_heartbeats, has_rust_workers=has_rust_workers, server_up_for=timedelta(seconds=seconds)
         )
 
     def list_heartbeats(self, *, has_rust_workers: bool) -> list[WorkerInfo]:
@@ -189,11 +189,11 @@ class WorkerStore:
         ]
 
     def list_workers(
-        self, *, has_rust_workers: bool, resilient_flags: Sequence[str], has_hearts: bool = True
+        self, *, has_rust_workers: bool, resilient_flags: Sequence[str], has_heartbeats: bool = True
     ) -> list[WorkerInfo]:
         """Return every worker known by a heartbeat or by locks; on a schema without our line by locks alone."""
-        hearts = self.list_heartbeats(has_rust_workers=has_rust_workers) if has_hearts else []
-        return merged(hearts, self.list_with_locks(resilient_flags=resilient_flags))
+        heartbeats = self.list_heartbeats(has_rust_workers=has_rust_workers) if has_heartbeats else []
+        return merged(heartbeats, self.list_with_locks(resilient_flags=resilient_flags))
 
     # -- sweeping --------------------------------------------------------------------------------------------------
 
@@ -208,13 +208,13 @@ class WorkerStore:
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
 
-    def list_jobs_to_recover(self, silent: Silent) -> list[Job]:
+    def list_jobs_to_recover(self, inactive: DeadWorkers) -> list[Job]:
         """Return the jobs that these workers lock."""
-        return [Job(*row) for row in self._rows("sweep_list_jobs", **_columns(silent))]
+        return [Job(*row) for row in self._rows("sweep_list_jobs", **_columns(inactive))]
 
-    def recover(self, silent: Silent, *, delay: timedelta, decisions: Mapping[int, Decision]) -> RecoveredJobs:
+    def recover(self, inactive: DeadWorkers, *, delay: timedelta, decisions: Mapping[int, Decision]) -> RecoveredJobs:
         """Return the jobs of dead workers and release their queues; jobs without a decision get the default."""
-        columns = _columns(silent)
+        columns = _columns(inactive)
         skipped = [job_id for job_id, each in decisions.items() if isinstance(each, SkipRecovery)]
         jobs = self._rows(
             "sweep_recover_jobs",
@@ -227,11 +227,11 @@ class WorkerStore:
         queues = self._rows("sweep_release_queues", **columns)
         return RecoveredJobs(jobs=[Job(*row) for row in jobs], queues=len(queues))
 
-    def delete_swept(self, silent: Silent, *, has_rust_workers: bool) -> None:
+    def delete_swept(self, inactive: DeadWorkers, *, has_rust_workers: bool) -> None:
         """Delete the heartbeats of dead workers that hold no lock."""
-        self._rows("sweep_delete", **_columns(silent))
+        self._rows("sweep_delete", **_columns(inactive))
         if has_rust_workers:
-            self._rows("sweep_delete", {"WORKERS": "_private_workers"}, **_columns(silent))
+            self._rows("sweep_delete", {"WORKERS": "_private_workers"}, **_columns(inactive))
 
     def _rows(self, name: str, names: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
         try:
@@ -281,8 +281,8 @@ def _with_workers(connections: ConnectionSource, act: Callable[[WorkerStore], An
         return act(WorkerStore(connection, connections.database.schema))
 
 
-def _columns(silent: Silent) -> dict[str, list[Any]]:
-    return {"workers": list(silent), "silent_seconds": [span.total_seconds() for span in silent.values()]}
+def _columns(inactive: DeadWorkers) -> dict[str, list[Any]]:
+    return {"workers": list(inactive), "silent_seconds": [interval.total_seconds() for interval in inactive.values()]}
 
 
 def _decided(decisions: Mapping[int, Decision]) -> dict[str, list[Any]]:

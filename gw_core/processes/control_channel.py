@@ -30,12 +30,12 @@ class ControlChannel:
         forks.close_in_children(self._line)
         _point_at_nothing(0, os.O_RDONLY)
 
-    def tell_ready(self) -> None:
+    def send_ready(self) -> None:
         """Report that this process polls for jobs from now on."""
         with suppress(OSError):  # the supervisor is gone; the thread that listens does what follows
             self._line.sendall(READY)
 
-    def obey(self, *, stop: Callable[[str], None], force: Callable[[], None]) -> None:
+    def on_command(self, *, stop: Callable[[str], None], force: Callable[[], None]) -> None:
         """Call `stop` with the reason, and `force`, when the supervisor sends them; from a thread of its own."""
         threading.Thread(target=self._listen, args=(stop, force), name="gw-lifeline", daemon=True).start()
 

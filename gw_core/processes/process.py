@@ -23,7 +23,7 @@ LONGEST_HELD: Final = 1 << 20
 """Bytes of an unfinished line that are held back; a longer one is passed on in pieces."""
 
 _CHUNK: Final = 1 << 16
-_LOOK: Final = 0.5
+_CHECK_SECONDS: Final = 0.5
 """Seconds between two checks whether a process has ended."""
 
 _REAP: Final = 0.05
@@ -137,7 +137,7 @@ class WorkerProcess:
                 if not self._take(key):
                     ready.unregister(key.fileobj)
                     # At its end, or because a task closed what it did not open: then nothing wakes us at the end.
-                    timeout = _LOOK if key.fileobj is self._line else timeout
+                    timeout = _CHECK_SECONDS if key.fileobj is self._line else timeout
 
     def _take(self, key: selectors.SelectorKey) -> bool:
         """Read what is there; False at the end."""

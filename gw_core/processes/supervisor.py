@@ -42,7 +42,7 @@ AFTER_GRACE: Final = timedelta(seconds=1)
 AFTER_FORCE: Final = timedelta(seconds=3)
 """How long after a second signal: returning jobs takes a fraction of that, but machines can be busy."""
 
-A_LOOK: Final = 0.5
+CHECK_SECONDS: Final = 0.5
 """Seconds between two checks of the clock during a stop."""
 
 A_STALL: Final = 0.2
@@ -122,7 +122,7 @@ class Supervisor:
         self._vain_starts = 0
         self._codes: list[int] = []
         self._stop: _Stop | None = None
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
 
     def run(self) -> int:
         """Run until the end and return the exit code: the worst of the processes', or that of the signal."""
@@ -145,33 +145,33 @@ class Supervisor:
 
     def _step(self) -> None:
         """Process one event, or do what has become due."""
-        self._look(rest=0.0)
+        self._check_clock(rest=0.0)
         rest = self._until_due()
         try:
             act = self._news.get(timeout=rest)
         except queue.Empty:
             act = self._do_due
-        self._look(rest=rest)
+        self._check_clock(rest=rest)
         act()
 
-    def _look(self, *, rest: float | None) -> None:
+    def _check_clock(self, *, rest: float | None) -> None:
         """Check the clock. No process is killed for time in which the whole machine was stalled."""
-        before, self._looked_at = self._looked_at, time.monotonic()
+        before, self._checked_at = self._checked_at, time.monotonic()
         stop = self._stop
         if rest is None or stop is None or stop.kill_at is None:
             return
-        if self._looked_at - before > rest + A_STALL:
-            stop.kill_at = max(stop.kill_at, self._looked_at + AFTER_A_STALL)
+        if self._checked_at - before > rest + A_STALL:
+            stop.kill_at = max(stop.kill_at, self._checked_at + AFTER_A_STALL)
 
     def _until_due(self) -> float | None:
-        moments = [place.start_at for place in self._places]
+        times = [place.start_at for place in self._places]
         kill_at = None if self._stop is None else self._stop.kill_at
-        moments.append(kill_at)
-        due = min((moment for moment in moments if moment is not None), default=None)
+        times.append(kill_at)
+        due = min((each for each in times if each is not None), default=None)
         if due is None:
             return None
         rest = max(0.0, due - time.monotonic())
-        return rest if kill_at is None else min(rest, A_LOOK)
+        return rest if kill_at is None else min(rest, CHECK_SECONDS)
 
     def _do_due(self) -> None:
         now = time.monotonic()
@@ -236,18 +236,18 @@ class Supervisor:
             graceful = code in IN_ORDER or (code in self._passing and not process.is_ready)
             if not graceful:
                 self._codes.append(code)
-            self._tell_end(process, graceful=graceful, restart_in=None)
+            self._report_end(process, graceful=graceful, restart_in=None)
             return
         self._vain_starts += not process.is_ready
         next_step = what_next(self._end_of(place, process), self._fleet())
         if isinstance(next_step, Restart):
             place.quick_ends = 0 if process.lived > SETTLED_AFTER else place.quick_ends + (code != 0)
             place.start_at = time.monotonic() + next_step.after.total_seconds()
-            self._tell_end(process, graceful=code == 0, restart_in=next_step.after)
+            self._report_end(process, graceful=code == 0, restart_in=next_step.after)
             return
         if self._once or isinstance(next_step, StopAll):
             self._codes.append(code)
-        self._tell_end(process, graceful=code == 0, restart_in=None, stops_all=isinstance(next_step, StopAll))
+        self._report_end(process, graceful=code == 0, restart_in=None, stops_all=isinstance(next_step, StopAll))
         if isinstance(next_step, StopAll):
             # The first process has already logged what keeps it from running.
             if self._is_proven or code not in self._hopeless:
@@ -275,7 +275,7 @@ class Supervisor:
             others_work=any(place.process is not None and place.process.is_ready for place in self._places),
         )
 
-    def _tell_end(
+    def _report_end(
         self, process: WorkerProcess, *, graceful: bool, restart_in: timedelta | None, stops_all: bool = False
     ) -> None:
         self.events.emit(

@@ -241,18 +241,18 @@ class _Context(JobContext):
         **options: Unpack[JobOptions],
     ) -> Job | Skip:
         """Add a job; the arguments are those of `Client.add`, without `conn`."""
-        _refuse(conn)
+        _reject(conn)
         spec = job_spec(task, payload, **options)
         added = self._server.add([spec], together=False)
         return Skip(added.skipped) if added.job is None else added.job
 
     def add_jobs(self, specs: Sequence[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add several jobs, all or none, and return their ids."""
-        _refuse(conn)
+        _reject(conn)
         return self._server.add(list(specs), together=True).ids
 
 
-def _refuse(conn: object) -> None:
+def _reject(conn: object) -> None:
     if conn is not None:
         raise GraphileWorkerError(
             "an isolated task's jobs are added by the worker's process, which cannot use a connection of this one; "

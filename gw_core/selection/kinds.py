@@ -30,7 +30,7 @@ _INDEX: Final = re.compile("-?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One value as typed: its text, whether any of it was in quotes, and whether a `*` follows."""
+    """One value of the text: its characters, whether any were quoted, and whether a `*` follows."""
 
     text: str
     is_quoted: bool = False
@@ -44,7 +44,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """What a database says about a selection: its clock, the ids of the names, and whether it keeps renewed locks."""
+    """The context of a selection in a database: its clock, the ids of the names, and whether it stores renewals."""
 
     now: datetime
     tasks: Mapping[str, int] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class State(Kind):
         return isinstance(value, Text) and actual == value.text
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:
-        """Write each state as conditions on columns, which indexes know; `parts/state_of_job.sql` says the same."""
+        """Write each state as conditions on indexed columns; `parts/state_of_job.sql` is equivalent."""
         return _any_of(_STATES[JobState(value.text)] for value in values if isinstance(value, Text))
 
 
@@ -121,7 +121,7 @@ class Names(Kind):
         return isinstance(value, Text) and value.text in names
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:
-        """Compare all exact names at once, and each prefix."""
+        """Compare all exact names together, and each prefix."""
         exact, prefixes = _split(values)
         if self.is_set:
             found = [f"{column} ?| {bind(exact)}::text[]"] if exact else []

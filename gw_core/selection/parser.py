@@ -18,7 +18,7 @@ from gw_core.selection.terms import PAYLOAD, SHORT_FORMS, TERMS, Term
 from gw_core.selection.values import Value
 
 Which: TypeAlias = str | Selection | int | Sequence[int]
-"""How a caller says which jobs are meant: as text, as a selection, or by id."""
+"""How a caller selects jobs: as text, as a selection, or by id."""
 
 MAX_CONDITIONS: Final = 30
 MAX_PATH: Final = 50

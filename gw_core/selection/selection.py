@@ -40,7 +40,7 @@ class Condition:
 
     @property
     def cost(self) -> Cost:
-        """What finding such jobs costs; a negated condition leads nowhere by itself."""
+        """What finding such jobs costs; a negated condition uses no index."""
         return max(self.term.cost, Cost.WINDOW) if self.is_negated else self.term.cost
 
     def matches(self, found: FoundJob, now: datetime) -> bool:

@@ -95,7 +95,7 @@ def _absolute(bound: Bound, now: datetime) -> Bound:
 
 def _comparable(bound: Bound, now: datetime) -> float | None:
     absolute = _absolute(bound, now)
-    return absolute.timestamp() if isinstance(absolute, datetime) else absolute  # type: ignore[return-value] # no span
+    return absolute.timestamp() if isinstance(absolute, datetime) else absolute  # type: ignore[return-value] # no duration
 
 
 def _bound(bound: Bound) -> str:

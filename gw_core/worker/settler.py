@@ -27,7 +27,7 @@ from gw_core.domain.events import (
 )
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.postgres.database import ANSWER_WITHIN, Connection, Database
-from gw_core.postgres.error_mapping import needs_connection, refuses_a_row
+from gw_core.postgres.error_mapping import needs_connection, rejects_a_row
 from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 from gw_core.service import Service
 from gw_core.worker.ledger import Ledger, OutcomeBatch
@@ -157,7 +157,7 @@ class Settler(Service):
         except LockTimeoutError as error:
             return self._set_row_locked_aside(error)
         except GraphileWorkerError as error:
-            return self._split_rejected(error) if refuses_a_row(error) else self._try_later(error)
+            return self._split_rejected(error) if rejects_a_row(error) else self._try_later(error)
         self._unwritten.popleft()
         self._rejections = 0
         if self._tries:

@@ -371,7 +371,7 @@ class Cleanup(Action):
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw cleanup`."""
-        return None if self.dry_run else write.clean(self.target.value, has_hearts=info.has_heartbeats)
+        return None if self.dry_run else write.clean(self.target.value, has_heartbeats=info.has_heartbeats)
 
     def entry(self) -> Mapping[str, Any]:
         """Return what was to be deleted."""

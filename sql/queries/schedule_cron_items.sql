@@ -21,7 +21,7 @@ with runs as materialized (
 ),
 won as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_known_crontabs as known (identifier, known_since, last_execution)
-  select runs.identifier, %(moment)s::timestamptz, %(moment)s::timestamptz
+  select runs.identifier, %(timestamp)s::timestamptz, %(timestamp)s::timestamptz
     from runs
    order by runs.place
   on conflict (identifier) do update

@@ -15,7 +15,7 @@ from test_schedule import schedules
 
 from gw_core import CronItem, JobKeyMode, cron_item
 from gw_core.crontab import Schedule, daily_at, format_crontab, format_item, parse_crontab, read_crontab
-from gw_core.domain.cron_item import refuse_duplicates
+from gw_core.domain.cron_item import reject_duplicates
 from gw_core.errors import CrontabError, CrontabLineError, InvalidInputError
 
 MUTATED_LINES = 20_000
@@ -310,7 +310,7 @@ def test_a_job_says_when_it_was_due_and_whether_it_came_late() -> None:
 
 def test_items_with_one_identifier_are_rejected_together() -> None:
     with pytest.raises(CrontabError, match="found more than once: 'a', 'b'"):
-        refuse_duplicates([cron_item("* * * * *", task) for task in ("a", "b", "c", "a", "b", "a")])
+        reject_duplicates([cron_item("* * * * *", task) for task in ("a", "b", "c", "a", "b", "a")])
 
 
 # -- whatever comes ------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from gw_core.operations import Database
 from gw_core.postgres import database, notifications
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.database import QueueConnection
-from gw_core.postgres.error_mapping import needs_connection, refuses_a_row, translate
+from gw_core.postgres.error_mapping import needs_connection, rejects_a_row, translate
 from gw_core.worker import claimer, listener
 
 
@@ -280,7 +280,7 @@ def test_each_failure_that_passes_is_known(
 
     assert type(error) is kind
     assert needs_connection(error) is reconnects
-    assert not refuses_a_row(error) or kind is DatabaseError
+    assert not rejects_a_row(error) or kind is DatabaseError
 
 
 @pytest.mark.parametrize("code", ["53100", "53200", "40P01", "57014", "XX000"])

@@ -27,13 +27,13 @@ def main(script: dict[str, Any]) -> None:
             ended.set()
 
     if not script.get("hangs_up"):
-        line.obey(stop=stop, force=force)
+        line.on_command(stop=stop, force=force)
     for text in script.get("says", ()):
         os.write(2, text.encode())
     if "signal" in script and not script.get("ready", True):
         os.kill(os.getpid(), script["signal"])
     if script.get("ready", True):
-        line.tell_ready()
+        line.send_ready()
     if script.get("hangs_up"):
         line._line.close()
     if "waits_for" in script:

@@ -10,11 +10,11 @@ import pytest
 from support.schema_fixture import SchemaFixture
 
 from gw_core.postgres import migrations
-from gw_core.postgres.schema_state import INDEX_STEP, LOOKING_STEP
+from gw_core.postgres.schema_state import INDEX_STEP, READ_INDEXES_STEP
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "operating.md"
 OURS = "select oid::int, pg_get_indexdef(oid) as definition from pg_class where relname ~ '^jobs_gw_' order by relname"
-STEPS = [INDEX_STEP, LOOKING_STEP]
+STEPS = [INDEX_STEP, READ_INDEXES_STEP]
 
 
 def without_our_indexes(schema: SchemaFixture) -> None:

@@ -152,7 +152,7 @@ async def down(console: Console) -> None:
 
 
 async def refused(console: Console) -> None:
-    await _fail(console, AuthenticationError('the server rejected the connection: password of user "app"'))
+    await _fail(console, AuthenticationError('the server refused the connection: password of user "app"'))
     await console.shows("REFUSED")
 
 

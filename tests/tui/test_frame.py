@@ -381,7 +381,7 @@ def test_held_changes_are_counted_in_the_frame_and_shown_when_asked() -> None:
     run(scenario, screen="overview", size=(120, 34))
 
 
-class Silent(DemoSource):
+class DeadWorkers(DemoSource):
     """A queue that says nothing while its gate is shut, and notes which threads ask it."""
 
     def __init__(self) -> None:
@@ -420,7 +420,7 @@ def test_keys_do_what_they_do_while_the_database_says_nothing() -> None:
     # How late the screen is then is measured by the benchmark: the row console-lag.
     async def scenario(console: Console) -> None:
         source = console.source
-        assert isinstance(source, Silent)
+        assert isinstance(source, DeadWorkers)
         source.gate.clear()
         console.reader.refresh_now()
         await console.until(lambda: source.waiting)
@@ -432,7 +432,7 @@ def test_keys_do_what_they_do_while_the_database_says_nothing() -> None:
         await console.until(lambda: source.looks > looks)
         assert threading.get_ident() not in source.asked_by
 
-    run(scenario, source=Silent(), screen="overview", size=(120, 34))
+    run(scenario, source=DeadWorkers(), screen="overview", size=(120, 34))
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------------
