@@ -44,7 +44,7 @@ class Heartbeat(Service):
     """Writes a heartbeat immediately and then at an interval; reports when the gap was longer than others tolerate.
 
     `connection` is its own: a heartbeat must depend on nothing that other statements wait for.
-    Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`, and whether the schema has
+    Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`, and if the schema has
     a breaking revision that this version does not know, which calls `on_breaking_migration` once.
     One for which `wants_echo` returns true also sends a ping to all listeners; `on_echo` gets its monotonic time.
     `on_written` is called after each that was written, with the time since it was sent.

@@ -25,7 +25,7 @@ from gw_core.domain.recovery import (
     is_dead,
 )
 from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.worker_store import RecoveredJobs, DeadWorkers, WorkerStore, with_workers
+from gw_core.postgres.worker_store import DeadWorkers, RecoveredJobs, WorkerStore, with_workers
 from gw_core.service import Service
 
 ORPHANS_EVERY: Final = timedelta(minutes=10)
