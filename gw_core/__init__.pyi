@@ -1,4 +1,5 @@
 from gw_core.async_client import AsyncClient as AsyncClient
+from gw_core.async_jobs import AsyncJobs as AsyncJobs
 from gw_core.client import Client as Client
 from gw_core.domain.cancellation import (
     CancelledJob as CancelledJob,

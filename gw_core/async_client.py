@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
+from gw_core.async_jobs import AsyncJobs
 from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
-from gw_core.postgres.add_calls import RemovedJob, bulk_calls, get_call, is_one_statement, remove_call
+from gw_core.postgres.add_calls import RemovedJob, bulk_calls, is_one_statement, remove_call
 from gw_core.postgres.async_connection import (
     AsyncCallersConnection,
     AsyncConnectionSource,
@@ -79,6 +81,11 @@ class AsyncClient:
         """Close the client's own pool. A pool or engine that was passed in stays open."""
         await self._connections.close()
 
+    @cached_property
+    def jobs(self) -> AsyncJobs:
+        """Read and change jobs by their ids."""
+        return AsyncJobs(self._on)
+
     # -- add -------------------------------------------------------------------------------------------------------
 
     @overload
@@ -145,23 +152,13 @@ class AsyncClient:
         """Add one job whose payload is the list of `items`; see `Client.add_batch`."""
         return await self.add(task, batch_items(items), conn=conn, **options)
 
-    # -- remove and get --------------------------------------------------------------------------------------------
+    # -- remove --------------------------------------------------------------------------------------------------
 
     async def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again. None: no such job."""
         async with self._on(conn) as connection:
             rows = await connection.fetch(remove_call(job_key))
         return RemovedJob(Job(*rows[0])) if rows else None
-
-    async def get(
-        self, job_id: int | None = None, *, job_key: str | None = None, conn: object | None = None
-    ) -> Job | None:
-        """Return one job, by its id or its key, as your transaction sees it; None when there is none."""
-        if job_id is None and job_key is None:
-            return None
-        async with self._on(conn) as connection:
-            rows = await connection.fetch(get_call(job_id, job_key))
-        return Job(*rows[0]) if rows else None
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ def add_call(spec: JobSpec, payload: str | None = None) -> Call:
 
     `payload` is JSON text that replaces the encoding of the spec's own payload.
     """
-    run_at, delay = _run_at_or_delay(spec.run_at)
+    run_at, delay = run_at_or_delay(spec.run_at)
     values = {
         "identifier": spec.task,
         "payload": encode_payload(spec.payload) if payload is None else payload,
@@ -110,7 +110,7 @@ class _Element(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 def _element(spec: JobSpec) -> _Element:
-    run_at, delay = _run_at_or_delay(spec.run_at)
+    run_at, delay = run_at_or_delay(spec.run_at)
     return _Element(
         spec.task,
         msgspec.Raw(encode_payload(spec.payload)),
@@ -137,7 +137,7 @@ def _parts(specs: Iterator[JobSpec]) -> Iterator[list[JobSpec]]:
     yield part
 
 
-def _run_at_or_delay(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:
+def run_at_or_delay(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:
     """Return a time, or the seconds to count from the database's clock."""
     if isinstance(run_at, timedelta):
         return None, run_at.total_seconds()

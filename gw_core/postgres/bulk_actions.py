@@ -14,7 +14,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_version import JobVersion
 from gw_core.domain.session_limits import milliseconds
-from gw_core.postgres.add_calls import RemovedJob
+from gw_core.postgres.add_calls import RemovedJob, run_at_or_delay
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
@@ -143,6 +143,23 @@ class _LockedRow:
         return bool(self.is_fresh)
 
 
+def reschedule_values(
+    *, run_at: datetime | timedelta | None, priority: int | None, attempts: int | None, max_attempts: int | None
+) -> dict[str, Any]:
+    """Return the values of action_reschedule.sql; raises `InvalidJobError` for those that no job can have."""
+    check_count("attempts", attempts, 0)
+    check_count("max attempts", max_attempts, 1)
+    JobSpec(task="reschedule", run_at=run_at, priority=priority)  # the same limits as for a new job
+    time, delay = run_at_or_delay(run_at)
+    return {
+        "run_at": time,
+        "delay_seconds": delay,
+        "priority": priority,
+        "attempts": attempts,
+        "max_attempts": max_attempts,
+    }
+
+
 _Act = Callable[[Connection, list[_LockedRow]], tuple[set[int], dict[int, SkipReason]]]
 
 
@@ -222,17 +239,7 @@ class JobBatches(_Actions):
         max_attempts: int | None = None,
     ) -> Iterator[ActionResult]:
         """As `Jobs.reschedule`."""
-        check_count("attempts", attempts, 0)
-        check_count("max attempts", max_attempts, 1)
-        JobSpec(task="reschedule", run_at=run_at, priority=priority)  # the same limits as for a new job
-        is_span = isinstance(run_at, timedelta)
-        values = {
-            "run_at": None if is_span else run_at,
-            "delay_seconds": run_at.total_seconds() if isinstance(run_at, timedelta) else None,
-            "priority": priority,
-            "attempts": attempts,
-            "max_attempts": max_attempts,
-        }
+        values = reschedule_values(run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts)
         act = self._unlocked("action_reschedule", **values)
         return self._walk(which, expected, lambda connection, held: self._announced(connection, act(connection, held)))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
+import psycopg
 import psycopg_pool
 import pytest
 from connections.kinds import engine_url
@@ -15,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from gw_core import AsyncClient, Client, Events, JobSpec, Plugin, Skip
 from gw_core.errors import DatabaseUnavailableError, SchemaMissingError
 from gw_core.events import JobAdded
+from gw_core.operations import SkipReason
 
 Source = Callable[[str], AbstractAsyncContextManager[Any]]
 
@@ -65,7 +68,7 @@ def test_jobs_are_added_read_and_removed(database_url: str, source: Source) -> N
         async with source(database_url) as opened, AsyncClient(opened) as client:
             job = await client.add("mail", {"n": 1}, job_key="k", run_at=None)
             assert job is not None
-            assert await client.get(job.id) == await client.get(job_key="k") == job
+            assert await client.jobs.get(job.id) == await client.jobs.get(job_key="k") == job
             ids = await client.add_many([JobSpec(task="mail", payload={"n": n}) for n in range(10)])
             batch = await client.add_batch("mail", [1, 2])
             text = await client.add_json(JobSpec(task="mail"), '{"n": 1.00}')
@@ -74,12 +77,58 @@ def test_jobs_are_added_read_and_removed(database_url: str, source: Source) -> N
             assert (len(ids), batch.payload, text.payload) == (10, "[1,2]", '{"n": 1.00}')
             removed = await client.remove("k")
             assert removed is not None
-            assert await client.get(job_key="k") is None
+            assert await client.jobs.get(job_key="k") is None
 
     asyncio.run(work())
 
     with Client(database_url) as client:
         assert len(client.jobs.list().jobs) == 12
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_jobs_are_changed_by_id(database_url: str, source: Source) -> None:
+    async def work() -> None:
+        async with source(database_url) as opened, AsyncClient(opened) as client:
+            ids = await client.add_many([JobSpec(task="mail", payload={"n": n}) for n in range(5)])
+            ended, failed, moved, running, waiting = sorted(ids)
+            with psycopg.connect(database_url, autocommit=True) as connection:
+                connection.execute(
+                    "update graphile_worker._private_jobs set locked_at = now(), locked_by = 'w' where id = %s",
+                    (running,),
+                )
+
+            completed = await client.jobs.complete([ended, running, 999])
+            await client.jobs.fail([failed], "no longer wanted")
+            await client.jobs.reschedule([moved], run_at=timedelta(hours=1), priority=-5)
+
+            assert completed.ids == (ended,)
+            assert [(each.id, each.reason, each.locked_by) for each in completed.skipped] == [
+                (running, SkipReason.LOCKED, "w"),
+                (999, SkipReason.MISSING, None),
+            ]
+            assert await client.jobs.get(ended) is None
+            dead, later, kept = [await client.jobs.get(each) for each in (failed, moved, waiting)]
+            assert dead is not None
+            assert later is not None
+            assert kept is not None
+            assert (dead.attempts, dead.last_error) == (dead.max_attempts, "no longer wanted")
+            assert (later.priority, later.run_at > kept.run_at + timedelta(minutes=50)) == (-5, True)
+
+    asyncio.run(work())
+
+
+def test_changes_belong_to_the_callers_transaction(database_url: str) -> None:
+    async def work() -> None:
+        async with AsyncClient(database_url) as client:
+            [job_id] = await client.add_many([JobSpec(task="mail")])
+            async with await psycopg.AsyncConnection.connect(database_url) as conn:
+                assert (await client.jobs.complete([job_id], conn=conn)).ids == (job_id,)
+                assert await client.jobs.get(job_id, conn=conn) is None
+                assert await client.jobs.get(job_id) is not None
+                await conn.rollback()
+            assert await client.jobs.get(job_id) is not None
+
+    asyncio.run(work())
 
 
 def test_many_adds_share_the_pool(database_url: str) -> None:
