@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gw_cli.password import password_source
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.used_connections import remember_use
 
@@ -22,6 +23,7 @@ def open_client(configuration: Configuration) -> Client:
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
         max_pool_size=1,
         pg_bin=configuration[table.PG_BIN],
+        password=password_source(configuration),
     )
 
 

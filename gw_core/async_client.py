@@ -35,7 +35,9 @@ class AsyncClient:
 
     `source` is a connection string, a psycopg `AsyncConnectionPool`, an `asyncpg.Pool` or a SQLAlchemy `AsyncEngine`.
     Without one, `DATABASE_URL` and libpq's variables name the database. A connection string opens a pool of up to
-    `max_pool_size` connections on first use. Plugins and event listeners run on the loop, so they must not block.
+    `max_pool_size` connections on first use; `password` is called for each new one.
+
+    Plugins and event listeners run on the loop, so they must not block.
 
     Raises `NoConnectionError` when nothing names a database and `InvalidInputError` for any other source. All methods
     raise `DatabaseUnavailableError`, `SchemaMissingError` and the other errors of `Client`. Use one client per loop.
@@ -51,6 +53,7 @@ class AsyncClient:
         events: Events | None = None,
         plugins: Sequence[Plugin] = (),
         application_name: str = "gw",
+        password: Callable[[], str] | None = None,
     ) -> None:
         self.events = events or Events()
         self.schema = schema
@@ -63,6 +66,7 @@ class AsyncClient:
                 schema=schema,
                 application_name=application_name,
                 prepared_statements=prepared_statements,
+                password=password,
             )
             self._connections = OwnPool(database, max_size=max_pool_size)
         else:

@@ -12,7 +12,7 @@ from gw_core.domain.events import Events
 from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
 from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
-from gw_core.postgres.connections import ConnectionPool, SharedConnection
+from gw_core.postgres.connections import CallersPool, ConnectionPool, PoolOrConnection, SharedConnection, conninfo_of
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
 # The rest is imported where it is used: a command that only reads a job does not wait for the migration code.
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.add_calls import RemovedJob
     from gw_core.postgres.bulk_actions import Jobs, SkippedJob
     from gw_core.postgres.cleanup import Cleaner
+    from gw_core.postgres.connections import AnyPool
     from gw_core.postgres.doctor import Doctor
     from gw_core.postgres.enqueue import Enqueuer
     from gw_core.postgres.job_queries import JobQueries
@@ -39,8 +40,11 @@ class Client:
 
     `conninfo` is anything libpq takes, or `embedded:`; without one `DATABASE_URL` and libpq's variables are used.
     Connections are opened when first needed, at most `max_pool_size`; the server shows them as `application_name` and
-    limits each by `limits`. Raises `NoConnectionError` when nothing names a database; every method raises
-    `DatabaseUnavailableError`, `AuthenticationError`, `SchemaMissingError` and their kin.
+    limits each by `limits`. `password` is called for each new connection, for passwords that change. With `pool`, a
+    psycopg pool of yours, its connections are used instead, and get their settings back afterwards.
+
+    Raises `NoConnectionError` when nothing names a database; every method raises `DatabaseUnavailableError`,
+    `AuthenticationError`, `SchemaMissingError` and the like.
     """
 
     def __init__(
@@ -55,24 +59,28 @@ class Client:
         pg_bin: Path | None = None,
         application_name: str = "gw",
         limits: SessionLimits = NO_LIMITS,
+        password: Callable[[], str] | None = None,
+        pool: AnyPool | None = None,
     ) -> None:
         self.events = events or Events()
         for plugin in plugins:
             plugin.attach(self.events)
         self._database = Database(
-            find_conninfo(conninfo),
+            find_conninfo(conninfo) if pool is None else conninfo_of(pool),
             schema=schema,
             application_name=application_name,
             prepared_statements=prepared_statements,
             pg_bin=pg_bin,
             limits=limits,
+            password=password,
         )
-        # One caller at a time needs no pool and none of its threads.
-        self._connections = (
-            SharedConnection(self._database)
-            if max_pool_size == 1
-            else ConnectionPool(self._database, max_size=max_pool_size)
-        )
+        self._connections: PoolOrConnection
+        if pool is not None:
+            self._connections = CallersPool(self._database, pool)
+        elif max_pool_size == 1:  # one caller at a time needs no pool and none of its threads
+            self._connections = SharedConnection(self._database)
+        else:
+            self._connections = ConnectionPool(self._database, max_size=max_pool_size)
         self._interceptors = Interceptors(plugins)
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,7 +39,7 @@ from gw_core.maintenance.heartbeat import (
     SESSION as HEARTBEAT_SESSION,
     Heartbeat,
 )
-from gw_core.postgres.connections import ConnectionPool, SharedConnection
+from gw_core.postgres.connections import CallersPool, ConnectionPool, SharedConnection, conninfo_of
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.enqueue import Admission, Enqueuer
 from gw_core.postgres.job_store import JobStore
@@ -56,7 +56,7 @@ from gw_core.worker.pool import WorkerPool
 from gw_core.worker.settler import reconnect_delay
 
 if TYPE_CHECKING:
-    pass
+    from gw_core.postgres.connections import AnyPool
 
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
 """Graphile Worker's exit code for a schema change that this version does not support."""
@@ -115,7 +115,8 @@ class Runner:
     `tasks` is a registry or a folder. `crontab` is the text of a crontab, a file (`Path`), items, or a function that is
     called repeatedly and returns items. `handle_signals` works in the main thread only. The conninfo is found as in
     `Client`. With `migrate`, the schema is installed or upgraded at the start. `probe` configures the HTTP server for
-    health checks and metrics. Without `log_startup`, startup messages have the level debug.
+    health checks and metrics. Without `log_startup`, startup messages have the level debug. `password` is called for
+    each new connection. Tasks use the connections of `pool`, if given; the worker opens its own beside it.
     """
 
     def __init__(
@@ -139,6 +140,8 @@ class Runner:
         pg_bin: Path | None = None,
         log_startup: bool = True,
         probe: ProbeSettings | None = None,
+        password: Callable[[], str] | None = None,
+        pool: AnyPool | None = None,
     ) -> None:
         self.events = events or Events()
         self.settings = settings or WorkerSettings()
@@ -148,17 +151,24 @@ class Runner:
         for plugin in plugins:
             plugin.attach(self.events)
         self._database = Database(
-            find_conninfo(conninfo),
+            find_conninfo(conninfo) if pool is None else conninfo_of(pool),
             schema=schema,
             prepared_statements=prepared_statements,
             pg_bin=pg_bin,
             notice_pooler=True,
+            password=password,
         )
         self._listen_database = (
-            None if listen_conninfo is None else Database(listen_conninfo, schema=schema, notice_pooler=True)
+            None
+            if listen_conninfo is None
+            else Database(listen_conninfo, schema=schema, notice_pooler=True, password=password)
         )
         self._interceptors = Interceptors(plugins)
-        self._connections = ConnectionPool(self._database, max_size=max_pool_size, role="task")
+        self._connections = (
+            ConnectionPool(self._database, max_size=max_pool_size, role="task")
+            if pool is None
+            else CallersPool(self._database, pool)
+        )
         self._maintenance = SharedConnection(
             self._database, role="maintenance", settings=MAINTENANCE, response_timeout=MAINTENANCE_RESPONSE_TIMEOUT
         )

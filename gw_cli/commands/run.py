@@ -12,6 +12,7 @@ from gw_cli import output, stderr
 from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
+from gw_cli.password import password_source
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.options import with_settings
 from gw_cli.settings.used_connections import remember_use
@@ -116,6 +117,7 @@ def _runner(
         watch=configuration[table.WATCH],
         max_pool_size=configuration[table.MAX_POOL_SIZE],
         pg_bin=configuration[table.PG_BIN],
+        password=password_source(configuration),
         probe=_probe(configuration, process),
         log_startup=log_startup,
     )

@@ -17,6 +17,7 @@ from gw_cli.arguments import one_of
 from gw_cli.command import command, new_app
 from gw_cli.commands.workers import recovery_settings
 from gw_cli.exit_codes import ExitCode
+from gw_cli.password import password_source
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.options import with_settings
 from gw_cli.settings.used_connections import remember_use
@@ -193,6 +194,7 @@ def _source(configuration: Configuration) -> DataSource:
             schema=configuration[table.SCHEMA],
             prepared_statements=configuration[table.PREPARED_STATEMENTS],
             pg_bin=configuration[table.PG_BIN],
+            password=password_source(configuration),
             read_only=configuration[table.TUI_READ_ONLY],
             crontab=_crontab(configuration),
             recovery=recovery_settings(configuration),

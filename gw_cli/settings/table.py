@@ -149,6 +149,14 @@ SCHEMA: Final = Setting[str](
     flags=("-s",),
     more_variables=("GRAPHILE_WORKER_SCHEMA",),
 )
+PASSWORD_COMMAND: Final = Setting[str | None](
+    name="password-command",
+    kind=text("COMMAND"),
+    help="Command that prints the password; runs for each new connection",
+    default=None,
+    commands=QUEUE,
+    section="Database",
+)
 PG_BIN: Final = Setting[Path | None](
     name="pg-bin",
     kind=path("DIR"),

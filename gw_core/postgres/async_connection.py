@@ -208,7 +208,7 @@ class OwnPool:
         # for it may start an embedded server.
         (await asyncio.to_thread(self._database.connect, "async")).close()
         pool: psycopg_pool.AsyncConnectionPool[psycopg.AsyncConnection[Any]] = psycopg_pool.AsyncConnectionPool(
-            self._database.libpq_conninfo("async"),
+            self._conninfo,
             kwargs={"autocommit": True},
             min_size=0,
             max_size=self._max_size,
@@ -220,6 +220,10 @@ class OwnPool:
         )
         await pool.open()
         return pool
+
+    async def _conninfo(self) -> str:
+        # In a thread, for each connection: a password that changes may have to be fetched.
+        return await asyncio.to_thread(self._database.libpq_conninfo, "async")
 
     async def _configure(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._database.configure(connection)

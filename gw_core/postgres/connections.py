@@ -12,6 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import psycopg
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import tuple_row
 
 from gw_core import forks
 from gw_core.domain.errors import DatabaseError
@@ -20,6 +22,8 @@ from gw_core.postgres.error_mapping import leads_nowhere, translated
 
 if TYPE_CHECKING:
     import psycopg_pool
+
+    AnyPool = psycopg_pool.ConnectionPool[Any]
 
 CLOSE_SECONDS: Final = 1.0
 """How long the end of the program waits for connections that are being made."""
@@ -96,7 +100,7 @@ class ConnectionPool:
                 # The first connection is made here and not by the pool, whose own errors say only that time ran out.
                 self.database.connect(self._role).close()
                 self._pool = psycopg_pool.ConnectionPool(
-                    self.database.libpq_conninfo(self._role),
+                    lambda: self.database.libpq_conninfo(self._role),  # called for each connection: passwords change
                     kwargs={"autocommit": True},
                     min_size=0,
                     max_size=self._max_size,
@@ -202,6 +206,61 @@ def cancel(connection: Connection) -> bool:
     except psycopg.Error:
         return False
     return True
+
+
+class CallersPool:
+    """A psycopg pool of the caller's. Its connections get their own settings back after each use."""
+
+    def __init__(self, database: Database, pool: AnyPool) -> None:
+        self.database = database
+        self._pool = pool
+        self._lent: set[Connection] = set()  # changed by one operation at a time, which the interpreter makes whole
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Provide a connection in autocommit mode; what the block leaves open in it is rolled back."""
+        with ExitStack() as stack:
+            with translated(self.database.schema):
+                connection = stack.enter_context(self._pool.connection())
+                stack.enter_context(_as_own(connection))
+            self._lent.add(connection)
+            stack.callback(self._lent.discard, connection)
+            yield connection
+
+    def cancel(self) -> bool:
+        """Cancel the statements that run on the pool's connections for the client; True if there were any."""
+        cancelled = [cancel(each) for each in tuple(self._lent)]
+        return any(cancelled)
+
+    def close(self, *, timeout: timedelta | None = None) -> None:
+        """Leave the pool open: it is the caller's."""
+
+
+@contextmanager
+def _as_own(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Give the block a connection as gw opens them, and restore what the caller set."""
+    before = connection.autocommit, connection.row_factory, connection.cursor_factory
+    connection.autocommit = True
+    connection.row_factory, connection.cursor_factory = tuple_row, psycopg.Cursor
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.rollback()
+            connection.autocommit, connection.row_factory, connection.cursor_factory = before
+
+
+def conninfo_of(pool: AnyPool) -> str:
+    """Return the connection string for connections beside those of a caller's pool."""
+    conninfo = pool.conninfo() if callable(pool.conninfo) else pool.conninfo
+    options = pool.kwargs() if callable(pool.kwargs) else pool.kwargs or {}
+    return make_conninfo(conninfo, **{key: value for key, value in options.items() if key not in _NOT_FOR_LIBPQ})
+
+
+_NOT_FOR_LIBPQ: Final = {"autocommit", "row_factory", "cursor_factory", "prepare_threshold", "context"}
+
+PoolOrConnection = ConnectionPool | SharedConnection | CallersPool
+"""What a client opens or is given, and ends."""
 
 
 class ConnectionSource(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +16,12 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gw_core import forks
-from gw_core.domain.errors import InvalidSettingError, NoConnectionError
+from gw_core.domain.errors import (
+    DatabaseUnavailableError,
+    GraphileWorkerError,
+    InvalidSettingError,
+    NoConnectionError,
+)
 from gw_core.domain.schema_name import check_schema_name
 from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
 from gw_core.domain.settings import PoolerMode
@@ -239,7 +244,8 @@ class Database:
 
     `prepared_statements=False` is for poolers that hand a connection to another client after each transaction; with
     `notice_pooler` it checks for such a pooler. `limits` apply where the session is ours. Safe to use from
-    several threads. Raises `InvalidSettingError` for a name that no schema can have.
+    several threads. `password` is called for each new connection. Raises `InvalidSettingError` for a name that no
+    schema can have.
     """
 
     def __init__(
@@ -252,9 +258,11 @@ class Database:
         pg_bin: Path | None = None,
         limits: SessionLimits = NO_LIMITS,
         notice_pooler: bool = False,
+        password: Callable[[], str] | None = None,
     ) -> None:
         check_schema_name(schema)
         self.conninfo = conninfo
+        self._password = password
         self.schema = schema
         self.prepared_statements = prepared_statements
         self.limits = limits
@@ -380,6 +388,8 @@ class Database:
             if self.limits.connect_timeout is not None:
                 defaults["connect_timeout"] = max(2, round(self.limits.connect_timeout.total_seconds()))
             missing = {key: value for key, value in defaults.items() if key not in given}
+            if self._password is not None:
+                missing["password"] = _called(self._password)
             return make_conninfo(conninfo, **missing, client_encoding=ENCODING)
 
     def close(self) -> None:
@@ -398,6 +408,16 @@ class Database:
             if self._server is None:
                 self._server = start_or_attach(self.conninfo, pg_bin=self._pg_bin)
             return self._server.conninfo
+
+
+def _called(password: Callable[[], str]) -> str:
+    """Return the password of this moment; a failure passes, as a database does that is away for a while."""
+    try:
+        return password()
+    except GraphileWorkerError:
+        raise
+    except Exception as error:
+        raise DatabaseUnavailableError(f"the password could not be read: {error}") from error
 
 
 @contextmanager

@@ -196,6 +196,7 @@ class ConnectionOptions:
     schema: str
     prepared_statements: bool = True
     pg_bin: Path | None = None
+    password: Callable[[], str] | None = None
     read_only: bool = False
     crontab: Callable[[], Sequence[CronItem]] | None = None
     recovery: RecoverySettings | None = field(default=None)
@@ -220,6 +221,7 @@ class ClientSource:
             prepared_statements=place.prepared_statements,
             max_pool_size=1,
             pg_bin=place.pg_bin,
+            password=place.password,
             application_name=f"gw-tui/{__version__} {_who()}",
             limits=limits,
         )

@@ -129,8 +129,14 @@ def test_the_schema_is_printed(within: InProcessShell) -> None:
 def test_the_settings_of_one_command_are_shown(within: InProcessShell) -> None:
     lines = within.gw("config", "show", "cron", "run", GW_CRONTAB="mine").out.splitlines()
 
-    assert [line.split("\t")[0] for line in lines[1:]] == ["connection", "schema", "pg-bin", "crontab"]
-    assert lines[4].split("\t")[1:] == ["mine", "environment", "GW_CRONTAB"]
+    assert [line.split("\t")[0] for line in lines[1:]] == [
+        "connection",
+        "schema",
+        "password-command",
+        "pg-bin",
+        "crontab",
+    ]
+    assert lines[5].split("\t")[1:] == ["mine", "environment", "GW_CRONTAB"]
 
 
 def test_a_command_without_settings_is_an_error(within: InProcessShell) -> None:

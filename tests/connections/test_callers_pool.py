@@ -1,0 +1,133 @@
+"""A client and a runner on a pool of the caller's, and with a password that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import psycopg_pool
+import pytest
+from psycopg.rows import dict_row
+from support.postgres_server import Server
+
+from gw_core import AsyncClient, Client, JobContext, JobSpec, Runner, TaskRegistry
+from gw_core.errors import DatabaseUnavailableError
+
+Pool = psycopg_pool.ConnectionPool[psycopg.Connection[dict[str, Any]]]
+
+
+@pytest.fixture
+def pool(database_url: str) -> Iterator[Pool]:
+    """A pool as an application configures it for itself."""
+    options = {"row_factory": dict_row, "cursor_factory": psycopg.ClientCursor}
+    with psycopg_pool.ConnectionPool(database_url, kwargs=options, min_size=1, max_size=2, open=True) as pool:
+        yield pool
+
+
+def test_a_client_uses_the_pool_and_leaves_its_connections_as_they_were(pool: Pool) -> None:
+    with Client(pool=pool) as client:
+        client.add_many([JobSpec(task="mail", payload={"n": n}) for n in range(3)])
+        assert len(client.jobs.list().jobs) == 3
+        assert client.jobs.complete("state:ready").changed != ()
+
+    with pool.connection() as connection:
+        assert connection.autocommit is False
+        assert connection.row_factory is dict_row
+        assert connection.cursor_factory is psycopg.ClientCursor
+        found = connection.execute("select count(*) as jobs from graphile_worker._private_jobs").fetchone()
+        assert found == {"jobs": 0}
+    assert pool.closed is False
+
+
+def test_tasks_of_a_runner_use_the_pool(pool: Pool) -> None:
+    tasks = TaskRegistry()
+    found: list[int] = []
+
+    @tasks.task
+    def look(payload: Any, context: JobContext) -> None:
+        with context.connection() as connection:
+            found.append(connection.info.backend_pid)
+
+    with Client(pool=pool) as client:
+        client.add(look, None)
+    ended = Runner(pool=pool, tasks=tasks).run_once()
+
+    with pool.connection() as one, pool.connection() as other:
+        pids = {one.info.backend_pid, other.info.backend_pid}
+    assert ended.completed == 1
+    assert set(found) <= pids
+
+
+@pytest.fixture(scope="module")
+def server_with_passwords() -> Iterator[Server]:
+    with Server() as server:
+        server.run("create role shop login superuser password 'first'")
+        hba = server.folder / "data" / "pg_hba.conf"
+        hba.write_text("host all postgres all trust\nhost all shop all scram-sha-256\n")
+        server.run("select pg_reload_conf()")
+        yield server
+
+
+def test_each_connection_asks_for_the_password_of_its_time(server_with_passwords: Server) -> None:
+    server = server_with_passwords
+    url = f"postgres://shop@127.0.0.1:{server.port}/postgres"
+    current = ["first"]
+
+    with Client(url, password=lambda: current[0], max_pool_size=2) as client:
+        client.migrate()
+        client.add("mail")
+        server.run("alter role shop password 'second'")
+        current[0] = "second"
+        server.run("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'shop'")
+        client.add("mail")
+        assert len(client.jobs.list().jobs) == 2
+
+
+def test_a_runner_outlives_a_change_of_the_password(server_with_passwords: Server) -> None:
+    server = server_with_passwords
+    url = f"postgres://shop@127.0.0.1:{server.port}/postgres"
+    server.run("alter role shop password 'third'")
+    current = ["third"]
+    tasks = TaskRegistry()
+
+    @tasks.task
+    def change(payload: Any) -> None:
+        server.run("alter role shop password 'fourth'")
+        current[0] = "fourth"
+        server.run("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'shop'")
+
+    with Client(url, password=lambda: current[0], schema="changing", max_pool_size=1) as client:
+        client.migrate()
+        client.add(change, None)
+    ended = Runner(url, password=lambda: current[0], schema="changing", tasks=tasks).run_once()
+
+    assert ended.completed == 1
+
+
+def no_password() -> str:
+    raise RuntimeError("the vault is sealed")
+
+
+def test_a_password_that_cannot_be_read_is_an_outage(database_url: str) -> None:
+    with (
+        Client(database_url, password=no_password) as client,
+        pytest.raises(DatabaseUnavailableError, match="the password could not be read: the vault is sealed"),
+    ):
+        client.add("mail")
+
+
+def test_an_async_client_asks_for_the_password_too(server_with_passwords: Server) -> None:
+    import asyncio
+
+    server = server_with_passwords
+    server.run("alter role shop password 'fifth'")
+
+    async def add() -> None:
+        url = f"postgres://shop@127.0.0.1:{server.port}/postgres"
+        async with AsyncClient(url, schema="asynchronous", password=lambda: "fifth") as client:
+            await client.add("mail")
+
+    with Client(server.url, schema="asynchronous") as client:
+        client.migrate()
+    asyncio.run(add())
