@@ -18,8 +18,8 @@ from gw_core.domain.supervision import (
     Restart,
     StopAll,
     exit_code_of,
+    exit_description,
     pause_after,
-    told,
     what_next,
 )
 
@@ -104,4 +104,4 @@ def test_pauses_grow_and_stay_within_a_bound(ends: int) -> None:
     ],
 )
 def test_an_end_is_reported_as_text_and_as_a_shell_shows_it(code: int, words: str, shell: int) -> None:
-    assert (told(code), exit_code_of(code)) == (words, shell)
+    assert (exit_description(code), exit_code_of(code)) == (words, shell)
