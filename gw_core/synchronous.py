@@ -26,7 +26,7 @@ from gw_core.execution.task import Task
 from gw_core.log import Logger
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import callers_connection
-from gw_core.postgres.callers_transaction import LentConnection, Savepoint, claim_plan, psycopg_connection
+from gw_core.postgres.callers_transaction import ClaimPlan, LentConnection, Savepoint, psycopg_connection
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database
 from gw_core.postgres.enqueue import Admission, Enqueuer, add_inline
@@ -191,6 +191,7 @@ class ConnectionWorker:
         self._runner = TaskRunner(schema=schema, connection=self._connection, plugins=plugins, clock=clock)
         self._store = JobStore(self._connection, schema)
         self._task_ids = self._store.register_tasks(tasks)
+        self._plan = ClaimPlan(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -211,7 +212,7 @@ class ConnectionWorker:
 
     def _claim(self, limit: int) -> Sequence[Job]:
         self._store.claims.restart_scan()
-        with claim_plan(self._connection):
+        with self._plan.in_use():
             return self._store.claims.claim(
                 worker_id=self._runner.worker_id,
                 tasks=self._task_ids,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 import psycopg
@@ -13,7 +13,6 @@ from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.callers_connection import (
-    begin_callers_transaction,
     callers_connection,
     is_django,
     of,
@@ -27,10 +26,7 @@ from gw_core.postgres.error_mapping import translated
 _NAME: Final = "gw_task"
 _PROBE: Final = "gw_probe"
 _PLAN: Final = {name: CLAIM_PLAN[name] for name in CLAIM_PLAN if name.startswith(("enable_", "plan_", "jit"))}
-_SET: Final = (
-    "select pg_catalog.set_config(plan.name, plan.value, true)"
-    " from unnest(%s::text[], %s::text[]) as plan (name, value)"
-)
+_SETTINGS: Final = "select name, pg_catalog.current_setting(name) from unnest(%s::text[]) as name"
 
 
 def psycopg_connection(conn: object, schema: str) -> Connection:
@@ -65,29 +61,42 @@ class LentConnection:
             self._connection.row_factory = before
 
 
-@contextmanager
-def claim_plan(connection: Connection) -> Iterator[None]:
-    """Plan the block's claim as a worker's session does, so that jobs run in the same order, and restore the settings.
+class ClaimPlan:
+    """Plans claims as a worker's session does, so that jobs run in the same order, and prepares them.
 
-    In autocommit mode the block is a transaction.
+    The caller's connection may prepare nothing, as Django's: then every claim would be parsed and planned anew.
     """
-    if connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
-        with translated(), connection.transaction():
-            _set(connection, _PLAN)
-            yield
-        return
-    with translated(), tuple_cursor(connection) as cursor:
-        begin_callers_transaction(connection)
-        settings = "select name, setting from pg_catalog.pg_settings where name = any(%s)"
-        before = dict(cursor.execute(settings, (list(_PLAN),)).fetchall())
-    _set(connection, _PLAN)
-    yield
-    _set(connection, before)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        with translated(), tuple_cursor(connection) as cursor:
+            before = dict(cursor.execute(_SETTINGS, (list(_PLAN),)).fetchall())
+        self._set = _set_local(_PLAN)
+        self._restore = _set_local(before)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Use the plan for the claim in the block. In autocommit mode the block is a transaction."""
+        connection = self._connection
+        threshold = connection.prepare_threshold
+        is_idle = connection.info.transaction_status is TransactionStatus.IDLE
+        connection.prepare_threshold = 5 if threshold is None else threshold
+        try:
+            with translated(), connection.transaction() if connection.autocommit and is_idle else nullcontext():
+                run_simply(connection, self._set)
+                yield
+                run_simply(connection, self._restore)
+        finally:
+            connection.prepare_threshold = threshold
 
 
-def _set(connection: Connection, settings: dict[str, str]) -> None:
-    with translated(), tuple_cursor(connection) as cursor:
-        cursor.execute(_SET, (list(settings), list(settings.values())))
+def _set_local(settings: dict[str, str]) -> str:
+    return "; ".join(f"set local {name} = '{value}'" for name, value in settings.items())
+
+
+def run_simply(connection: Connection, statements: str) -> None:
+    """Run statements of gw's own in one round trip."""
+    psycopg.ClientCursor(connection).execute(statements.encode())
 
 
 class Savepoint:
@@ -102,7 +111,7 @@ class Savepoint:
         self._needed_rollback = bool(getattr(self._wrapper, "needs_rollback", False))
         self._is_open = connection.info.transaction_status is not TransactionStatus.IDLE
         if self._is_open:
-            self._execute(f"savepoint {_NAME}")
+            run_simply(self._connection, f"savepoint {_NAME}")
 
     def end(self) -> None:
         """Release the savepoint; roll back to it if an SQL error has aborted the transaction.
@@ -120,7 +129,7 @@ class Savepoint:
             self._connection.rollback()
             return
         try:
-            self._execute(f"rollback to savepoint {_NAME}; release savepoint {_NAME}")
+            run_simply(self._connection, f"rollback to savepoint {_NAME}; release savepoint {_NAME}")
         except psycopg.errors.InvalidSavepointSpecification as error:
             raise InvalidInputError(
                 "a task ended the transaction that it ran in, and then an SQL error aborted the next one; "
@@ -131,11 +140,7 @@ class Savepoint:
 
     def _release(self) -> None:
         # A commit may have released it already. Then the release fails, and must abort nothing but the probe.
-        self._execute(f"savepoint {_PROBE}")
         try:
-            self._execute(f"release savepoint {_NAME}")
+            run_simply(self._connection, f"savepoint {_PROBE}; release savepoint {_NAME}")
         except psycopg.errors.InvalidSavepointSpecification:
-            self._execute(f"rollback to savepoint {_PROBE}; release savepoint {_PROBE}")
-
-    def _execute(self, statements: str) -> None:
-        psycopg.ClientCursor(self._connection).execute(statements.encode())
+            run_simply(self._connection, f"rollback to savepoint {_PROBE}; release savepoint {_PROBE}")
