@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from gw_core.domain.counters import OutcomeCounters, TaskCounters
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
@@ -24,7 +24,48 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 UNTIL_WOKEN: Final = timedelta(hours=1)
-TASK: Final = ["task"]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """A metric of `/metrics`; Prometheus adds `_total` to the name of a counter."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+_TASK: Final = ("task",)
+
+METRICS: Final[Mapping[str, MetricInfo]] = {
+    metric.name: metric
+    for metric in (
+        MetricInfo("gw_jobs_completed", "counter", "Jobs completed.", _TASK),
+        MetricInfo("gw_jobs_failed", "counter", "Attempts that failed.", _TASK),
+        MetricInfo("gw_jobs_permanently_failed", "counter", "Jobs that failed permanently.", _TASK),
+        MetricInfo("gw_jobs_returned", "counter", "Jobs returned to the queue, attempt not counted.", _TASK),
+        MetricInfo("gw_job_locks_lost", "counter", "Runs discarded because the lock was lost.", _TASK),
+        MetricInfo("gw_job_duration_seconds", "histogram", "Duration of attempts.", _TASK),
+        MetricInfo("gw_job_start_delay_seconds", "histogram", "Delay between run_at and the start.", _TASK),
+        MetricInfo("gw_info", "gauge", "The version of gw.", ("version",)),
+        MetricInfo("gw_ready", "gauge", "Whether this worker claims jobs."),
+        MetricInfo("gw_connected", "gauge", "Whether claiming and settling succeed."),
+        MetricInfo("gw_connection_losses", "counter", "Lost connections to the database."),
+        MetricInfo("gw_threads", "gauge", "Worker threads."),
+        MetricInfo("gw_jobs_running", "gauge", "Running jobs."),
+        MetricInfo("gw_jobs_prefetched", "gauge", "Claimed jobs that have not started."),
+        MetricInfo("gw_results_pending", "gauge", "Results not yet stored in the database."),
+        MetricInfo("gw_last_claim_age_seconds", "gauge", "Time since the last successful claim."),
+        MetricInfo("gw_queue_jobs", "gauge", "Jobs by state; an estimate for large tables.", ("state",)),
+        MetricInfo("gw_queue_longest_wait_seconds", "gauge", "Time since the oldest ready job became due."),
+        MetricInfo("gw_queue_named_queues", "gauge", "Named queues."),
+        MetricInfo("gw_queue_named_queues_locked", "gauge", "Locked named queues."),
+        MetricInfo("gw_queue_table_bytes", "gauge", "Size of the jobs table with its indexes."),
+        MetricInfo("gw_queue_sample_age_seconds", "gauge", "Age of the gw_queue metrics."),
+    )
+}
+"""Every metric by its name. The metrics themselves, the dashboard and the alert rules are made from this table."""
 
 
 class MetricsCollector:
@@ -161,67 +202,68 @@ class Metrics:
         return []
 
     def _of_jobs(self) -> Iterator[Metric]:
-        counter, histogram = self._client.core.CounterMetricFamily, self._client.core.HistogramMetricFamily
         counts = {
-            "completed": counter("gw_jobs_completed", "Jobs completed.", labels=TASK),
-            "failed": counter("gw_jobs_failed", "Attempts that failed.", labels=TASK),
-            "permanently_failed": counter("gw_jobs_permanently_failed", "Jobs that failed permanently.", labels=TASK),
-            "returned": counter("gw_jobs_returned", "Jobs returned to the queue, attempt not counted.", labels=TASK),
-            "lost": counter("gw_job_locks_lost", "Runs discarded because the lock was lost.", labels=TASK),
+            "completed": self._family("gw_jobs_completed"),
+            "failed": self._family("gw_jobs_failed"),
+            "permanently_failed": self._family("gw_jobs_permanently_failed"),
+            "returned": self._family("gw_jobs_returned"),
+            "lost": self._family("gw_job_locks_lost"),
         }
-        intervals = {
-            "duration": histogram("gw_job_duration_seconds", "Duration of attempts.", labels=TASK),
-            "start_delay": histogram("gw_job_start_delay_seconds", "Delay between run_at and the start.", labels=TASK),
+        durations = {
+            "duration": self._family("gw_job_duration_seconds"),
+            "start_delay": self._family("gw_job_start_delay_seconds"),
         }
         for task, tally in self._counting.read():
             for name, family in counts.items():
                 family.add_metric([task], getattr(tally, name))
-            for name, family in intervals.items():
+            for name, family in durations.items():
                 values = getattr(tally, name)
                 family.add_metric([task], values.cumulative(), sum_value=values.total)
-        yield from (*counts.values(), *intervals.values())
+        yield from (*counts.values(), *durations.values())
 
     def _of_process(self) -> Iterator[Metric]:
-        yield self._gauge("gw_info", "The version of gw.", 1, version=__version__)
-        yield self._gauge("gw_ready", "Whether this worker claims jobs.", self._readiness.why_not() is None)
-        yield self._gauge("gw_connected", "Whether claiming and settling succeed.", self._readiness.is_connected)
-        losses = self._client.core.CounterMetricFamily("gw_connection_losses", "Lost connections to the database.")
-        losses.add_metric([], self._counting.connection_losses)
-        yield losses
+        yield self._value("gw_info", 1, version=__version__)
+        yield self._value("gw_ready", self._readiness.why_not() is None)
+        yield self._value("gw_connected", self._readiness.is_connected)
+        yield self._value("gw_connection_losses", self._counting.connection_losses)
         vitals = self._readiness.vitals()
         if vitals is None:
             return
-        yield self._gauge("gw_threads", "Worker threads.", vitals.threads)
-        yield self._gauge("gw_jobs_running", "Running jobs.", vitals.running)
-        yield self._gauge("gw_jobs_prefetched", "Claimed jobs that have not started.", vitals.prefetched)
-        yield self._gauge("gw_results_pending", "Results not yet stored in the database.", vitals.unsettled)
+        yield self._value("gw_threads", vitals.threads)
+        yield self._value("gw_jobs_running", vitals.running)
+        yield self._value("gw_jobs_prefetched", vitals.prefetched)
+        yield self._value("gw_results_pending", vitals.unsettled)
         if vitals.since_poll is not None:
-            age = vitals.since_poll.total_seconds()
-            yield self._gauge("gw_last_claim_age_seconds", "Time since the last successful claim.", age)
+            yield self._value("gw_last_claim_age_seconds", vitals.since_poll.total_seconds())
 
     def _of_queue(self) -> Iterator[Metric]:
         sample = self._sampler.latest
         if sample is None:
             return
         found = sample.statistics
-        jobs = self._client.core.GaugeMetricFamily(
-            "gw_queue_jobs", "Jobs by state; an estimate for large tables.", labels=["state"]
-        )
+        jobs = self._family("gw_queue_jobs")
         for state, count in found.states.items():
             jobs.add_metric([str(state)], count.value)
         yield jobs
         waits = timedelta() if found.first_due_at is None else max(timedelta(), found.at - found.first_due_at)
-        yield self._gauge(
-            "gw_queue_longest_wait_seconds", "Time since the oldest ready job became due.", waits.total_seconds()
-        )
-        yield self._gauge("gw_queue_named_queues", "Named queues.", found.queues)
-        yield self._gauge("gw_queue_named_queues_locked", "Locked named queues.", found.held_queues)
-        yield self._gauge("gw_queue_table_bytes", "Size of the jobs table with its indexes.", found.table_bytes)
-        age = time.monotonic() - sample.taken_at
-        yield self._gauge("gw_queue_sample_age_seconds", "Age of the gw_queue metrics.", age)
+        yield self._value("gw_queue_longest_wait_seconds", waits.total_seconds())
+        yield self._value("gw_queue_named_queues", found.queues)
+        yield self._value("gw_queue_named_queues_locked", found.held_queues)
+        yield self._value("gw_queue_table_bytes", found.table_bytes)
+        yield self._value("gw_queue_sample_age_seconds", time.monotonic() - sample.taken_at)
 
-    def _gauge(self, name: str, words: str, value: float, **labels: str) -> Metric:
-        family = self._client.core.GaugeMetricFamily(name, words, labels=list(labels))
+    def _family(self, name: str) -> Any:
+        metric = METRICS[name]
+        core = self._client.core
+        kinds = {
+            "counter": core.CounterMetricFamily,
+            "gauge": core.GaugeMetricFamily,
+            "histogram": core.HistogramMetricFamily,
+        }
+        return kinds[metric.kind](metric.name, metric.help, labels=list(metric.labels))
+
+    def _value(self, name: str, value: float, **labels: str) -> Metric:
+        family = self._family(name)
         family.add_metric(list(labels.values()), float(value))
         made: Metric = family
         return made
