@@ -19,6 +19,7 @@ from gw_core.errors import (
     ReadOnlyError,
     StatementTimeoutError,
 )
+from gw_core.operations import Database
 
 A_LONG_WAIT = timedelta(minutes=5)
 
@@ -94,11 +95,11 @@ def test_a_duration_that_is_not_positive_is_rejected() -> None:
 
 
 def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
-    patient = Client(queue.url, limits=SessionLimits(connect_timeout=timedelta(seconds=3)))
-    impatient = Client(queue.url, limits=SessionLimits(connect_timeout=timedelta(milliseconds=5)))
+    slow = Database(queue.url, limits=SessionLimits(connect_timeout=timedelta(seconds=3)))
+    fast = Database(queue.url, limits=SessionLimits(connect_timeout=timedelta(milliseconds=5)))
 
-    assert "connect_timeout=3" in patient._database.libpq_conninfo()
-    assert "connect_timeout=2" in impatient._database.libpq_conninfo()
+    assert "connect_timeout=3" in slow.libpq_conninfo()
+    assert "connect_timeout=2" in fast.libpq_conninfo()
 
 
 # -- cancelling -------------------------------------------------------------------------------------------------------

@@ -357,12 +357,10 @@ def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     monkeypatch.setattr(claimer, "MAX_UNSETTLED", 40)
     done = RunRecord()
     with site.running({"work": done}, poll_interval=ms(20), claim_limit=10, concurrency=2) as running:
-        settler = running.settler  # type: ignore[union-attr]
-        store = settler._store
-        settler._store = away  # type: ignore[method-assign]
-        site.fill(500)
-        wait_until(lambda: len(done.entries) >= 40)
-        running.join(0.3)
-        assert len(done.entries) <= 40 + 10 + 2 * 10
-        settler._store = store  # type: ignore[method-assign]
+        with monkeypatch.context() as outage:
+            outage.setattr(running.settler, "_store", away)
+            site.fill(500)
+            wait_until(lambda: len(done.entries) >= 40)
+            running.join(0.3)
+            assert len(done.entries) <= 40 + 10 + 2 * 10
         running.heard.wait_for(JobCompleted, count=500)

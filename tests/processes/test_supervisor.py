@@ -133,8 +133,8 @@ def test_one_that_worked_and_lost_its_database_at_the_end_is_reported(tmp_path: 
 def test_a_second_signal_forces_all() -> None:
     with Supervised({"stubborn": True}, processes=2) as running:
         running.heard.wait_for(ProcessReady, count=2)
-        running.deliver(lambda: running.supervisor._on_signal("SIGTERM"))
-        running.deliver(lambda: running.supervisor._on_signal("SIGTERM"))
+        for _ in range(2):
+            running.deliver(lambda: running.supervisor._on_signal("SIGTERM"))
 
         assert running.end() == 128 + signal.SIGTERM
     assert [words["reasons"] for words in running.last_words()] == [["received SIGTERM", "force"]] * 2
@@ -179,8 +179,7 @@ def test_no_process_is_killed_before_its_time_to_end(
     if news:
         supervisor._news.put(lambda: None)
 
-    supervisor._step()
-    if news:
+    for _ in range(1 + news):
         supervisor._step()
 
     assert (stopping.kill_at is None) is in_vain, "it was killed"

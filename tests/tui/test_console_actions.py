@@ -159,7 +159,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
         await console.press("right", "enter")
         await acted(console)
         assert before.id not in console.source.queue.jobs
-        assert any("U restores it" in each.message for each in console.app._notifications)
+        await console.tells("U restores it")
         await console.press("U")
         await acted(console, 2)
         (restored,) = [
@@ -550,6 +550,6 @@ def test_no_more_jobs_are_marked_together_than_was_said() -> None:
         await jobs(console)
         await console.press("ctrl+a")
         await console.until(lambda: len(console.table("#jobs").marks) == 7)
-        assert any("more match" in each.message for each in console.app._notifications)
+        await console.tells("more match")
 
     run(scenario, filter="state:scheduled", max_marked=7)

@@ -12,7 +12,7 @@ from textual.widgets import Button, Input, TextArea
 
 from gw_core.operations import CleanupTarget
 from gw_tui.actions import actions
-from gw_tui.app import ConsoleApp
+from gw_tui.app import ConsoleApp, _screen_of
 from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
@@ -20,6 +20,8 @@ from gw_tui.dialogs.confirm import Confirm
 from gw_tui.dialogs.key import KeyDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ResultDialog
+from gw_tui.rules.commands import COMMANDS, JOB, SCREENS
+from gw_tui.screens.job import JobScreen
 from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.locks import LocksScreen
 
@@ -232,7 +234,7 @@ def test_the_doctor_can_be_asked_now() -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action("run_doctor")
         await console.until(lambda: isinstance(console.app.screen, LocksScreen))
-        await console.tells("Doctor: 1 error, 1 note")
+        await console.tells("Doctor: 1 error, 1 warning")
 
     run(scenario, screen="overview")
 
@@ -336,16 +338,10 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
 
 
 def every_screen() -> Mapping[str, type]:
-    from gw_tui.app import _screen_of
-    from gw_tui.rules.commands import JOB, SCREENS
-    from gw_tui.screens.job import JobScreen
-
     return {JOB: JobScreen, **{place.id: type(_screen_of(place)) for place in SCREENS}}
 
 
 def test_every_command_of_every_screen_has_its_action() -> None:
-    from gw_tui.rules.commands import COMMANDS
-
     screens = every_screen()
     missing = [
         (command.id, screen)
