@@ -19,6 +19,9 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 if TYPE_CHECKING:
     from gw_core.domain.cron_item import KnownCronItem
     from gw_core.domain.job_version import JobVersion
+    from gw_core.domain.query_results import QueueReport, QueueStatistics, TaskReport
+    from gw_core.domain.recovery import RecoverySettings
+    from gw_core.domain.snapshot import QueueSnapshot
     from gw_core.execution.context import JobContext
     from gw_core.postgres.add_calls import RemovedJob
     from gw_core.postgres.bulk_actions import Jobs, SkippedJob
@@ -89,6 +92,22 @@ class Client:
         from gw_core.postgres.job_queries import JobQueries
 
         return JobQueries(self._connections, self.schema)
+
+    def snapshot(self, recovery: RecoverySettings | None = None) -> QueueSnapshot:
+        """Return the state of the whole queue in one round trip, at a cost that does not grow with the queue."""
+        return self.reports.snapshot(recovery)
+
+    def statistics(self, *, exact: bool = False) -> QueueStatistics:
+        """Return how many jobs are in each state, in total and by task; `exact` counts instead of estimating."""
+        return self.reports.statistics(exact=exact)
+
+    def queues(self, *, after: str = "", limit: int = 50, only_held: bool = False) -> list[QueueReport]:
+        """Return named queues by name, those after `after`, or only those of them that are locked."""
+        return self.reports.queues(after=after, limit=limit, only_held=only_held)
+
+    def tasks(self, *, exact: bool = False) -> list[TaskReport]:
+        """Return every task in the database, by name, with its jobs and the live workers that have it."""
+        return self.reports.tasks(exact=exact)
 
     @cached_property
     def jobs(self) -> Jobs:

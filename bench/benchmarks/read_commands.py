@@ -226,7 +226,7 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
     walls, durations, locks, times = [], [], [], ServerTiming()
     again = time.monotonic()
     with Client(with_timing(url), max_pool_size=1) as client:
-        client.reports.glance()
+        client.snapshot()
         times.receive(client)
         for _ in range(count):
             if time.monotonic() >= again:
@@ -234,7 +234,7 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
                 client.reports.count_locks()
                 locks.append(sum(times.take().values()))
             began = time.perf_counter()
-            snapshot = client.reports.glance(locks_every=None)
+            snapshot = client.reports.snapshot(locks_every=None)
             walls.append(1000 * (time.perf_counter() - began))
             durations.append(sum(times.take().values()))
             if snapshot.unseen:

@@ -70,7 +70,7 @@ def queues(
     """
     most = positive_number("--limit", limit, MOST)
     with open_client(configuration) as client:
-        known = client.reports.queues(after=after, limit=most + 1, only_held=locked)
+        known = client.queues(after=after, limit=most + 1, only_held=locked)
     found = known[:most]
     output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:

@@ -67,7 +67,7 @@ def stats(
     rest = _interval(interval)
     with open_client(configuration) as client:
         while True:
-            found = client.reports.statistics(exact=exact)
+            found = client.statistics(exact=exact)
             if watch and output.is_terminal(sys.stdout) and not as_json:
                 output.script(CLEAR)
             _write(found, with_tasks=tasks, as_json=as_json)

@@ -40,7 +40,7 @@ def tasks(
     heartbeats.
     """
     with open_client(configuration) as client:
-        found = client.reports.tasks(exact=exact)
+        found = client.tasks(exact=exact)
     output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
     if not found:
         stderr.note("The database knows no task yet.")

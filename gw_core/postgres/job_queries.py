@@ -176,7 +176,7 @@ class JobQueries:
 
     # -- snapshots -------------------------------------------------------------------------------------------------
 
-    def glance(
+    def snapshot(
         self, recovery: RecoverySettings | None = None, *, locks_every: timedelta | None = timedelta()
     ) -> QueueSnapshot:
         """Return what a console shows at each tick, in one round trip, at a cost that does not grow with the queue.
@@ -185,7 +185,7 @@ class JobQueries:
         `locks_every`, or when it calls `count_locks`, and gives None. A part that fails is named in the answer; raised
         is only what makes every query fail: no connection, no schema, no privilege to read the tables.
         """
-        return self._snapshots.look(recovery or RecoverySettings(), locks_every=locks_every)
+        return self._snapshots.read(recovery or RecoverySettings(), locks_every=locks_every)
 
     def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
         """Count again what workers have locked, for the next snapshots; they report an error if it failed.

@@ -54,7 +54,7 @@ class Snapshots:
         self._locks_at = -inf
         self._locks_unseen: tuple[tuple[str, str], ...] = ()
 
-    def look(self, recovery: RecoverySettings, *, locks_every: timedelta | None = timedelta()) -> QueueSnapshot:
+    def read(self, recovery: RecoverySettings, *, locks_every: timedelta | None = timedelta()) -> QueueSnapshot:
         """Return the current snapshot; `recovery` defines which workers are presumed dead.
 
         What workers hold is asked no more often than every so often: the index of locked jobs keeps an entry for each

@@ -237,7 +237,7 @@ class ClientSource:
 
     def snapshot(self) -> QueueSnapshot:
         """Return what every tick shows."""
-        return self._looking.reports.glance(recovery=self._place.recovery, locks_every=None)
+        return self._looking.reports.snapshot(recovery=self._place.recovery, locks_every=None)
 
     def count_locks(self) -> timedelta | None:
         """Count the locks of workers for the next snapshots; return how long the server worked, if known."""

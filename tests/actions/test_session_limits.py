@@ -77,7 +77,7 @@ def test_a_query_that_takes_too_long_ends(queue: Queue) -> None:
     slow(queue)
     limits = SessionLimits(statement_timeout=timedelta(milliseconds=200))
     with Client(queue.url, max_pool_size=1, limits=limits) as client, pytest.raises(StatementTimeoutError):
-        client.reports.tasks()
+        client.tasks()
 
 
 def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
