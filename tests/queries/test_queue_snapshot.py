@@ -377,7 +377,7 @@ def test_two_snapshots_make_a_throughput(seen: QueueSnapshot) -> None:
     flow = meter.read(later(seen, 2, inserted=140, updated=70, deleted=20))
 
     assert flow is not None
-    assert (flow.added, flow.changed, flow.done, flow.span) == (20, 10, 5, timedelta(seconds=2))
+    assert (flow.added, flow.changed, flow.done, flow.period) == (20, 10, 5, timedelta(seconds=2))
 
 
 def test_a_flow_is_measured_over_one_window(seen: QueueSnapshot) -> None:
