@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gw_core.domain.claim import Locked, QueueLock, queue_lock
+from gw_core.domain.claim import Locked, QueueLock
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Outcome
 
@@ -23,23 +24,17 @@ class OutcomeBatch:
     """True when the connection broke while the server may already have committed what we sent."""
     is_reported: bool = False
     """True when it was reported that the database rejects it."""
-    _queue_locks: dict[QueueLock, int] | None = None
+    _queue_locks: Counter[QueueLock] | None = None
 
     def job_ids(self) -> list[int]:
         """Return the ids of the jobs whose outcomes these are."""
         return [each.job.id for each in self.outcomes]
 
-    def queue_locks(self) -> dict[QueueLock, int]:
+    def queue_locks(self) -> Counter[QueueLock]:
         """Return how many of these outcomes belong to each queue lock; counted once."""
-        if self._queue_locks is not None:
-            return self._queue_locks
-        counts: dict[QueueLock, int] = {}
-        for each in self.outcomes:
-            lock = queue_lock(each.job)
-            if lock is not None:
-                counts[lock] = counts.get(lock, 0) + 1
-        self._queue_locks = counts
-        return counts
+        if self._queue_locks is None:
+            self._queue_locks = _lock_counts(each.job for each in self.outcomes)
+        return self._queue_locks
 
 
 class Ledger:
@@ -53,7 +48,7 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[int, Job] = {}
-        self._open_of_queue: dict[int, int] = {}
+        self._open_queues: dict[int, int] = {}
         self._settling: set[OutcomeBatch] = set()
         """Whole batches, so that a job costs nothing here."""
         self._unwritten: dict[QueueLock, int] = {}
@@ -71,15 +66,12 @@ class Ledger:
         the earlier lock was released by another session, as after a freeze, but the task does not know that yet.
         """
         with self._lock:
-            conflicting = [job for job in jobs if job.id in self._open or job.queue_id in self._open_of_queue]
+            conflicting = [job for job in jobs if job.id in self._open or job.queue_id in self._open_queues]
             start = jobs if not conflicting else [job for job in jobs if job not in conflicting]
-            for job in jobs:
-                if job.queue_id is not None:
-                    _count(self._unwritten, (job.queue_id, job.locked_at_epoch or 0.0), 1)
+            _add(self._unwritten, _lock_counts(jobs))
             for job in start:
                 self._open[job.id] = job
-                if job.queue_id is not None:
-                    _count(self._open_of_queue, job.queue_id, 1)
+            _add(self._open_queues, Counter(_queue_ids(start)))
             self._contested += conflicting
         return start, conflicting
 
@@ -105,16 +97,11 @@ class Ledger:
         with self._lock:
             for batch in batches:
                 self._settling.add(batch)
-                for outcome in batch.outcomes:
-                    self._close(outcome.job)
-
-    def _close(self, job: Job) -> None:
-        open_job = self._open.pop(job.id, None)
-        if open_job is not job:  # a claim that had to be returned was never open
-            if open_job is not None:
-                self._open[job.id] = open_job
-        elif job.queue_id is not None:
-            _count(self._open_of_queue, job.queue_id, -1)
+                # A claim that had to be returned was never open.
+                closed = [job for each in batch.outcomes if self._open.get((job := each.job).id) is job]
+                for job in closed:
+                    del self._open[job.id]
+                _subtract(self._open_queues, Counter(_queue_ids(closed)))
 
     def split(self, batch: OutcomeBatch, belongs: Callable[[Outcome], bool]) -> OutcomeBatch:
         """Move the outcomes that belong into a batch of their own, and return it."""
@@ -135,11 +122,10 @@ class Ledger:
 
     def discard(self, batch: OutcomeBatch) -> None:
         """Remove the claims of these outcomes: they are written, or known to be lost."""
-        locks = batch.queue_locks() if self._unwritten else {}
+        locks = batch.queue_locks() if self._unwritten else Counter()
         with self._lock:
             self._settling.discard(batch)
-            for lock, count in locks.items():
-                _count(self._unwritten, lock, -count)
+            _subtract(self._unwritten, locks)
             if self._contested:
                 written = {id(outcome.job) for outcome in batch.outcomes}
                 self._contested = [job for job in self._contested if id(job) not in written]
@@ -158,9 +144,24 @@ class Ledger:
         return Locked(sorted(jobs.values(), key=lambda job: job.id), queues)
 
 
-def _count(counts: dict[Key, int], key: Key, step: int) -> None:
-    count = counts.get(key, 0) + step
-    if count:
-        counts[key] = count
-    else:
-        del counts[key]
+def _queue_ids(jobs: Iterable[Job]) -> list[int]:
+    return [job.queue_id for job in jobs if job.queue_id is not None]
+
+
+def _lock_counts(jobs: Iterable[Job]) -> Counter[QueueLock]:
+    """Count the jobs of each queue lock."""
+    return Counter([(job.queue_id, job.locked_at_epoch or 0.0) for job in jobs if job.queue_id is not None])
+
+
+def _add(counts: dict[Key, int], other: Mapping[Key, int]) -> None:
+    for key, count in other.items():
+        counts[key] = counts.get(key, 0) + count
+
+
+def _subtract(counts: dict[Key, int], other: Mapping[Key, int]) -> None:
+    """Subtract counts and remove the keys that reach zero."""
+    for key, count in other.items():
+        if counts[key] == count:
+            del counts[key]
+        else:
+            counts[key] -= count
