@@ -212,21 +212,8 @@ locked_queues as (
          locked_by = (select case when set_config('synchronous_commit', 'on', true) is not null then %(worker_id)s end)
    where queues.id = any(array(select distinct job_queue_id from chosen where job_queue_id is not null))
 ),
-claimed as (
-  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     set attempts = jobs.attempts + 1,
-         locked_at = now(),
-         locked_by = %(worker_id)s
-   where jobs.ctid = any(array(select row from chosen))
-  returning
-    \ir parts/claimed_columns.sql
-    (select queues.queue_name
-       from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-      where queues.id = jobs.job_queue_id) as queue_name,
-    jobs.last_error,
-    date_part('epoch', jobs.locked_at) as locked_at
-)
-select * from claimed
+\set NAME '(select queues.queue_name from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.id = jobs.job_queue_id)'
+\ir parts/claimed.sql
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, scan.queue_id, null, null, null
   from scan

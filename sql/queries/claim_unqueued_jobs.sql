@@ -18,7 +18,7 @@ queued (anything) as materialized (
          )
 ),
 unqueued as materialized (
-  select due.row, null::int as job_queue_id, due.bytes
+  select due.id, due.row, null::int as job_queue_id, due.bytes
     from (select * from unqueued_priorities where not (select anything from queued)) as unqueued_priorities
    cross join lateral (
            \ir parts/lock_unqueued.sql
@@ -28,19 +28,8 @@ unqueued as materialized (
 \set LOCKED unqueued
 \set ORDER ''
 \ir parts/within_bytes.sql
-claimed as (
-  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     set attempts = jobs.attempts + 1,
-         locked_at = now(),
-         locked_by = %(worker_id)s
-   where jobs.ctid = any(array(select row from chosen))
-  returning
-    \ir parts/claimed_columns.sql
-    null::text as queue_name,
-    jobs.last_error,
-    date_part('epoch', jobs.locked_at) as locked_at
-)
-select * from claimed
+\set NAME null::text
+\ir parts/claimed.sql
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
   from queued
