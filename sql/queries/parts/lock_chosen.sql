@@ -5,7 +5,19 @@ update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
        locked_by = %(worker_id)s
  where :ROWS
 returning
-  \ir claimed_columns.sql
+  jobs.id,
+  jobs.task_id,
+  jobs.payload::text as payload,
+  jobs.attempts,
+  jobs.max_attempts,
+  jobs.priority,
+  date_part('epoch', jobs.run_at) as run_at,
+  date_part('epoch', jobs.created_at) as created_at,
+  date_part('epoch', jobs.updated_at) as updated_at,
+  jobs.revision,
+  jobs.key,
+  jobs.flags::text as flags,
+  jobs.job_queue_id,
   :NAME as queue_name,
   jobs.last_error,
   date_part('epoch', jobs.locked_at) as locked_at
