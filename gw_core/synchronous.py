@@ -26,7 +26,7 @@ from gw_core.execution.task import Task
 from gw_core.log import Logger
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import callers_connection
-from gw_core.postgres.callers_transaction import ClaimPlan, LentConnection, Savepoint, psycopg_connection
+from gw_core.postgres.callers_transaction import ClaimPlan, Savepoint, SingleConnection, psycopg_connection
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database
 from gw_core.postgres.enqueue import Admission, Enqueuer, add_inline
@@ -92,7 +92,7 @@ class TaskRunner:
             plugin.attach(self.events)
         self.worker_id = new_pool_id()
         self._interceptors = Interceptors(plugins)
-        source: ConnectionSource = _NoConnection() if connection is None else LentConnection(connection, schema)
+        source: ConnectionSource = _NoConnection() if connection is None else SingleConnection(connection, schema)
         admission = Admission(self._interceptors, self.events, clock=clock)
         self._resources = TaskResources(Enqueuer(source, schema, admission), source, Logger())
         self._timeouts = Timeouts()
@@ -270,8 +270,8 @@ def unstored_job(
     spec: JobSpec, *, attempt: int = 1, now: datetime | None = None, payload: str | None = None, worker_id: str
 ) -> Job:
     """Return the job that a worker would claim for the spec; it is in no database."""
-    moment = time.time() if now is None else now.timestamp()
-    run_at = spec.run_at.timestamp() if isinstance(spec.run_at, datetime) else moment
+    seconds = time.time() if now is None else now.timestamp()
+    run_at = spec.run_at.timestamp() if isinstance(spec.run_at, datetime) else seconds
     return Job(
         id=next(_UNSTORED_IDS),
         task_identifier=spec.task,
@@ -280,13 +280,13 @@ def unstored_job(
         max_attempts=25 if spec.max_attempts is None else spec.max_attempts,
         priority=spec.priority or 0,
         run_at_epoch=run_at,
-        created_at_epoch=moment,
-        updated_at_epoch=moment,
+        created_at_epoch=seconds,
+        updated_at_epoch=seconds,
         revision=0,
         key=spec.job_key,
         flags=msgspec.json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         queue_name=spec.queue_name,
-        locked_at_epoch=moment,
+        locked_at_epoch=seconds,
         locked_by=worker_id,
     )
 
@@ -309,7 +309,7 @@ def waiting_jobs(conn: object, *, task: str | None = None, schema: str = DEFAULT
 
 def install(conn: object, schema: str = DEFAULT_SCHEMA) -> None:
     """Install or upgrade the schema in the database of `conn`, over a connection of our own."""
-    database = LentConnection(psycopg_connection(conn, schema), schema).database
+    database = SingleConnection(psycopg_connection(conn, schema), schema).database
     try:
         migrate(database, schema)
     finally:

@@ -54,7 +54,7 @@ class OrderTests(TestCase):
         drain(connection, tasks=tasks, with_scheduled=True)
         assert self.status() == "paid"
 
-    def test_a_declined_card_fails_for_good(self) -> None:
+    def test_a_declined_card_is_not_tried_again(self) -> None:
         order = place_order("bob", 5_000)
         with pytest.raises(GiveUp, match="declined"):
             drain(connection, tasks=tasks)

@@ -42,8 +42,8 @@ def psycopg_connection(conn: object, schema: str) -> Connection:
     return driver
 
 
-class LentConnection:
-    """Lends the caller's connection to tasks that ask their context for one."""
+class SingleConnection:
+    """Provides the caller's connection to tasks that ask their context for one."""
 
     def __init__(self, connection: Connection, schema: str) -> None:
         parameters: dict[str, Any] = {**connection.info.get_parameters(), "password": connection.info.password or None}
@@ -52,7 +52,7 @@ class LentConnection:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend the connection, which returns rows as tuples meanwhile, as one of a worker does."""
+        """Provide the connection for a block, in which it returns rows as tuples like a worker's."""
         before = self._connection.row_factory
         self._connection.row_factory = tuple_row
         try:
@@ -64,7 +64,7 @@ class LentConnection:
 class ClaimPlan:
     """Plans claims as a worker's session does, so that jobs run in the same order, and prepares them.
 
-    The caller's connection may prepare nothing, as Django's: then every claim would be parsed and planned anew.
+    The caller's connection may prepare nothing, as Django's. The server would then parse and plan every claim again.
     """
 
     def __init__(self, connection: Connection) -> None:

@@ -271,7 +271,7 @@ class ConnectionSource(Protocol):
         """Where the connections lead."""
 
     def connection(self) -> AbstractContextManager[Connection]:
-        """Lend a connection for a block."""
+        """Provide a connection for a block."""
 
 
 def fetch_all(connection: Connection, statement: Any, values: Any = None) -> list[tuple[Any, ...]]:

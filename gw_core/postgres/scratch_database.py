@@ -1,4 +1,4 @@
-"""A database for tests: created anew, with the schema, and emptied between tests."""
+"""A database for tests: newly created, with the schema, and emptied between tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ScratchDatabase:
         return Database(self.conninfo, schema=self.schema).connect("test")
 
     def drop(self) -> None:
-        """Disconnect everybody, drop the database and leave the embedded server, if there is one."""
+        """Disconnect all sessions, drop the database and leave the embedded server, if there is one."""
         with self._connected() as connection:
             self._drop(connection)
         self._server.close()

@@ -2,7 +2,7 @@
 
 - `perform` runs one task without a database, `inline` runs jobs where they are added
 - `drain` runs the jobs that a test's own transaction sees, on its connection and thread
-- `assert_enqueued`, `refute_enqueued` and `enqueued` look at the jobs that were added
+- `assert_enqueued`, `refute_enqueued` and `enqueued` check the jobs that were added
 - `Clock` is a time that tests set
 - `install` makes the schema ready in a test database
 

@@ -1,4 +1,4 @@
-"""Look at the jobs that code under test has added."""
+"""Check the jobs that code under test has added."""
 
 from __future__ import annotations
 

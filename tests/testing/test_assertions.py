@@ -26,19 +26,19 @@ def test_part_of_a_payload_is_enough(client: Client, conn: Connection) -> None:
 
 
 def test_values_are_compared_as_json_stores_them(client: Client, conn: Connection) -> None:
-    number, moment = UUID(int=5), datetime(2020, 2, 29, tzinfo=UTC)
-    client.add("mail", {"id": number, "at": moment, "pair": (1, 2)}, conn=conn)
-    assert_enqueued(conn, "mail", {"id": number, "at": moment, "pair": (1, 2)})
+    number, when = UUID(int=5), datetime(2020, 2, 29, tzinfo=UTC)
+    client.add("mail", {"id": number, "at": when, "pair": (1, 2)}, conn=conn)
+    assert_enqueued(conn, "mail", {"id": number, "at": when, "pair": (1, 2)})
 
 
 def test_the_time_is_checked_within_a_window(client: Client, conn: Connection) -> None:
-    moment = datetime(2100, 1, 1, tzinfo=UTC)
-    client.add("mail", {"n": 1}, conn=conn, run_at=moment)
+    when = datetime(2100, 1, 1, tzinfo=UTC)
+    client.add("mail", {"n": 1}, conn=conn, run_at=when)
     client.add("mail", {"n": 2}, conn=conn, run_at=timedelta(hours=1))
-    assert_enqueued(conn, "mail", {"n": 1}, run_at=moment)
-    assert_enqueued(conn, "mail", {"n": 1}, run_at=moment + timedelta(minutes=5), within=timedelta(minutes=6))
-    assert_enqueued(conn, "mail", {"n": 1}, run_at=(moment - timedelta(days=1), moment))
-    assert_enqueued(conn, "mail", {"n": 1}, run_at=timedelta(days=1), now=moment - timedelta(days=1))
+    assert_enqueued(conn, "mail", {"n": 1}, run_at=when)
+    assert_enqueued(conn, "mail", {"n": 1}, run_at=when + timedelta(minutes=5), within=timedelta(minutes=6))
+    assert_enqueued(conn, "mail", {"n": 1}, run_at=(when - timedelta(days=1), when))
+    assert_enqueued(conn, "mail", {"n": 1}, run_at=timedelta(days=1), now=when - timedelta(days=1))
     assert_enqueued(conn, "mail", {"n": 2}, run_at=timedelta(hours=1))
     refute_enqueued(conn, "mail", {"n": 2}, run_at=timedelta(0))
 

@@ -66,11 +66,11 @@ def test_perform_awaits_a_coroutine() -> None:
 
 
 def test_perform_sets_the_time_of_the_job() -> None:
-    def when(payload: Any, context: JobContext) -> datetime:
+    def run_at(payload: Any, context: JobContext) -> datetime:
         return context.job.run_at
 
-    moment = datetime(2020, 2, 29, tzinfo=UTC)
-    assert perform(when, now=moment) == moment
+    when = datetime(2020, 2, 29, tzinfo=UTC)
+    assert perform(run_at, now=when) == when
 
 
 def test_perform_runs_an_isolated_task_in_this_process() -> None:
@@ -124,7 +124,7 @@ def test_a_job_that_a_task_adds_inline_runs_too() -> None:
     assert ran == ["child", "parent"]
 
 
-def test_inline_refuses_a_task_that_the_registry_does_not_have() -> None:
+def test_inline_rejects_a_task_that_the_registry_does_not_have() -> None:
     with Client(NOWHERE) as client, inline(TaskRegistry()), pytest.raises(InvalidInputError, match="no task 'typo'"):
         client.add("typo")
 
