@@ -28,6 +28,7 @@ from gw_core.postgres.error_mapping import needs_connection
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.notifications import Subscription
 from gw_core.service import Service
+from gw_core.worker.claim_demand import claim_demand, jobs_in_window, prefetch_limit
 from gw_core.worker.handoff import Handoff, Item, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
@@ -192,11 +193,11 @@ class Claimer(Service):
         self._return_overdue(now)
         if not self._may_find:
             return self._until_poll(now)
-        limit = self._appetite()
+        limit = self._demand()
         if limit < 1:
             # Requested before checking again, so that a thread that becomes idle in between is noticed.
             self._handoff.call_when_low(self._low_mark())
-            limit = self._appetite()
+            limit = self._demand()
             if limit < 1:
                 return self._until_poll(now)
         self._handoff.call_when_low(-1)
@@ -277,40 +278,40 @@ class Claimer(Service):
 
     # -- how much ----------------------------------------------------------------------------------------------------
 
-    def _appetite(self) -> int:
-        """Return how many jobs to claim now: for idle threads, and ahead as far as the window reaches.
-
-        None while no heartbeat can be written: what is claimed could not be started.
-        """
+    def _demand(self) -> int:
+        """Return how many jobs to claim now; none while too many outcomes are unwritten or the lease is over."""
         if self._settler.unsettled >= MAX_UNSETTLED or self._lease.is_over:
             return 0
-        idle, waiting = self._handoff.idle, self._handoff.waiting
-        ahead = self._ahead()
-        if not idle and waiting > ahead // 2:
-            return 0
-        outstanding = len(self._ledger) - self._settler.reported
         # A thread whose run was ended early is still busy with it, though the ledger knows of no job.
         overrun = sum(1 for slot in self._slots if slot.is_overrun)
-        room = self._settings.concurrency - overrun + ahead - outstanding
-        return min(self._max_jobs, max(idle - waiting, room))
+        return claim_demand(
+            idle=self._handoff.idle,
+            waiting=self._handoff.waiting,
+            prefetch=self._prefetch_limit(),
+            threads=self._settings.concurrency - overrun,
+            outstanding=len(self._ledger) - self._settler.reported,
+            max_jobs=self._max_jobs,
+        )
 
-    def _ahead(self) -> int:
+    def _prefetch_limit(self) -> int:
         """Return how many jobs fit into the prefetch window of the threads that are not stuck in a long job."""
-        mean = self._settler.mean_seconds
-        if mean is None:
-            return 0
-        return min(2 * self._settings.claim_limit, self._nimble() * self._in_window(mean))
+        return prefetch_limit(
+            self._settler.mean_seconds,
+            threads=self._available_threads(),
+            window=self._prefetch_seconds,
+            claim_limit=self._settings.claim_limit,
+        )
 
-    def _nimble(self) -> int:
+    def _available_threads(self) -> int:
         """Return how many threads are not stuck in a job that takes longer than the window."""
         long_ago = steady_time() - self._prefetch_seconds
         return sum(1 for slot in self._slots if not 0.0 < slot.busy_since < long_ago)
 
     def _in_window(self, mean: float) -> int:
-        return int(self._prefetch_seconds / mean) if mean > 1e-9 else self._settings.claim_limit
+        return jobs_in_window(mean, window=self._prefetch_seconds, claim_limit=self._settings.claim_limit)
 
     def _low_mark(self) -> int:
-        return self._ahead() // 2
+        return self._prefetch_limit() // 2
 
     def _return_overdue(self, now: float) -> None:
         """Return what was prefetched and still waits: another worker may be idle.
@@ -319,7 +320,7 @@ class Claimer(Service):
         """
         if self._handoff.waiting and not self._handoff.idle:
             waited = now - self._handed_over
-            if waited > self._overdue_after or (waited > self._stuck_after and not self._nimble()):
+            if waited > self._overdue_after or (waited > self._stuck_after and not self._available_threads()):
                 self.return_waiting("not started within the prefetch window")
         stuck_since = steady_time() - self._overdue_after
         for slot in self._slots:
