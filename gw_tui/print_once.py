@@ -33,6 +33,7 @@ def look(source: DataSource) -> OverviewData:
     known = AlertInput(
         snapshot=snapshot,
         statistics=statistics,
+        held=source.queues(only_held=True) if any(worker.is_stale for worker in snapshot.workers) else (),
         crontabs=crontabs.known,
         items=crontabs.items,
         findings=source.findings(),

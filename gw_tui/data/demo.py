@@ -42,6 +42,7 @@ from gw_core.operations import (
     ServerInfo,
     SweepReport,
     TableCounters,
+    TaskActivity,
     WorkerInfo,
     retry_delay,
 )
@@ -702,6 +703,20 @@ def _statistics(queue: DemoQueue) -> QueueStatistics:
         held_queues=len(queue.held),
         table_bytes=len(found) * 412 + 3_000_000,
         tasks={task: {state: Count(by_task[task, state]) for state in JobState} for task in sorted(TASKS)},
+        activity={
+            task: _activity([each for each in found if each.job.task_identifier == task], queue.now)
+            for task in sorted(TASKS)
+        },
+    )
+
+
+def _activity(found: Sequence[FoundJob], now: datetime) -> TaskActivity:
+    failing = [each.job for each in found if each.state in (JobState.BACKOFF, JobState.FAILED)]
+    return TaskActivity(
+        failed_lately=Count(sum(now - job.updated_at < timedelta(minutes=10) for job in failing)),
+        failing_since=min((job.created_at for job in failing), default=None),
+        due_since=min((each.job.run_at for each in found if each.state is JobState.READY), default=None),
+        running_since=min((each.job.started_at for each in found if each.job.started_at is not None), default=None),
     )
 
 

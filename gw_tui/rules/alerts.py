@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from gw_core import JobState
+from gw_core.selection import written
+from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.text import formatting
 
 if TYPE_CHECKING:
     from gw_core import CronItem
     from gw_core.crontab import KnownCronItem
-    from gw_core.operations import Count, Finding, QueueSnapshot, QueueStatistics
+    from gw_core.operations import Count, Finding, QueueReport, QueueSnapshot, QueueStatistics, WorkerInfo
 
 LONG_WAIT: Final = timedelta(minutes=5)
 LONG_ALONE: Final = timedelta(seconds=30)
@@ -23,8 +27,8 @@ LONG_HOLD: Final = timedelta(minutes=15)
 LONG_LOCK: Final = timedelta(hours=4)
 LATE_RUN: Final = timedelta(seconds=90)
 """A recurring task may start this late before it counts as missed."""
-FAILING_SHARE: Final = 0.2
 MIN_FAILURES: Final = 10
+"""So few failures are not worth an alert."""
 GROWING_FOR: Final = 60
 """Seconds for which the backlog must have grown older to be called diverging."""
 DEAD_ROWS: Final = 5
@@ -51,6 +55,13 @@ class Alert:
     age: timedelta | None = None
     place: str = "locks"
     filter: str = ""
+    subject: str = ""
+    """What it is about, the same however its wording changes; its wording when empty."""
+
+    @property
+    def key(self) -> str:
+        """What distinguishes it from the others."""
+        return f"{self.place}/{self.subject or self.what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +70,19 @@ class AlertInput:
 
     snapshot: QueueSnapshot
     statistics: QueueStatistics | None = None
+    held: Sequence[QueueReport] = ()
+    """The locked queues with their due jobs; asked for while a worker is gone."""
     crontabs: Sequence[KnownCronItem] = ()
     items: Sequence[CronItem] | None = None
     findings: Sequence[Finding] = ()
     ages: Sequence[float | None] = field(default=())
     """How old the backlog was, second by second."""
     is_listening: bool = True
+
+    @property
+    def tasks(self) -> Sequence[TaskInfo]:
+        """The tasks that have jobs."""
+        return () if self.statistics is None else tuple(tasks_of(self.statistics, self.snapshot))
 
 
 def alerts(known: AlertInput) -> list[Alert]:
@@ -99,20 +117,43 @@ def _server(known: AlertInput) -> Iterator[Alert]:
 
 def _workers(known: AlertInput) -> Iterator[Alert]:
     workers = known.snapshot.workers
-    dead = [worker for worker in workers if worker.is_stale]
-    if dead:
-        held = sum(worker.jobs for worker in dead)
-        what = f"{formatting.counted(len(dead), 'stale worker')}, {formatting.counted(held, 'job')} locked"
-        silence = max(worker.inactive_for for worker in dead)
-        yield Alert(severity=Severity.CRITICAL, what=what, age=silence, place="workers")
+    dead = sorted((each for each in workers if each.is_stale), key=lambda each: (-each.queues, -each.jobs, each.id))
+    for worker in dead[:MAX_OF_A_KIND]:
+        yield Alert(
+            severity=Severity.CRITICAL,
+            what=f"worker {worker.id} is gone: {_behind(known, worker)}",
+            subject=worker.id,
+            age=worker.inactive_for,
+            place="workers",
+            filter=worker.id,
+        )
+    if (more := len(dead) - MAX_OF_A_KIND) > 0:
+        words = f"{formatting.counted(more, 'more worker')} gone"
+        yield Alert(severity=Severity.CRITICAL, what=words, subject="more", place="workers")
     old = [worker for worker in workers if not worker.is_stale and (worker.lock_age or timedelta()) > LONG_LOCK]
     for worker in old[:MAX_OF_A_KIND]:
         what = f"lock older than 4 h: {worker.id}"
         yield Alert(severity=Severity.WARNING, what=what, age=worker.lock_age, place="workers")
 
 
+def _behind(known: AlertInput, worker: WorkerInfo) -> str:
+    """Return what a dead worker holds up: its queues with their due jobs, or else its own jobs."""
+    names = {each.name for each in known.snapshot.held_queues if each.held_by == worker.id}
+    if not names:
+        return f"{formatting.counted(worker.jobs, 'job')} locked"
+    queues = formatting.counted(len(names), "queue")
+    reports = [each for each in known.held if each.name in names]
+    if len(reports) < len(names):  # not counted, or not all of them
+        return f"{queues} locked"
+    due = sum(each.due.value for each in reports)
+    bound = "+" if any(each.due.quality.value == "at least" for each in reports) else ""
+    return f"{queues} with {due:,}{bound} due {'job waits' if due == 1 else 'jobs wait'} behind it"
+
+
 def _queues(known: AlertInput) -> Iterator[Alert]:
-    held = [(known.snapshot.at - queue.held_at, queue) for queue in known.snapshot.held_queues]
+    dead = {worker.id for worker in known.snapshot.workers if worker.is_stale}
+    alive = [queue for queue in known.snapshot.held_queues if queue.held_by not in dead]
+    held = [(known.snapshot.at - queue.held_at, queue) for queue in alive]
     long = sorted((each for each in held if each[0] > LONG_HOLD), key=lambda each: each[0], reverse=True)
     for age, queue in long[:MAX_OF_A_KIND]:
         what = f"queue {queue.name} locked by {queue.held_by}"
@@ -120,32 +161,36 @@ def _queues(known: AlertInput) -> Iterator[Alert]:
 
 
 def _backlog(known: AlertInput) -> Iterator[Alert]:
-    snapshot, age = known.snapshot, known.snapshot.backlog_age
-    nobody = all(worker.is_stale for worker in snapshot.workers)
-    if age is None or age <= (LONG_ALONE if nobody else LONG_WAIT):
+    snapshot = known.snapshot
+    has_no_worker = all(worker.is_stale for worker in snapshot.workers)
+    task, age = _oldest_that_can_run(known)
+    if age is None or age <= (LONG_ALONE if has_no_worker else LONG_WAIT):
         return
-    oldest = snapshot.oldest
-    task = "" if oldest is None or oldest.oldest_task is None else f" ({oldest.oldest_task})"
-    if nobody:
-        what = f"jobs are waiting, no live worker{task}"
-        yield Alert(severity=Severity.CRITICAL, what=what, age=age, place="workers")
+    words = "" if task is None else f" ({task})"
+    if has_no_worker:
+        what = f"jobs are waiting, no live worker{words}"
+        yield Alert(severity=Severity.CRITICAL, what=what, subject="backlog", age=age, place="workers")
         return
-    if _diverges(known.ages):
-        yield Alert(
-            severity=Severity.CRITICAL,
-            what=f"backlog is growing{task}",
-            age=age,
-            place="jobs",
-            filter="state:ready",
-        )
-    else:
-        yield Alert(
-            severity=Severity.WARNING,
-            what=f"oldest ready job{task}",
-            age=age,
-            place="jobs",
-            filter="state:ready",
-        )
+    diverges = _diverges(known.ages)
+    yield Alert(
+        severity=Severity.CRITICAL if diverges else Severity.WARNING,
+        what=f"backlog is growing{words}" if diverges else f"oldest ready job{words}",
+        subject="backlog",
+        age=age,
+        place="jobs",
+        filter="state:ready" if task is None else f"state:ready task:{written(task)}",
+    )
+
+
+def _oldest_that_can_run(known: AlertInput) -> tuple[str | None, timedelta | None]:
+    """Return the task whose job has been due for longest, and for how long; tasks that no worker knows aside."""
+    snapshot = known.snapshot
+    oldest, unknown = snapshot.oldest, {each.name for each in known.tasks if each.is_unknown}
+    if oldest is None or oldest.oldest_task not in unknown:
+        return (None if oldest is None else oldest.oldest_task), snapshot.backlog_age
+    due = [(each.activity.due_since, each.name) for each in known.tasks if not each.is_unknown]
+    since, task = min(((at, name) for at, name in due if at is not None), default=(None, None))
+    return task, None if since is None else snapshot.at - since
 
 
 def _diverges(ages: Sequence[float | None]) -> bool:
@@ -160,17 +205,52 @@ def drain_time(ready: Count, done: float | None) -> timedelta | None:
 
 
 def _tasks(known: AlertInput) -> Iterator[Alert]:
-    if known.statistics is None:
-        return
-    failing = []
-    for task, states in known.statistics.tasks.items():
-        failed = next((count.value for state, count in states.items() if state.value == "failed"), 0)
-        total = sum(count.value for count in states.values())
-        if failed >= MIN_FAILURES and failed >= FAILING_SHARE * total:
-            failing.append((failed / total, task))
-    for share, task in sorted(failing, reverse=True)[:MAX_OF_A_KIND]:
-        what = f"{share:.0%} of {task} failed permanently"
-        yield Alert(severity=Severity.WARNING, what=what, place="jobs", filter=f"state:failed task:{task}")
+    unknown = [each for each in known.tasks if each.is_unknown and each.jobs[JobState.READY].value]
+    failing = [each for each in known.tasks if each.activity.failed_lately.value >= MIN_FAILURES]
+    failed = [each for each in known.tasks if each.jobs[JobState.FAILED].value >= MIN_FAILURES and each not in failing]
+    yield from map(partial(_unknown, known), _most(unknown, lambda each: each.jobs[JobState.READY].value))
+    yield from map(partial(_failing, known), _most(failing, lambda each: each.activity.failed_lately.value))
+    yield from map(_failed, _most(failed, lambda each: each.jobs[JobState.FAILED].value))
+
+
+def _most(tasks: Iterable[TaskInfo], size: Callable[[TaskInfo], int]) -> Sequence[TaskInfo]:
+    return sorted(tasks, key=lambda each: (-size(each), each.name))[:MAX_OF_A_KIND]
+
+
+def _unknown(known: AlertInput, task: TaskInfo) -> Alert:
+    since = task.activity.due_since
+    return Alert(
+        severity=Severity.CRITICAL,
+        what=f"{task.name}: {formatting.count(task.jobs[JobState.READY])} ready, no live worker knows it",
+        subject=task.name,
+        age=None if since is None else known.snapshot.at - since,
+        place="jobs",
+        filter=f"state:ready task:{written(task.name)}",
+    )
+
+
+def _failing(known: AlertInput, task: TaskInfo) -> Alert:
+    """Report failures as a number in a time: completed jobs leave the table, so a share of its rows says nothing."""
+    since, lately = task.activity.failing_since, formatting.count(task.activity.failed_lately)
+    waiting = f"{formatting.count(task.jobs[JobState.BACKOFF])} in backoff"
+    return Alert(
+        severity=Severity.CRITICAL,
+        what=f"{task.name} keeps failing: {lately} jobs in 10 min, {waiting}",
+        subject=task.name,
+        age=None if since is None else known.snapshot.at - since,
+        place="jobs",
+        filter=f"state:backoff,failed task:{written(task.name)}",
+    )
+
+
+def _failed(task: TaskInfo) -> Alert:
+    return Alert(
+        severity=Severity.WARNING,
+        what=f"{task.name}: {formatting.count(task.jobs[JobState.FAILED])} jobs failed permanently",
+        subject=task.name,
+        place="jobs",
+        filter=f"state:failed task:{written(task.name)}",
+    )
 
 
 def _crontabs(known: AlertInput) -> Iterator[Alert]:

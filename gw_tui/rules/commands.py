@@ -30,6 +30,7 @@ SCREENS: Final = (
     ScreenInfo("cron", "5", "Cron", "Cron", ("cron", "CronScreen"), "Recurring tasks: next, last and missed runs."),
     ScreenInfo("locks", "6", "Locks", "Lock", ("locks", "LocksScreen"), "Doctor findings and lock waits."),
     ScreenInfo("events", "7", "Events", "Even", ("events", "EventsScreen"), "This console's events and actions."),
+    ScreenInfo("tasks", "8", "Tasks", "Task", ("tasks", "TasksScreen"), "Tasks: jobs, failures, waits, known by whom."),
 )
 JOB: Final = "job"
 """The screen of one job, pushed over another."""
@@ -116,7 +117,7 @@ class ConsoleCommand:
         return None if self.needs is Requirement.ANSWERS and not now.is_live else True
 
 
-_LISTS: Final = frozenset({"jobs", "queues", "workers", "cron", "locks", "events", "overview"})
+_LISTS: Final = frozenset({"jobs", "queues", "workers", "cron", "locks", "events", "overview", "tasks"})
 _JOBS: Final = frozenset({"jobs"})
 _JOB: Final = frozenset({JOB})
 _JOBS_AND_JOB: Final = _JOBS | _JOB
@@ -158,13 +159,13 @@ COMMANDS: Final = (
         "escape",
         "Back",
         "Go back, close, or clear the filter.",
-        on=(_LISTS | _JOB) - {"overview", "cron"},
+        on=(_LISTS | _JOB) - {"overview", "cron", "tasks"},
         rank=1,
     ),
     _known("filter", "/", "Filter", "Filter the rows.", on={"jobs", "queues", "events"}, rank=8),
     _known("next_page", "n", "Next page", "Show the next page.", on={"jobs", "queues"}, rank=20),
     _known("previous_page", "p", "Page back", "Show the previous page.", on={"jobs", "queues"}, rank=21),
-    _known("order", "s", "Sort", "Switch to the next sort order.", on=_JOBS, rank=22),
+    _known("order", "s", "Sort", "Switch to the next sort order.", on=_JOBS | {"tasks"}, rank=22),
     _known("mark", "m", "Mark", "Mark or unmark the selected row.", on=_JOBS, needs=Requirement.ROW, rank=7),
     _known(
         "mark_range",

@@ -11,10 +11,11 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
 from gw_core import JobState
-from gw_core.operations import Count
+from gw_core.operations import Count, QueueReport
 from gw_tui.actions.actions import CountExactly
 from gw_tui.data.source import FRESH, Crontabs, DataSource, Query
 from gw_tui.rules.alerts import Alert, AlertInput, Severity, alerts, drain_time
+from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase, FailureKind
 from gw_tui.rules.history import TIME_RANGES
 from gw_tui.screens.base import ConsoleScreen
@@ -39,7 +40,7 @@ ATTENTION: Final = (
     TableColumn("age", "age", 7, right=True),
     TableColumn("go", "go", 2, rank=3),
 )
-GO: Final = {"overview": "1", "jobs": "2", "queues": "3", "workers": "4", "cron": "5", "locks": "6", "events": "7"}
+GO: Final = {screen.id: screen.key for screen in SCREENS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class OverviewSample:
     statistics: QueueStatistics
     crontabs: Crontabs
     findings: Sequence[Finding]
+    held: Sequence[QueueReport] = ()
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,13 @@ class OverviewQuery(Query):
 
     every: ClassVar[timedelta | None] = timedelta(seconds=5)
 
+    with_held: bool = False
+    """Also ask what waits in locked queues: worth it while a worker is gone."""
+
     def ask(self, source: DataSource) -> OverviewSample:
         """Ask for the sample."""
-        return OverviewSample(source.statistics(), source.crontabs(), source.findings())
+        held = source.queues(only_held=True) if self.with_held else ()
+        return OverviewSample(source.statistics(), source.crontabs(), source.findings(), held)
 
 
 class OverviewScreen(ConsoleScreen):
@@ -74,6 +80,7 @@ class OverviewScreen(ConsoleScreen):
         self._exact: QueueStatistics | None = None
         self._alerts: dict[str, Alert] = {}
         self._range = 0
+        self._has_dead = False
 
     def body(self) -> ComposeResult:
         """Lay out tiles, charts and the two lists."""
@@ -98,11 +105,15 @@ class OverviewScreen(ConsoleScreen):
 
     def current_query(self) -> Query:
         """Ask for a sample now and then."""
-        return OverviewQuery()
+        return OverviewQuery(with_held=self._has_dead)
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         """Draw everything anew."""
         if self.is_mounted:
+            has_dead = any(worker.is_stale for worker in snapshot.workers)
+            if has_dead is not self._has_dead:
+                self._has_dead = has_dead
+                self.ask()
             self._draw(snapshot)
 
     def show_time(self) -> None:
@@ -165,18 +176,18 @@ class OverviewScreen(ConsoleScreen):
     def _about_ready(self, snapshot: QueueSnapshot, ready: Count | None) -> str:
         if (age := snapshot.backlog_age) is None:
             return "no ready jobs"
-        second = snapshot.at.timestamp()
-        done = next(
-            (value for value in reversed(self.console.history.done.values(TIME_RANGES[0], second)) if value), None
-        )
-        left = None if ready is None else drain_time(ready, done)
+        values = self.console.history.done.values(TIME_RANGES[0], snapshot.at.timestamp())
+        known = [value for value in values if value is not None]
+        left = drain_time(ready, sum(known) / len(known)) if ready is not None and known else None
         return f"oldest {formatting.span(age)}" + ("" if left is None else f", ~{formatting.span(left)} left")
 
     def _tile(self, name: str, count: Count | None, about: str) -> None:
         self.query_one(f"#{name}", Tile).show(_shown(count), about)
 
     def _count(self, state: JobState, snapshot: QueueSnapshot) -> Count | None:
-        """Return the best number known: exact ones first, then the sample's."""
+        """Return the best number known: exact ones first, then the sample's; None where the role sees no rows."""
+        if snapshot.schema.rows_hidden or "heads" in dict(snapshot.unseen):
+            return None
         if state is JobState.READY and snapshot.ready.quality.value == "exact":
             return snapshot.ready
         if self._exact is not None and snapshot.at - self._exact.at < timedelta(seconds=10):
@@ -196,13 +207,14 @@ class OverviewScreen(ConsoleScreen):
         known = AlertInput(
             snapshot=snapshot,
             statistics=None if sample is None else sample.statistics,
+            held=() if sample is None else sample.held,
             crontabs=() if sample is None else sample.crontabs.known,
             items=None if sample is None else sample.crontabs.items,
             findings=() if sample is None else sample.findings,
             ages=history.age.values(TIME_RANGES[0], second),
             is_listening=self.console.is_listening,
         )
-        self._alerts = {f"{alert.place}/{alert.what}": alert for alert in alerts(known)}
+        self._alerts = {alert.key: alert for alert in alerts(known)}
         self.query_one("#attention", KeyedTable).apply(
             TableRow(key, {"what": _words(alert), "age": formatting.span(alert.age), "go": GO[alert.place]})
             for key, alert in self._alerts.items()

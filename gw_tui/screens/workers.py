@@ -99,6 +99,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
         self._held: JobPage | None = None
         self._held_by: str | None = None
         self._unseen = ""
+        self._wanted = ""  # the worker that the cursor goes to
 
     def body(self) -> ComposeResult:
         """Lay out the workers, and the pane below."""
@@ -202,6 +203,18 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
         pane.border_subtitle = Content(f"{len(rows)}{more}")
 
     # -- commands --------------------------------------------------------------------------------------------------
+
+    def take_filter(self, text: str) -> None:
+        """Put the cursor on a worker, as soon as it is listed."""
+        self._wanted = text
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the workers, with the cursor on the one that was asked for."""
+        super().draw()
+        if self.stands and self._wanted in self.table.keys:
+            self.table.move_to(self._wanted)
+            self._wanted = ""
 
     def action_open(self) -> None:
         """Go to the jobs of a worker, or show the job under the cursor."""

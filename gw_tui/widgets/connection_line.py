@@ -59,11 +59,12 @@ class TabBar(Static):
 
     def on_resize(self) -> None:
         """Use the long titles where they fit."""
-        self.update(self._content(self.size.width - 2), layout=False)
+        self.update(self._content(self.content_size.width), layout=False)
 
     def _content(self, width: int) -> Content:
-        short = width < sum(len(place.title) + 4 for place in SCREENS) + len(NAME)
-        has_name = not short or width >= sum(len(place.short) + 4 for place in SCREENS) + len(NAME)
+        short = width < sum(len(place.title) + 4 for place in SCREENS)
+        titles = sum(len(place.short if short else place.title) + 4 for place in SCREENS)
+        has_name = width >= titles + len(NAME)
         parts: list[Content | str] = [Content.styled(NAME, "bold")] if has_name else []
         for place in SCREENS:
             title = f" {place.key} {place.short if short else place.title} "

@@ -8,7 +8,16 @@ from datetime import timedelta
 import pytest
 
 from gw_core import JobState, cron_item
-from gw_core.operations import CheckStatus, Count, Finding, LockedQueue, Quality, QueueSnapshot
+from gw_core.operations import (
+    CheckStatus,
+    Count,
+    Finding,
+    LockedQueue,
+    Quality,
+    QueueSnapshot,
+    QueueStatistics,
+    TaskActivity,
+)
 from gw_tui.data.demo import START, DemoSource, FixedClock
 from gw_tui.data.source import Crontabs
 from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, alerts, drain_time
@@ -44,7 +53,7 @@ def test_stale_workers_come_first_with_the_jobs_they_hold() -> None:
     worst = found(snapshot)[0]
 
     assert (worst.severity, worst.place) == (Severity.CRITICAL, "workers")
-    assert worst.what == "1 stale worker, 3 jobs locked"
+    assert worst.what == "worker gw-app-3-977-760e1f is gone: 1 queue locked"
     assert worst.age == timedelta(minutes=9, seconds=4)
 
 
@@ -60,7 +69,7 @@ def test_a_queue_held_for_long_is_named() -> None:
 def test_a_long_wait_is_reported() -> None:
     (alert,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)))
 
-    assert (alert.severity, alert.place, alert.filter) == (Severity.WARNING, "jobs", "state:ready")
+    assert (alert.severity, alert.place, alert.filter) == (Severity.WARNING, "jobs", "state:ready task:mail")
     assert alert.what == "oldest ready job (mail)"
 
 
@@ -100,14 +109,70 @@ def test_waiting_jobs_without_workers_are_bad() -> None:
     assert (alert.severity, alert.what) == (Severity.CRITICAL, "jobs are waiting, no live worker (mail)")
 
 
-@pytest.mark.parametrize(("failed", "total", "is_worry"), [(10, 40, True), (9, 10, False), (10, 51, False)])
-def test_a_task_that_fails_often_is_named(failed: int, total: int, is_worry: bool) -> None:
-    states = {JobState.FAILED: Count(failed, Quality.ESTIMATE), JobState.READY: Count(total - failed)}
-    statistics = replace(CALM.statistics(), tasks={"mail": states})
+def statistics_of(task: str, *, lately: int = 0, **jobs: int) -> QueueStatistics:
+    """Return statistics of a queue with one task, whose first job has been due, and failing, for 46 minutes."""
+    states = {state: Count(jobs.get(state.value, 0)) for state in JobState}
+    since = START - timedelta(minutes=46)
+    activity = TaskActivity(failed_lately=Count(lately), failing_since=since, due_since=since)
+    return replace(CALM.statistics(), tasks={task: states}, activity={task: activity})
 
-    names = [alert.filter for alert in found(quiet_glance(), statistics=statistics)]
 
-    assert names == (["state:failed task:mail"] if is_worry else [])
+def reporting(snapshot: QueueSnapshot, *tasks: str) -> QueueSnapshot:
+    """Return a snapshot whose workers report these tasks."""
+    return replace(snapshot, workers=[replace(each, metadata={"tasks": list(tasks)}) for each in snapshot.workers])
+
+
+@pytest.mark.parametrize(("failed", "is_worry"), [(10, True), (9, False)])
+def test_jobs_that_failed_permanently_are_counted(failed: int, is_worry: bool) -> None:
+    statistics = statistics_of("mail", failed=failed, ready=100_000)
+
+    words = [alert.what for alert in found(quiet_glance(), statistics=statistics)]
+
+    assert words == (["mail: 10 jobs failed permanently"] if is_worry else [])
+
+
+def test_a_task_that_keeps_failing_is_named_whatever_else_is_in_the_table() -> None:
+    statistics = statistics_of("sync_crm", lately=900, backoff=1_500, ready=100_000)
+
+    (alert,) = found(quiet_glance(), statistics=statistics)
+
+    assert alert.what == "sync_crm keeps failing: 900 jobs in 10 min, 1,500 in backoff"
+    assert (alert.severity, alert.age) == (Severity.CRITICAL, timedelta(minutes=46))
+    assert (alert.place, alert.filter) == ("jobs", "state:backoff,failed task:sync_crm")
+
+
+def test_a_task_that_no_live_worker_knows_is_the_cause_and_not_the_backlog() -> None:
+    snapshot = with_backlog(reporting(quiet_glance(), "web"), timedelta(hours=3))
+    statistics = statistics_of("mail", ready=13_397)
+
+    (alert,) = found(snapshot, statistics=statistics)
+
+    assert alert.what == "mail: 13.4k ready, no live worker knows it"
+    assert (alert.place, alert.filter) == ("jobs", "state:ready task:mail")
+
+
+def test_a_worker_that_does_not_report_its_tasks_may_know_every_task() -> None:
+    snapshot = reporting(quiet_glance(), "web")
+    workers = [replace(snapshot.workers[0], metadata={}), *snapshot.workers[1:]]
+
+    alerts_found = found(replace(snapshot, workers=workers), statistics=statistics_of("mail", ready=13_397))
+
+    assert not any("knows" in alert.what for alert in alerts_found)
+
+
+def test_what_waits_behind_a_dead_worker_is_counted() -> None:
+    source = DemoSource(FixedClock())
+    snapshot = source.snapshot()
+    dead = next(worker for worker in snapshot.workers if worker.is_stale)
+    names = [f"q{number}" for number in range(8)]
+    queues = [LockedQueue(name=name, held_by=dead.id, held_at=START - timedelta(hours=1)) for name in names]
+    report = source.queues()[0]
+    held = [replace(report, name=name, held_by=dead.id, due=Count(90)) for name in names]
+
+    first = found(replace(snapshot, held_queues=queues), held=held)[0]
+
+    assert first.what == f"worker {dead.id} is gone: 8 queues with 720 due jobs wait behind it"
+    assert (first.place, first.filter) == ("workers", dead.id)
 
 
 @pytest.mark.parametrize(("seconds", "is_worry"), [(60, False), (100, True)])

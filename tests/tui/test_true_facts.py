@@ -16,6 +16,7 @@ from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.rules.options import Options
 from gw_tui.screens.jobs import JobsScreen
+from gw_tui.text import formatting
 
 pytestmark = pytest.mark.once
 
@@ -197,3 +198,63 @@ def test_a_role_that_may_only_read_is_shown_as_read_only(url: str) -> None:
         finally:
             admin.execute(f'drop owned by "{role}"'.encode())
             admin.execute(f'drop role "{role}"'.encode())
+
+
+CAUSES = f"""
+insert into _private_tasks (identifier) values ('sync_crm'), ('legacy_import');
+insert into _private_jobs (task_id, attempts, last_error, created_at, updated_at, run_at, payload)
+select id, 3, 'refused', now() - interval '46 minutes', now() - n % 60 * interval '5 seconds',
+       now() + interval '5 minutes', '{{}}'
+  from _private_tasks, generate_series(1, 1500) n where identifier = 'sync_crm';
+insert into _private_jobs (task_id, run_at, payload)
+select id, now() - interval '3 days', '{{}}'
+  from _private_tasks, generate_series(1, 1397) where identifier = 'legacy_import';
+update _private_gw_workers set metadata = '{{"tasks": ["a", "b", "c", "long", "sync_crm", "never"]}}'
+ where id = '{BUSY}';
+"""
+
+
+def test_the_overview_ranks_causes_and_each_opens_its_list(url: str) -> None:
+    with psycopg.connect(url, autocommit=True, options="-c search_path=graphile_worker") as connection:
+        connection.execute(CAUSES.encode())
+    ((queues, due),) = ask(
+        url,
+        "select count(distinct queues.id), count(jobs.id) from _private_job_queues as queues left join _private_jobs "
+        "as jobs on jobs.job_queue_id = queues.id and jobs.is_available and jobs.run_at <= now() "
+        f"where queues.locked_by = '{DEAD}'",
+    )
+
+    async def scenario(console: Console) -> None:
+        await console.shows("sync_crm keeps failing: 1,500 jobs in 10 min")
+        await console.shows("legacy_import: 1,397 ready, no live worker knows it")
+        await console.shows(f"worker {DEAD} is gone: {queues} queues with {due:,}")
+        assert "oldest ready job (legacy_import)" not in console.text
+        key = next(each for each in console.table("#attention").keys if "legacy_import" in each)
+        console.table("#attention").move_to(key)
+        await console.press("enter")
+        screen = await console.reach(JobsScreen)
+        await console.until(lambda: search_of(screen).jobs)
+        assert {each.job.task_identifier for each in search_of(screen).jobs} == {"legacy_import"}
+
+    play(url, scenario)
+
+
+def test_tasks_say_what_the_database_says(url: str) -> None:
+    expected = ask(
+        url,
+        "select tasks.identifier, count(*) filter (where locked_at is null and run_at <= now()), "
+        "count(*) filter (where locked_at is not null) from _private_jobs as jobs "
+        "join _private_tasks as tasks on tasks.id = jobs.task_id group by 1",
+    )
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#tasks").keys)
+        shown = shown_rows(console, "#tasks")
+        assert set(shown) == {row[0] for row in expected}
+        for task, ready, running in expected:
+            assert shown[task]["ready"] == formatting.number(ready)
+            assert shown[task]["running"] == str(running)
+        assert shown["long"]["run"] == "40m"
+        assert shown["a"]["known_by"] == "1 worker"
+
+    play(url, scenario, "tasks")

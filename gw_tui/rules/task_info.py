@@ -1,0 +1,54 @@
+"""What is known of each task: its jobs, what they do, and which live workers know it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gw_core import JobState
+from gw_core.operations import Count, QueueSnapshot, QueueStatistics, TaskActivity, WorkerInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInfo:
+    """One task."""
+
+    name: str
+    jobs: Mapping[JobState, Count]
+    activity: TaskActivity
+    known_by: tuple[str, ...] | None
+    """The live workers that know it; None if one of them does not report its tasks, or none is alive."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """True when every live worker reports its tasks and none knows this one."""
+        return self.known_by == ()
+
+    @property
+    def retrying(self) -> int:
+        """How many jobs have failed and have attempts left."""
+        return self.jobs[JobState.BACKOFF].value
+
+    def since(self, state: JobState) -> datetime | None:
+        """Return since when the first of its jobs is due, runs, or fails."""
+        return {
+            JobState.READY: self.activity.due_since,
+            JobState.RUNNING: self.activity.running_since,
+            JobState.BACKOFF: self.activity.failing_since,
+        }.get(state)
+
+
+def tasks_of(statistics: QueueStatistics, snapshot: QueueSnapshot) -> Iterator[TaskInfo]:
+    """Yield the tasks that have jobs."""
+    for name, jobs in statistics.tasks.items():
+        activity = statistics.activity.get(name, TaskActivity(failed_lately=Count(0)))
+        yield TaskInfo(name=name, jobs=jobs, activity=activity, known_by=known_by(name, snapshot.workers))
+
+
+def known_by(task: str, workers: Iterable[WorkerInfo]) -> tuple[str, ...] | None:
+    """Return the live workers that know a task; None when that cannot be known."""
+    live: Sequence[WorkerInfo] = [each for each in workers if not each.is_stale]
+    if not live or any(each.tasks is None for each in live):
+        return None
+    return tuple(each.id for each in live if task in (each.tasks or ()))

@@ -1,0 +1,177 @@
+"""What each task does: its jobs by state, its failures, how long its jobs wait and run, and who knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+from gw_core import JobState
+from gw_core.operations import Count, QueueStatistics
+from gw_core.selection import written
+from gw_tui.data.source import DataSource, Query
+from gw_tui.rules.task_info import TaskInfo, tasks_of
+from gw_tui.screens.list_screen import ListScreen
+from gw_tui.text import formatting, symbols
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+
+_COLUMNS: Final = (
+    TableColumn("task", "task", least=14, rank=9),
+    TableColumn("ready", "ready", 8, right=True, rank=8),
+    TableColumn("running", "running", 8, right=True, rank=6),
+    TableColumn("backoff", "backoff", 8, right=True, rank=7),
+    TableColumn("failed", "failed", 8, right=True, rank=7),
+    TableColumn("lately", "fails/min", 9, right=True, rank=5),
+    TableColumn("wait", "waits", 7, right=True, rank=4),
+    TableColumn("run", "runs", 7, right=True, rank=3),
+    TableColumn("known_by", "known by", 12, right=True, rank=5),
+)
+MINUTES: Final = 10
+"""Failures are counted over so many minutes."""
+
+
+@dataclass(frozen=True)
+class TasksQuery(Query):
+    """A sample of the jobs by task."""
+
+    every: ClassVar[timedelta | None] = timedelta(seconds=5)
+
+    def ask(self, source: DataSource) -> QueueStatistics:
+        """Return the sample."""
+        return source.statistics()
+
+
+def _since(state: JobState) -> Callable[[TaskInfo], float]:
+    def key(task: TaskInfo) -> float:
+        since = task.since(state)
+        return float("inf") if since is None else since.timestamp()
+
+    return key
+
+
+def _many(state: JobState) -> Callable[[TaskInfo], float]:
+    return lambda task: -task.jobs[state].value
+
+
+ORDERS: Final[Sequence[tuple[str, Callable[[TaskInfo], float]]]] = (
+    ("task", lambda task: 0.0),
+    ("ready", _many(JobState.READY)),
+    ("running", _many(JobState.RUNNING)),
+    ("backoff", _many(JobState.BACKOFF)),
+    ("failed", _many(JobState.FAILED)),
+    ("lately", lambda task: -task.activity.failed_lately.value),
+    ("wait", _since(JobState.READY)),
+    ("run", _since(JobState.RUNNING)),
+    ("known_by", lambda task: len(task.known_by) if task.known_by is not None else float("inf")),
+)
+"""The columns, each with what its largest or oldest value comes first by; equal tasks are in order of their names."""
+
+
+class TasksScreen(ListScreen):
+    """The tasks that have jobs; `enter` lists the jobs of one."""
+
+    SCREEN_ID = "tasks"
+    TABLE = "tasks"
+    COLUMNS = _COLUMNS
+    EMPTY = "No tasks have jobs"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._statistics: QueueStatistics | None = None
+        self._order = 0
+
+    # -- what is asked and answered ----------------------------------------------------------------------------------
+
+    def current_query(self) -> TasksQuery:
+        """Ask for a sample."""
+        return TasksQuery()
+
+    def show_answer(self, query: Query, answer: object) -> None:
+        """Show the sample."""
+        if isinstance(answer, QueueStatistics):
+            self._statistics, self.failure = answer, ""
+            self.draw()
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def rows(self) -> Iterator[TableRow] | None:
+        """Return the tasks in the order chosen."""
+        if self._statistics is None or self.console.snapshot is None:
+            return None
+        return (_row(each, self.console.now) for each in self._sorted())
+
+    def _sorted(self) -> list[TaskInfo]:
+        if self._statistics is None or self.console.snapshot is None:
+            return []
+        found = [task for task in tasks_of(self._statistics, self.console.snapshot) if any(_values(task))]
+        return sorted(found, key=lambda task: (ORDERS[self._order][1](task), task.name))
+
+    def status(self) -> Iterator[str]:
+        """Yield how many tasks there are, and how they are sorted."""
+        if self._statistics is None:
+            yield "loading…"
+            return
+        found = self._sorted()
+        yield formatting.counted(len(found), "task")
+        if unknown := sum(task.is_unknown for task in found):
+            yield f"{unknown} unknown to every live worker"
+        title = next(column.title for column in _COLUMNS if column.key == ORDERS[self._order][0])
+        yield f"by {title}"
+        yield f"sampled {formatting.span(max(timedelta(), self.console.now - self._statistics.at))} ago"
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    def action_order(self) -> None:
+        """Sort by the next column."""
+        self._order = (self._order + 1) % len(ORDERS)
+        self.draw()
+        self.table.release()
+
+    def action_open(self) -> None:
+        """List the jobs of the task under the cursor."""
+        if (name := self.table.highlighted) is not None:
+            self.console.visit("jobs", f"task:{written(name)}")
+
+    def take_filter(self, text: str) -> None:
+        """Put the cursor on a task."""
+        self.table.move_to(text)
+
+
+def _values(task: TaskInfo) -> Iterator[int]:
+    return (count.value for count in task.jobs.values())
+
+
+def _row(task: TaskInfo, now: datetime) -> TableRow:
+    states = (JobState.READY, JobState.RUNNING, JobState.BACKOFF, JobState.FAILED)
+    lately = task.activity.failed_lately
+    return TableRow(
+        task.name,
+        {
+            "task": Cell(task.name, "strong" if task.is_unknown else ""),
+            **{
+                state.value: Cell(formatting.count(task.jobs[state]), _role(task.jobs[state], state))
+                for state in states
+            },
+            "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "warning"),
+            "wait": _age(task.since(JobState.READY), now),
+            "run": _age(task.since(JobState.RUNNING), now),
+            "known_by": _known_by(task),
+        },
+    )
+
+
+def _role(count: Count, state: JobState) -> str:
+    return state.value if count.value else "quiet"
+
+
+def _age(since: datetime | None, now: datetime) -> str:
+    return "" if since is None else formatting.span(max(timedelta(), now - since))
+
+
+def _known_by(task: TaskInfo) -> Cell:
+    if task.known_by is None:
+        return Cell("unknown", "quiet")
+    if task.is_unknown:
+        return Cell(f"{symbols.WARNING} no worker", "error")
+    return Cell(formatting.counted(len(task.known_by), "worker"))

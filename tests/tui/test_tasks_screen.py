@@ -1,0 +1,54 @@
+"""The tasks: what each does, in the order of any column."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from console_fixture import Console, run, search_of
+
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.tasks import ORDERS
+
+
+def cell(console: Console, task: str, column: str) -> str:
+    found = console.table("#tasks")._rows[task].cells[column]
+    return getattr(found, "text", found)
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", "") or 0)
+
+
+def test_every_task_is_counted_by_state() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#tasks").keys)
+        states = Counter((each.job.task_identifier, str(each.state)) for each in console.source.queue.states())
+        for task in console.table("#tasks").keys:
+            for state in ("ready", "running", "backoff", "failed"):
+                assert number(cell(console, task, state)) == states[task, state], (task, state)
+
+    run(scenario, screen="tasks", size=(120, 34))
+
+
+def test_each_key_sorts_by_the_next_column_the_largest_first() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#tasks").keys)
+        assert list(console.table("#tasks").keys) == sorted(console.table("#tasks").keys)
+        for column, _ in ORDERS[1:6]:
+            await console.press("s")
+            values = [number(cell(console, task, column)) for task in console.table("#tasks").keys]
+            assert values == sorted(values, reverse=True), column
+
+    run(scenario, screen="tasks", size=(120, 34))
+
+
+def test_enter_lists_the_jobs_of_a_task() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#tasks").keys)
+        task = console.table("#tasks").keys[1]
+        await console.press("down", "enter")
+        screen = await console.reach(JobsScreen)
+        await console.until(lambda: search_of(screen).jobs)
+        assert {each.job.task_identifier for each in search_of(screen).jobs} == {task}
+
+    run(scenario, screen="tasks")
