@@ -13,9 +13,9 @@ PUBLIC = {
     *(f"gw_core.{name}" for name in ("events", "errors", "crontab", "operations", "testing")),
     *CONTRIB,
 }
-MAX_CORE_IMPORTS = 197
-MAX_FRONT_END_IMPORTS = 219
-MAX_PRIVATE_ACCESSES = 122
+MAX_CORE_IMPORTS = 192
+MAX_FRONT_END_IMPORTS = 217
+MAX_PRIVATE_ACCESSES = 113
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 
 

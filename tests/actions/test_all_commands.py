@@ -10,11 +10,9 @@ from uuid import uuid4
 
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.cli_program import CliProgram, Queue
+from support.cli_program import CliProgram, Queue, every_command
 from support.shell import PROGRAM, Shell
 from test_json_keys import fill
-
-from gw_cli.root import leaf_commands, root_command
 
 # One file of many small tests, none of which a version of Python would change.
 pytestmark = pytest.mark.once
@@ -84,7 +82,7 @@ def path_of(line: str) -> str:
 def test_every_command_is_tried_here() -> None:
     tried = {path_of(line) for line in (*READING, *CHANGING)} | set(ELSEWHERE)
 
-    assert {name for name, _ in leaf_commands(root_command())} - tried == set(), "add it to READING or CHANGING"
+    assert set(every_command()) - tried == set(), "add it to READING or CHANGING"
 
 
 def filled(queue: Queue, folder: Path) -> None:

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli_program import CliProgram, Queue
-
-from gw_cli.root import leaf_commands, root_command
+from support.cli_program import CliProgram, Queue, every_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text("utf-8")
 SECTIONS = {
@@ -54,7 +52,7 @@ LINES: dict[str, tuple[str, ...]] = {
 
 
 def test_every_command_that_prints_json_is_tried_here() -> None:
-    commands = leaf_commands(root_command())
+    commands = every_command().items()
     printing = {name for name, command in commands for each in command.params if "--json" in each.opts}
 
     assert printing - set(LINES) == set(), "add what shows its keys to LINES, and its part to docs/reference/json.md"

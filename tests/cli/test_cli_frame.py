@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
+from support.cli_program import every_command
 
 import gw_core
 import gw_core.errors
 from gw_cli import commands
 from gw_cli.command import CommandInfo
 from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
-from gw_cli.root import leaf_commands, root_command
 from gw_cli.settings.table import SETTINGS, TUI_KEYS, Setting
 
 HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.worker", "asyncio", "email")
@@ -68,7 +68,7 @@ def test_a_summary_is_a_short_phrase(entry: CommandInfo) -> None:
 
 
 def test_every_command_and_option_explains_itself() -> None:
-    for name, command in leaf_commands(root_command()):
+    for name, command in every_command().items():
         for parameter in command.params:
             assert parameter.help or parameter.hidden, f"{name} {parameter.name}"
 
@@ -83,7 +83,7 @@ def test_every_command_and_option_explains_itself() -> None:
     ],
 )
 def test_every_setting_is_an_option_of_its_command(name: str, settings: list[Setting[object]]) -> None:
-    found = dict(leaf_commands(root_command()))[name]
+    found = every_command()[name]
 
     assert {setting.flag for setting in settings} <= {flag for parameter in found.params for flag in parameter.opts}
 

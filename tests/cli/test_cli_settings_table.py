@@ -9,10 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.cli_program import every_command
 from support.shell import InProcessShell
 
 from gw_cli import settings
-from gw_cli.root import leaf_commands, root_command
 from gw_cli.settings.config_file import ConfigFile
 from gw_cli.settings.documents import commented_file, json_schema, toml_value
 from gw_cli.settings.resolve import Sources, resolve
@@ -46,7 +46,7 @@ def test_without_any_source_the_settings_of_a_worker_are_its_defaults() -> None:
 
 
 def test_every_command_that_a_row_names_exists() -> None:
-    known = {name.removeprefix("gw ") for name, _ in leaf_commands(root_command())}
+    known = {name.removeprefix("gw ") for name in every_command()}
 
     assert {each for setting in SETTINGS for each in setting.commands} - known == set()
 
@@ -60,7 +60,7 @@ def test_the_help_of_run_is_in_sections(within: InProcessShell) -> None:
 def test_the_help_of_an_option_fits_on_a_line_with_its_default() -> None:
     long = {
         f"{name} {parameter.name}: {parameter.help}"
-        for name, command in leaf_commands(root_command())
+        for name, command in every_command().items()
         for parameter in command.params
         if not parameter.hidden and len(parameter.help) > 80
     }

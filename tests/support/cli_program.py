@@ -12,8 +12,14 @@ import psycopg
 import pytest
 
 from gw_cli.main import program
+from gw_cli.root import leaf_commands, root_command
 
 SCHEMA = "graphile_worker"
+
+
+def every_command() -> dict[str, Any]:
+    """Return the commands without subcommands, by the words that call them."""
+    return dict(leaf_commands(root_command()))
 
 
 class Queue:
