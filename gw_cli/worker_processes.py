@@ -5,20 +5,24 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gw_cli import output, stderr
+from gw_cli import log_output, output, stderr
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.settings import Configuration, table
 
 if TYPE_CHECKING:
-    from gw_core import Client, Logger, Runner
+    import logging
+
+    from gw_core import Client, Runner
     from gw_core.operations import ControlChannel
 
 NUMBER: Final = "--process-number"
 UNANNOUNCED: Final = "--unannounced"
+TIMES: Final = "--with-log-times"
 
 HOPELESS: Final = (
     ExitCode.USAGE,
@@ -32,36 +36,38 @@ HOPELESS: Final = (
 
 def supervise(configuration: Configuration, *, once: bool) -> int:
     """Run the worker processes asked for, and return the exit code."""
-    from gw_core import Logger
-    from gw_core.operations import Supervisor
+    from gw_core.operations import Supervisor, get_logger
 
     processes = configuration[table.PROCESSES]
     assert processes is not None  # noqa: S101 - only called when several processes are configured
-    stream = stderr.log_stream()
-    factory = stderr.log_factory(
-        level=configuration[table.LOG_LEVEL], log_format=configuration[table.LOG_FORMAT], stream=stream
+    stream = log_output.log_stream()
+    log_output.configure_logging(
+        level=configuration[table.LOG_LEVEL],
+        log_format=configuration[table.LOG_FORMAT],
+        log_time=configuration[table.LOG_TIME],
+        stream=stream,
     )
+    logger = get_logger("supervisor")
     if configuration[table.LOG_FORMAT] == "json":
-        stderr.speak_through(factory({"label": "supervisor"}))
+        stderr.log_errors(logger)
     supervisor = Supervisor(
-        worker_command,
+        partial(worker_command, times=log_output.adds_times(configuration[table.LOG_TIME])),
         processes=processes,
         grace_period=configuration[table.GRACE_PERIOD],
         once=once,
         hopeless=HOPELESS,
         passing=(ExitCode.UNAVAILABLE,),
         pass_on=lambda channel, lines: output.pass_on(lines) if channel == "stdout" else stream.pass_on(lines),
-        logger=Logger(factory),
     )
     with open_client(configuration) as client:
-        _migrate(client, Logger(factory), waits=not once)
+        _migrate(client, logger, waits=not once)
         if client.is_embedded:
             # Held open, or the first process to end might stop the server under the next.
             return supervisor.run()
     return supervisor.run()
 
 
-def _migrate(client: Client, logger: Logger, *, waits: bool) -> None:
+def _migrate(client: Client, logger: logging.Logger, *, waits: bool) -> None:
     """Bring the schema up to date; with `waits` try again for as long as the database cannot be reached."""
     from gw_core.errors import DatabaseUnavailableError
 
@@ -74,12 +80,12 @@ def _migrate(client: Client, logger: Logger, *, waits: bool) -> None:
             if not waits:
                 raise
             if not has_reported:
-                logger.scope(label="supervisor").warning(f"Cannot start yet: {error}; trying again every second")
+                logger.warning("Cannot start yet: %s; retrying every second", error)
             has_reported = True
             time.sleep(1)
 
 
-def worker_command(number: int, *, announces: bool) -> Sequence[str]:
+def worker_command(number: int, *, announces: bool, times: bool = False) -> Sequence[str]:
     """Return the command line of a worker process: this program's own, and which of the processes it is."""
     return [
         sys.executable,
@@ -90,6 +96,7 @@ def worker_command(number: int, *, announces: bool) -> Sequence[str]:
         NUMBER,
         str(number),
         *([] if announces else [UNANNOUNCED]),
+        *([TIMES] if times else []),
     ]
 
 

@@ -26,7 +26,7 @@ from gw_core.domain.settings import PoolerMode as PoolerMode, WorkerSettings as 
 from gw_core.execution.context import JobContext as JobContext, StopSignal as StopSignal
 from gw_core.execution.payloads import CronRun as CronRun
 from gw_core.execution.task import Task as Task
-from gw_core.log import LogFactory as LogFactory, Logger as Logger, LogSink as LogSink
+from gw_core.log import JobLogger as JobLogger
 from gw_core.postgres.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
 from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
 from gw_core.selection import Selection as Selection

@@ -32,6 +32,7 @@ from gw_core.domain.events import (
     ProbeStarted as ProbeStarted,
     RecoveryConfigured as RecoveryConfigured,
     RecoveryHookFailed as RecoveryHookFailed,
+    RunnerStarted as RunnerStarted,
     RunnerStopped as RunnerStopped,
     SignalReceived as SignalReceived,
     TasksReloaded as TasksReloaded,

@@ -1,117 +1,150 @@
-"""The logger, and the log message for each event."""
+"""Log records for events, through the standard library's `logging`."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from gw_core.domain import events as e, process_events as p, schedule_events as c
 from gw_core.domain.durations import format_duration
-from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
+from gw_core.domain.job import Job
+from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.domain.settings import PoolerMode
 
-Level = Literal["error", "warning", "info", "debug"]
-Meta = Mapping[str, object]
+LOGGER_NAME: Final = "graphile_worker"
+"""The name above those of all loggers of gw: `graphile_worker.worker`, `graphile_worker.cron` and so on."""
+
+JOB_LOGGER: Final = f"{LOGGER_NAME}.job"
+"""The logger of `context.logger`."""
+
+_COMPLETED: Final = "Completed task %s (%s, %.2fms) with success"
+_COMPLETED_RETRY: Final = "Completed task %s (%s, %.2fms, attempt %s of %s) with success"
+_FAILED: Final = "Failed task %s (%s, %.2fms, attempt %s of %s) with error '%s'%s"
+
+if TYPE_CHECKING:
+    _LoggerAdapter = logging.LoggerAdapter[logging.Logger]
+else:
+    _LoggerAdapter = logging.LoggerAdapter
 
 
-class LogSink(Protocol):
-    """Takes one message. Can also have `enabled(level)` and `many(level, messages)`; see `Logger`."""
-
-    def __call__(self, level: Level, message: str, meta: Meta | None) -> object:
-        """Write the message. Must not raise an error."""
-
-
-LogFactory = Callable[[Meta], LogSink]
-"""Makes the sink for a scope, which may have `label`, `worker_id`, `thread`, `task_identifier` and `job_id`."""
+def get_logger(name: str = "", base: logging.Logger | None = None) -> logging.Logger:
+    """Return the logger of a part of gw, such as "worker", under `base` or under `graphile_worker`."""
+    base = base or logging.getLogger(LOGGER_NAME)
+    return base.getChild(name) if name else base
 
 
-class Logger:
-    """Where gw and tasks log to; the factory decides where messages go.
+def enable_loggers(base: logging.Logger) -> None:
+    """Enable gw's loggers again: `logging.config` disables existing loggers by default."""
+    for name in ("", "core", "cron", "job", "supervisor", "tasks", "worker"):
+        get_logger(name, base).disabled = False
 
-    A sink may offer `enabled(level) -> bool`, asked before a costly message is built, and
-    `many(level, messages)`, which takes a batch: a busy worker finishes thousands of jobs a second.
+
+class JobLogger(_LoggerAdapter):
+    """A logger whose records have the fields of a job, beside the `extra` of each call."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Add the job's fields to a call's `extra`."""
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
+        return msg, kwargs
+
+
+_STANDARD_ATTRIBUTES: Final = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+
+
+def record_fields(record: logging.LogRecord) -> dict[str, object]:
+    """Return the attributes of a record that `extra` added."""
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
+
+
+def job_fields(job: Job, worker_id: str | None = None) -> dict[str, object]:
+    """Return the attributes that a record about a job has."""
+    return {
+        "job_id": job.id,
+        "task_identifier": job.task_identifier,
+        "queue_name": job.queue_name,
+        "attempt": job.attempts,
+        "max_attempts": job.max_attempts,
+        "worker_id": worker_id,
+    }
+
+
+class CompletedJobs:
+    """The records of a batch of completed jobs, made only where a handler needs them.
+
+    A busy worker completes thousands of jobs a second, and a record costs more than a small job. A handler with a
+    method `handle_batch` gets the batch as it is; any other handler gets one record for each job.
     """
 
-    __slots__ = ("_factory", "_scope", "_sink")
+    __slots__ = ("_outcomes", "_worker_id", "logger")
 
-    def __init__(self, factory: LogFactory | None = None, scope: Meta | None = None) -> None:
-        self._factory: LogFactory = factory or stdlib_factory
-        self._scope: Meta = scope or {}
-        self._sink = self._factory(self._scope)
+    level: Final = logging.INFO
 
-    def scope(self, **more: object) -> Logger:
-        """Return a logger whose messages have these keys too."""
-        return Logger(self._factory, {**self._scope, **more})
+    def __init__(self, logger: logging.Logger, worker_id: str, outcomes: Sequence[Completed]) -> None:
+        self.logger = logger
+        self._worker_id = worker_id
+        self._outcomes = outcomes
 
-    def error(self, message: str, meta: Meta | None = None) -> None:
-        """Log a problem that needs an operator."""
-        self._sink("error", message, meta)
+    def messages(self) -> list[str]:
+        """Return the formatted messages."""
+        return [template % values for template, values in map(_completed, self._outcomes)]
 
-    def warning(self, message: str, meta: Meta | None = None) -> None:
-        """Log an unexpected condition that gw handles."""
-        self._sink("warning", message, meta)
+    def fields(self) -> Iterator[dict[str, object]]:
+        """Return the fields of each record."""
+        return (self._fields(outcome) for outcome in self._outcomes)
 
-    def info(self, message: str, meta: Meta | None = None) -> None:
-        """Log normal operation."""
-        self._sink("info", message, meta)
+    def records(self) -> Iterator[logging.LogRecord]:
+        """Return the records."""
+        for outcome in self._outcomes:
+            template, values = _completed(outcome)
+            yield self.logger.makeRecord(
+                self.logger.name, self.level, __file__, 0, template, values, None, "completed", self._fields(outcome)
+            )
 
-    def debug(self, message: str, meta: Meta | None = None) -> None:
-        """Log details for troubleshooting."""
-        self._sink("debug", message, meta)
-
-    def enabled(self, level: Level) -> bool:
-        """Return whether the sink writes messages of this level."""
-        ask: Callable[[str], bool] | None = getattr(self._sink, "enabled", None)
-        return True if ask is None else ask(level)
-
-    def many(self, level: Level, messages: Sequence[str]) -> None:
-        """Log several messages of one level."""
-        take: Callable[[str, Sequence[str]], object] | None = getattr(self._sink, "many", None)
-        if take is not None:
-            take(level, messages)
+    def log(self) -> None:
+        """Pass the batch to the handlers of the logger."""
+        if not self._outcomes or not self.logger.isEnabledFor(self.level):
             return
-        for message in messages:
-            self._sink(level, message, None)
+        handlers = list(_handlers_of(self.logger))
+        if not self.logger.filters and all(map(_takes_batches, handlers)):
+            for handler in handlers:
+                handler.handle_batch(self)  # type: ignore[attr-defined] # checked above
+            return
+        for record in self.records():
+            self.logger.handle(record)
+
+    def _fields(self, outcome: Completed) -> dict[str, object]:
+        return {**job_fields(outcome.job, self._worker_id), "duration_ms": _milliseconds(outcome.seconds)}
 
 
-class _StdlibSink:
-    """Passes messages to the standard library's logger `graphile_worker`, with the scope in `extra`."""
-
-    _LEVELS: Final = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
-
-    def __init__(self, scope: Meta) -> None:
-        self._logger = logging.getLogger("graphile_worker")
-        self._extra = {"graphile_worker": dict(scope)}
-
-    def __call__(self, level: Level, message: str, meta: Meta | None) -> None:
-        # The message is data: a `%` in it is not a placeholder, so it goes as the argument.
-        self._logger.log(self._LEVELS[level], "%s", message, extra={**self._extra, "meta": meta})
-
-    def enabled(self, level: str) -> bool:
-        return self._logger.isEnabledFor(self._LEVELS[level])
+def _takes_batches(handler: logging.Handler) -> bool:
+    return hasattr(handler, "handle_batch") and not handler.filters
 
 
-def stdlib_factory(scope: Meta) -> LogSink:
-    """Make a sink that writes to `logging.getLogger("graphile_worker")`; the default for programs that embed gw."""
-    return _StdlibSink(scope)
+def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
+    current: logging.Logger | None = logger
+    while current is not None:
+        yield from current.handlers
+        current = current.parent if current.propagate else None
 
 
 class JobLog:
-    """Logs a message for each event; subscribe it with `attach`.
+    """Logs each event; subscribe it with `attach`.
 
     Without `log_startup`, startup messages have the level debug: another process has logged them.
     """
 
-    def __init__(self, logger: Logger, *, log_startup: bool = True) -> None:
-        self._core = logger.scope(label="core")
+    def __init__(self, logger: logging.Logger | None = None, *, log_startup: bool = True) -> None:
+        self._core = get_logger("core", logger)
         self._log_startup = self._core.info if log_startup else self._core.debug
-        self._worker = logger.scope(label="worker")
-        self._cron = logger.scope(label="cron")
+        self._worker = get_logger("worker", logger)
+        self._cron = get_logger("cron", logger)
 
     def attach(self, events: e.Events) -> None:
         """Subscribe to all events that are logged."""
         reactions: Sequence[tuple[type[e.Event], Callable[[Any], None]]] = (
+            (e.RunnerStarted, self._runner_started),
             (e.PoolStarted, self._pool_started),
             (e.PoolListening, self._pool_listening),
             (e.PoolConnectionLost, self._connection_lost),
@@ -153,23 +186,39 @@ class JobLog:
 
     # -- pool ------------------------------------------------------------------------------------------------------
 
+    def _runner_started(self, event: e.RunnerStarted) -> None:
+        self._log_startup("Connected to %s, schema %s", event.database, event.schema)
+        if event.crontab_items:
+            source = f" from {event.crontab}" if event.crontab else ""
+            self._log_startup("%s%s", _counted(event.crontab_items, "cron item"), source)
+        if event.unknown_tasks:
+            self._cron.warning(
+                "This worker has no task for these cron items; their jobs wait for another worker: %s",
+                _quoted(event.unknown_tasks),
+            )
+
     def _pool_started(self, event: e.PoolStarted) -> None:
-        names = ", ".join(f"'{task}'" for task in event.tasks) or "none"
-        self._log_startup(f"Worker {event.worker_id} started with {event.concurrency} threads; tasks: {names}")
+        self._log_startup(
+            "Worker %s started with %s threads; tasks: %s",
+            event.worker_id,
+            event.concurrency,
+            _quoted(event.tasks) or "none",
+            extra={"worker_id": event.worker_id},
+        )
 
     def _pool_listening(self, event: e.PoolListening) -> None:
-        self._core.debug(f"Worker {event.worker_id} listens for new jobs")
+        self._core.debug("Worker %s listens for new jobs", event.worker_id, extra={"worker_id": event.worker_id})
 
     def _connection_lost(self, event: e.PoolConnectionLost) -> None:
         seconds = event.delay.total_seconds()
-        self._core.warning(f"Cannot {event.operation}: {event.error}; retrying, first in {seconds:.2f} s")
+        self._core.warning("Cannot %s: %s; retrying, first in %.2f s", event.operation, event.error, seconds)
 
     def _connection_restored(self, event: e.PoolConnectionRestored) -> None:
         attempts = _counted(event.attempts, "failed attempt")
-        self._core.info(f"Database available again: can {event.operation} after {attempts}")
+        self._core.info("Database available again: can %s after %s", event.operation, attempts)
 
     def _listen_lost(self, event: e.PoolListenLost) -> None:
-        self._core.warning(f"LISTEN connection lost; polling until it is restored: {event.error}")
+        self._core.warning("LISTEN connection lost; polling until it is restored: %s", event.error)
 
     def _listen_restored(self, event: e.PoolListenRestored) -> None:
         self._core.info("LISTEN connection restored; new jobs start immediately again")
@@ -184,31 +233,36 @@ class JobLog:
             if event.listens
             else f"new jobs are found by polling every {every} (pass a direct connection with --listen-connection)"
         )
-        self._core.info(f"Connected through a pooler in transaction mode: no prepared statements; {discovery}")
+        self._core.info("Connected through a pooler in transaction mode: no prepared statements; %s", discovery)
 
     def _pool_stopping(self, event: e.PoolStopping) -> None:
-        self._core.info(f"Stopping ({event.reason}); waiting for {_counted(event.running, 'running job')}")
+        self._core.info("Stopping (%s); waiting for %s", event.reason, _counted(event.running, "running job"))
 
     def _pool_interrupting(self, event: e.PoolInterrupting) -> None:
         for job in event.jobs:
             self._core.warning(
-                f"Returning job {job.id} ({job.task_identifier}) to the queue: it did not finish in time"
+                "Returning job %s (%s) to the queue: it did not finish in time",
+                job.id,
+                job.task_identifier,
+                extra=job_fields(job, event.worker_id),
             )
 
     def _pool_stopped(self, event: e.PoolStopped) -> None:
         if event.unsettled:
             self._core.error(
-                f"{_counted(event.unsettled, 'outcome')} could not be recorded before the worker stopped; "
-                f"release their jobs with: gw unlock {event.worker_id}"
+                "%s could not be recorded before the worker stopped; release their jobs with: gw unlock %s",
+                _counted(event.unsettled, "outcome"),
+                event.worker_id,
+                extra={"worker_id": event.worker_id},
             )
 
     def _locks_reset(self, event: e.LocksReset) -> None:
         if event.jobs or event.queues:
             jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
-            self._core.warning(f"Released locks older than four hours: {jobs}, {queues}")
+            self._core.warning("Released locks older than four hours: %s, %s", jobs, queues)
 
     def _maintenance_failed(self, event: e.MaintenanceFailed) -> None:
-        self._core.warning(f"{event.service} failed and will be retried: {event.error}")
+        self._core.warning("%s failed and will be retried: %s", event.service, event.error)
 
     # -- recovery --------------------------------------------------------------------------------------------------
 
@@ -219,134 +273,182 @@ class JobLog:
                 "with --recover or gw sweep recovers them"
             )
             return
-        threshold = format_duration(event.recovery.threshold)
-        delay = format_duration(event.recovery.delay)
         self._log_startup(
-            f"Recovery is on: jobs of workers without a heartbeat for {threshold} are recovered, to run {delay} later"
+            "Recovery is on: jobs of workers without a heartbeat for %s are recovered, to run %s later",
+            format_duration(event.recovery.threshold),
+            format_duration(event.recovery.delay),
         )
 
     def _heartbeat_failed(self, event: e.HeartbeatFailed) -> None:
-        self._core.warning(f"Heartbeat failed; other workers may presume this worker dead: {event.error}")
+        self._core.warning("Heartbeat failed; other workers may presume this worker dead: %s", event.error)
 
     def _heartbeat_restored(self, event: e.HeartbeatRestored) -> None:
-        self._core.info(f"Heartbeat restored after {_counted(event.attempts, 'failed attempt')}")
+        self._core.info("Heartbeat restored after %s", _counted(event.attempts, "failed attempt"))
 
     def _heartbeat_late(self, event: e.HeartbeatLate) -> None:
-        lateness = f"This worker sent no heartbeat for {event.heartbeat_age.total_seconds():.1f} s"
-        if event.presumed_dead:
-            self._core.warning(
-                f"{lateness} and was presumed dead; its jobs were recovered, their results are discarded"
-            )
-        else:
-            self._core.warning(f"{lateness}, longer than a sweep tolerates; it loses the jobs that a sweep recovered")
+        consequence = (
+            " and was presumed dead; its jobs were recovered, their results are discarded"
+            if event.presumed_dead
+            else ", longer than a sweep tolerates; it loses the jobs that a sweep recovered"
+        )
+        age = event.heartbeat_age.total_seconds()
+        self._core.warning("This worker sent no heartbeat for %.1f s%s", age, consequence)
 
     def _workers_recovered(self, event: e.WorkersRecovered) -> None:
-        names = ", ".join(event.workers)
         jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
-        self._core.warning(f"Recovered {jobs} and released {queues} of dead workers: {names}")
+        self._core.warning("Recovered %s and released %s of dead workers: %s", jobs, queues, ", ".join(event.workers))
 
     def _recovery_hook_failed(self, event: e.RecoveryHookFailed) -> None:
-        error = event.error
         self._core.error(
-            f"A recovery hook raised {type(error).__name__} for job {event.job.id}, which is recovered anyway: {error}",
-            {"error": error},
+            "A recovery hook raised %s for job %s, which is recovered anyway: %s",
+            type(event.error).__name__,
+            event.job.id,
+            event.error,
+            exc_info=event.error,
+            extra=job_fields(event.job),
         )
 
     def _breaking_migration(self, event: e.BreakingMigrationDetected) -> None:
         self._core.warning(
-            f"Another process installed schema revision {event.revision}, which needs a newer version of gw; stopping"
+            "Another process installed schema revision %s, which needs a newer version of gw; stopping", event.revision
         )
 
     def _tasks_reloaded(self, event: e.TasksReloaded) -> None:
-        self._core.info(f"Tasks reloaded: {', '.join(event.tasks)}")
+        self._core.info("Tasks reloaded: %s", ", ".join(event.tasks))
         for error in event.errors:
-            self._core.error(error)
+            self._core.error("%s", error)
 
     # -- job -------------------------------------------------------------------------------------------------------
 
     def _job_cancelling(self, event: e.JobCancelling) -> None:
-        self._core.info(f"Cancelling job {event.job.id} ({event.job.task_identifier}): {event.message}")
+        self._core.info(
+            "Cancelling job %s (%s): %s",
+            event.job.id,
+            event.job.task_identifier,
+            event.message,
+            extra=job_fields(event.job, event.worker_id),
+        )
 
     def _result_rejected(self, event: e.JobResultRejected) -> None:
-        job = event.job
         self._worker.error(
-            f"The database rejected the outcome of job {job.id} ({job.task_identifier}); the job stays locked, and the "
-            f"worker retries: {event.error}"
+            "The database rejected the outcome of job %s (%s); the job stays locked, and the worker retries: %s",
+            event.job.id,
+            event.job.task_identifier,
+            event.error,
+            exc_info=event.error,
+            extra=job_fields(event.job, event.worker_id),
         )
 
     def _jobs_settled(self, event: e.JobsSettled) -> None:
-        if self._worker.enabled("info"):
-            done = [_completed_message(each) for each in event.outcomes if type(each) is Completed]
-            if done:
-                self._worker.many("info", done)
+        worker_id = event.worker_id
+        if self._worker.isEnabledFor(CompletedJobs.level):
+            done = [each for each in event.outcomes if type(each) is Completed]
+            CompletedJobs(self._worker, worker_id, done).log()
         for outcome in event.outcomes:
             if type(outcome) is Failed:
-                self._worker.error(_failed_message(outcome), {"error": outcome.error})
+                self._job_failed(outcome, worker_id)
             elif type(outcome) is Returned and outcome.started:
-                self._worker.info(_returned_message(outcome))
+                self._job_returned(outcome, worker_id)
         for outcome in event.lost:
-            job = outcome.job
             self._worker.warning(
-                f"Lost job {job.id} ({job.task_identifier}): it lost its lock while running; the result was discarded"
+                "Lost job %s (%s): it lost its lock while running; the result was discarded",
+                outcome.job.id,
+                outcome.job.task_identifier,
+                extra=job_fields(outcome.job, worker_id),
             )
+
+    def _job_failed(self, outcome: Failed, worker_id: str) -> None:
+        job = outcome.job
+        end = "; no attempts left" if job.is_last_attempt else "; it failed permanently" if outcome.permanent else ""
+        milliseconds = _milliseconds(outcome.seconds)
+        self._worker.error(
+            _FAILED,
+            job.id,
+            job.task_identifier,
+            milliseconds,
+            job.attempts,
+            job.max_attempts,
+            outcome.message,
+            end,
+            exc_info=outcome.error,
+            extra={**job_fields(job, worker_id), "duration_ms": milliseconds},
+        )
+
+    def _job_returned(self, outcome: Returned, worker_id: str) -> None:
+        job, milliseconds = outcome.job, _milliseconds(outcome.seconds)
+        self._worker.info(
+            "Returned task %s (%s, %.2fms) to the queue: %s",
+            job.id,
+            job.task_identifier,
+            milliseconds,
+            outcome.reason,
+            extra={**job_fields(job, worker_id), "duration_ms": milliseconds},
+        )
 
     # -- cron ------------------------------------------------------------------------------------------------------
 
     def _cron_failed(self, event: c.CronFailed) -> None:
         seconds = event.delay.total_seconds()
-        self._cron.warning(f"Cannot schedule recurring tasks: {event.error}; retrying, first in {seconds:.2f} s")
+        self._cron.warning("Cannot schedule recurring tasks: %s; retrying, first in %.2f s", event.error, seconds)
 
     def _cron_restored(self, event: c.CronRestored) -> None:
-        self._cron.info(f"Scheduling of recurring tasks restored after {_counted(event.attempts, 'failed attempt')}")
+        self._cron.info("Scheduling of recurring tasks restored after %s", _counted(event.attempts, "failed attempt"))
 
     def _cron_item_failed(self, event: c.CronItemFailed) -> None:
-        what = f"The run of '{event.item.identifier}' at {event.timestamp:%Y-%m-%d %H:%M} UTC"
-        self._cron.warning(f"{what} was not scheduled: {event.error}")
+        self._cron.warning(
+            "The run of '%s' at %s was not scheduled: %s",
+            event.item.identifier,
+            _minute(event.timestamp),
+            event.error,
+            extra={"task_identifier": event.item.task},
+        )
 
     def _cron_items_rejected(self, event: c.CronItemsRejected) -> None:
-        self._cron.warning(f"New cron items rejected; the previous ones stay in use: {event.error}")
+        self._cron.warning("New cron items rejected; the previous ones stay in use: %s", event.error)
 
     def _cron_runs_skipped(self, event: c.CronRunsSkipped) -> None:
-        period = f"{event.first:%Y-%m-%d %H:%M} to {event.last:%Y-%m-%d %H:%M} UTC"
-        self._cron.warning(f"Runs from {period} were missed; only items with a long enough fill are backfilled")
+        self._cron.warning(
+            "Runs from %s to %s were missed; only items with a long enough fill are backfilled",
+            _minute(event.first),
+            _minute(event.last),
+        )
 
     def _cron_premature(self, event: c.CronPrematureTimer) -> None:
-        self._cron.debug(f"Clock set back to {event.current}; waiting for {event.expected}")
+        self._cron.debug("Clock set back to %s; waiting for %s", event.current, event.expected)
 
     def _cron_overdue(self, event: c.CronOverdueTimer) -> None:
-        self._cron.debug(f"Scheduler is late: at {event.current}, {event.expected} is not scheduled yet")
+        self._cron.debug("Scheduler is late: at %s, %s is not scheduled yet", event.current, event.expected)
 
     def _cron_scheduled(self, event: c.CronScheduled) -> None:
-        if event.jobs:
-            self._cron.debug(f"Scheduled {', '.join(event.jobs)} for {event.timestamp:%Y-%m-%d %H:%M} UTC")
+        if not event.jobs:
+            return
+        level = logging.INFO if event.backfilled else logging.DEBUG
+        template = "Backfilled %s for %s" if event.backfilled else "Scheduled %s for %s"
+        names, minute = ", ".join(event.jobs), _minute(event.timestamp)
+        self._cron.log(level, template, names, minute, extra={"backfilled": event.backfilled})
 
     # -- process ---------------------------------------------------------------------------------------------------
 
     def _signal_received(self, event: e.SignalReceived) -> None:
-        self._core.info(_signal_message(event))
+        _log_signal(self._core, event)
 
     def _probe_started(self, event: e.ProbeStarted) -> None:
         pages = "/live, /ready and /metrics" if event.metrics else "/live and /ready"
         host = f"[{event.host}]" if ":" in event.host else event.host
-        self._core.info(f"Probe server listens on http://{host}:{event.port}: {pages}")
+        self._core.info("Probe server listens on http://%s:%s: %s", host, event.port, pages)
 
     def _runner_stopped(self, event: e.RunnerStopped) -> None:
-        self._core.info(f"Stopped: {event.reason}")
+        self._core.info("Stopped: %s", event.reason)
 
     def _listener_failed(self, event: e.Event, error: Exception) -> None:
-        self._core.error(f"A listener for '{event.name}' raised {type(error).__name__}: {error}", {"error": error})
-
-
-def _counted(number: int, noun: str, nouns: str | None = None) -> str:
-    """Return a number with its noun, singular or plural."""
-    return f"1 {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
+        self._core.error("A listener for '%s' raised %s: %s", event.name, type(error).__name__, error, exc_info=error)
 
 
 class SupervisorLog:
     """Logs the events of worker processes; subscribe it with `attach`."""
 
-    def __init__(self, logger: Logger) -> None:
-        self._log = logger.scope(label="supervisor")
+    def __init__(self, logger: logging.Logger | None = None) -> None:
+        self._log = get_logger("supervisor", logger)
 
     def attach(self, events: e.Events) -> None:
         """Subscribe to all events that are logged."""
@@ -364,62 +466,63 @@ class SupervisorLog:
             events.on(kind, reaction)
 
     def _started(self, event: p.SupervisorStarted) -> None:
-        self._log.info(f"Starting {_counted(event.processes, 'worker process', 'worker processes')}")
+        self._log.info("Starting %s", _counted(event.processes, "worker process", "worker processes"))
 
     def _ready(self, event: p.ProcessReady) -> None:
-        self._log.info(f"Process {event.number} is ready (pid {event.pid})")
+        self._log.info("Process %s is ready (pid %s)", event.number, event.pid)
 
     def _ended(self, event: p.ProcessEnded) -> None:
-        what = f"Process {event.number} (pid {event.pid}) {event.exit_reason}"
+        level, consequence = logging.WARNING, f"restarting in {(event.restart_in or timedelta()).total_seconds():g} s"
         if event.restart_in is None:
-            report = self._log.debug if event.graceful or event.stops_all else self._log.error
-            report(f"{what}; it is not restarted")
+            level = logging.DEBUG if event.graceful or event.stops_all else logging.ERROR
+            consequence = "it is not restarted"
         elif event.graceful:
-            self._log.info(f"{what}; starting a replacement")
-        else:
-            self._log.warning(f"{what}; restarting in {event.restart_in.total_seconds():g} s")
+            level, consequence = logging.INFO, "starting a replacement"
+        self._log.log(level, "Process %s (pid %s) %s; %s", event.number, event.pid, event.exit_reason, consequence)
 
     def _gave_up(self, event: p.SupervisorGaveUp) -> None:
-        self._log.error(f"Process {event.number} cannot run; stopping all processes: {event.reason}")
+        self._log.error("Process %s cannot run; stopping all processes: %s", event.number, event.reason)
 
     def _killed(self, event: p.ProcessesKilled) -> None:
         numbers = ", ".join(map(str, event.numbers))
-        self._log.error(f"Killed processes that ran on after the grace period: {numbers}; a sweep recovers their jobs")
+        self._log.error("Killed processes that ran on after the grace period: %s; a sweep recovers their jobs", numbers)
 
     def _stopped(self, event: p.SupervisorStopped) -> None:
-        self._log.info(f"All processes exited: {event.reason}")
+        self._log.info("All processes exited: %s", event.reason)
 
     def _signal_received(self, event: e.SignalReceived) -> None:
-        self._log.info(_signal_message(event))
+        _log_signal(self._log, event)
 
     def _failed(self, event: e.MaintenanceFailed) -> None:
-        self._log.warning(f"{event.service} failed and will be retried: {event.error}")
+        self._log.warning("%s failed and will be retried: %s", event.service, event.error)
 
 
-def _signal_message(event: e.SignalReceived) -> str:
+def _log_signal(logger: logging.Logger, event: e.SignalReceived) -> None:
     if event.forced:
-        return f"Received {event.signal}; stopping immediately"
-    return f"Received {event.signal}; stopping when running jobs finish; repeat it to stop immediately"
+        logger.info("Received %s; stopping immediately", event.signal)
+    else:
+        logger.info("Received %s; stopping when running jobs finish; repeat it to stop immediately", event.signal)
 
 
-def _completed_message(outcome: Completed) -> str:
-    job = outcome.job
-    attempt = f", attempt {job.attempts} of {job.max_attempts}" if job.attempts > 1 else ""
-    return f"Completed task {job.id} ({job.task_identifier}, {outcome.seconds * 1000:.2f}ms{attempt}) with success"
+def _completed(outcome: Completed) -> tuple[str, tuple[object, ...]]:
+    job, milliseconds = outcome.job, outcome.seconds * 1000
+    if job.attempts > 1:
+        return _COMPLETED_RETRY, (job.id, job.task_identifier, milliseconds, job.attempts, job.max_attempts)
+    return _COMPLETED, (job.id, job.task_identifier, milliseconds)
 
 
-def _failed_message(outcome: Outcome) -> str:
-    assert isinstance(outcome, Failed)  # noqa: S101 - narrows the type; the caller has checked
-    job = outcome.job
-    end = "; no attempts left" if job.is_last_attempt else "; it failed permanently" if outcome.permanent else ""
-    return (
-        f"Failed task {job.id} ({job.task_identifier}, {outcome.seconds * 1000:.2f}ms, "
-        f"attempt {job.attempts} of {job.max_attempts}) with error '{outcome.message}'{end}"
-    )
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)
 
 
-def _returned_message(outcome: Returned) -> str:
-    job = outcome.job
-    return (
-        f"Returned task {job.id} ({job.task_identifier}, {outcome.seconds * 1000:.2f}ms) to the queue: {outcome.reason}"
-    )
+def _minute(timestamp: datetime) -> str:
+    return f"{timestamp:%Y-%m-%d %H:%M} UTC"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _counted(number: int, noun: str, nouns: str | None = None) -> str:
+    """Return a number with its noun, singular or plural."""
+    return f"1 {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"

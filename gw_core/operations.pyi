@@ -43,7 +43,13 @@ from gw_core.domain.snapshot import (
     ThroughputMeter as ThroughputMeter,
 )
 from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
-from gw_core.log import stdlib_factory as stdlib_factory
+from gw_core.log import (
+    LOGGER_NAME as LOGGER_NAME,
+    CompletedJobs as CompletedJobs,
+    get_logger as get_logger,
+    job_fields as job_fields,
+    record_fields as record_fields,
+)
 from gw_core.maintenance.metrics import METRICS as METRICS, MetricInfo as MetricInfo
 from gw_core.postgres.add_calls import RemovedJob as RemovedJob
 from gw_core.postgres.bulk_actions import (

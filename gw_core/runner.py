@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from gw_core.domain.events import (
     PoolConnectionRestored,
     PoolerDetected,
     RecoveryConfigured,
+    RunnerStarted,
     RunnerStopped,
     SignalReceived,
 )
@@ -32,7 +34,7 @@ from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.schedule_events import CronItemsRejected
 from gw_core.domain.settings import PoolerMode, WorkerSettings
 from gw_core.execution.context import TaskResources
-from gw_core.log import JobLog, Logger
+from gw_core.log import JobLog, enable_loggers, get_logger
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.maintenance.heartbeat import (
     ANSWER_WITHIN as HEARTBEAT_ANSWER_WITHIN,
@@ -40,7 +42,7 @@ from gw_core.maintenance.heartbeat import (
     Heartbeat,
 )
 from gw_core.postgres.connections import CallersPool, ConnectionPool, SharedConnection, conninfo_of
-from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
+from gw_core.postgres.database import DEFAULT_SCHEMA, Database, described, find_conninfo
 from gw_core.postgres.enqueue import Admission, Enqueuer
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.migrations import migrate as migrate_schema
@@ -128,7 +130,7 @@ class Runner:
         schema: str = DEFAULT_SCHEMA,
         forbidden_flags: ForbiddenFlags = None,
         events: Events | None = None,
-        logger: Logger | None = None,
+        logger: logging.Logger | None = None,
         plugins: Sequence[Plugin] = (),
         crontab: Crontab = None,
         prepared_statements: bool = True,
@@ -145,7 +147,8 @@ class Runner:
     ) -> None:
         self.events = events or Events()
         self.settings = settings or WorkerSettings()
-        self.logger = logger or Logger()
+        self.logger = get_logger(base=logger)
+        self._log = get_logger("core", self.logger)
         self._log_startup = log_startup
         JobLog(self.logger, log_startup=log_startup).attach(self.events)
         for plugin in plugins:
@@ -220,8 +223,8 @@ class Runner:
         self._is_forced = False
 
     @property
-    def _task_log(self) -> Logger | None:
-        return self.logger.scope(label="tasks") if self._log_startup else None
+    def _task_log(self) -> logging.Logger | None:
+        return get_logger("tasks", self.logger) if self._log_startup else None
 
     @property
     def worker_id(self) -> str | None:
@@ -296,11 +299,13 @@ class Runner:
 
     def _start_all(self, *, once: bool, catch_up: bool, waits: bool) -> None:
         loaded = load_tasks(self._tasks, self.settings, watch=self._watch, log=self._task_log)
+        enable_loggers(self.logger)  # a module of the application may have configured logging
         registry = loaded.registry if isinstance(loaded, LoadedTasks) else loaded
         crontab = self._crontab_items(loaded)
         if once:
             self._limit_outages()
         self._reach_schema(once=once, waits=waits)
+        self._report_start(registry, catch_up=catch_up or not once)
         scheduler = None if crontab is None else self._factory.scheduler(crontab)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
@@ -336,6 +341,19 @@ class Runner:
             on_refused=lambda error: self._request_end(_End(str(error), exit_code=1)),
             on_migration=self._check_revision,
             on_crash=self._on_crash,
+        )
+
+    def _report_start(self, registry: TaskRegistry, *, catch_up: bool) -> None:
+        """Emit what this runner works on; with `catch_up`, it schedules cron items."""
+        items = () if callable(self._crontab) or not catch_up else (*items_of(self._crontab), *self._marked)
+        self.events.emit(
+            RunnerStarted(
+                database=described(self._database.conninfo),
+                schema=self._database.schema,
+                crontab=str(self._crontab) if isinstance(self._crontab, Path) else None,
+                crontab_items=len(items),
+                unknown_tasks=sorted({item.task for item in items} - set(registry.identifiers)),
+            )
         )
 
     def _crontab_items(self, loaded: LoadedTasks | TaskRegistry) -> ItemSource | None:
@@ -375,14 +393,12 @@ class Runner:
             except DatabaseUnavailableError as error:
                 delay = reconnect_delay(tries)
                 if waits and not tries:
-                    self.logger.scope(label="core").warning(
-                        f"Cannot start yet: {error}; retrying, first in {delay.total_seconds():.2f} s"
-                    )
+                    self._log.warning("Cannot start yet: %s; retrying, first in %.2f s", error, delay.total_seconds())
                 tries += 1
                 if not waits or self._ending.wait(delay.total_seconds()):
                     raise
         if tries:
-            self.logger.scope(label="core").info(f"Database available after {tries + 1} attempts; starting")
+            self._log.info("Database available after %s attempts; starting", tries + 1)
 
     def _prepare_schema(self, *, once: bool) -> None:
         with self._maintenance.connection() as connection:
@@ -397,13 +413,13 @@ class Runner:
             state.raise_unless_usable()
             warnings = state.warnings() if self._log_startup else ()
         for warning in warnings:
-            self.logger.scope(label="core").warning(warning)
+            self._log.warning("%s", warning)
         with self._maintenance.connection() as connection:
             try:
                 # `run` waits for a standby to be promoted; `run_once` does not.
                 require_rights(connection, self._database.schema, writes=once)
             except LockTimeoutError:
-                self.logger.scope(label="core").warning(
+                self._log.warning(
                     "Another session keeps a table of the queue locked; no job is claimed until it is released "
                     "(gw doctor shows which session that is)"
                 )
@@ -483,7 +499,7 @@ class Runner:
 
     def _give_up(self, event: PoolConnectionLost) -> None:
         reason = f"cannot {event.operation} for {MAX_OUTAGE.total_seconds():g} s: {event.error}"
-        self.logger.scope(label="core").error(f"Giving up: {reason}")
+        self._log.error("Giving up: %s", reason)
         self._request_end(_End(reason, exit_code=UNAVAILABLE_EXIT_CODE))
 
     # -- ending ------------------------------------------------------------------------------------------------------
@@ -562,9 +578,7 @@ class Runner:
         self._request_end(_End(f"schema revision {revision} is breaking", exit_code=BREAKING_MIGRATION_EXIT_CODE))
 
     def _on_crash(self, thread: str, error: BaseException) -> None:
-        self.logger.scope(label="core").error(
-            f"Thread {thread} ended by {type(error).__name__}: {error}", {"error": error}
-        )
+        self._log.error("Thread %s ended by %s: %s", thread, type(error).__name__, error, exc_info=error)
         self._request_end(_End(f"thread {thread} ended by {type(error).__name__}", exit_code=1))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +15,6 @@ from gw_core.domain.events import Events, JobsSettled
 from gw_core.domain.health import PoolHealth, ProbeSettings
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.settings import WorkerSettings
-from gw_core.log import Logger
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.maintenance.heartbeat import Heartbeat
 from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
@@ -141,7 +141,7 @@ class ServiceFactory:
 
 
 def load_tasks(
-    tasks: Tasks, settings: WorkerSettings, *, watch: bool, log: Logger | None
+    tasks: Tasks, settings: WorkerSettings, *, watch: bool, log: logging.Logger | None
 ) -> LoadedTasks | TaskRegistry:
     """Return the tasks to run, with problems in their files logged. Raises `TaskLoadError` if there are none."""
     if isinstance(tasks, TaskRegistry):
@@ -155,11 +155,11 @@ def load_tasks(
     loaded = load_folder(Path(tasks), strict=settings.strict, executable_env=settings.executable_env)
     if log is not None:
         for notice in loaded.notices:
-            log.info(notice)
+            log.info("%s", notice)
         for warning in loaded.warnings:
-            log.warning(warning)
+            log.warning("%s", warning)
         for problem in loaded.errors:
-            log.error(str(problem))
+            log.error("%s", problem)
     if not loaded.registry.identifiers:
         raise TaskLoadError(f"no tasks in {loaded.root}; add a file such as hello.py with def hello(payload)")
     return loaded

@@ -23,7 +23,6 @@ from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.signature import compose
 from gw_core.execution.task import Task
-from gw_core.log import Logger
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import callers_connection
 from gw_core.postgres.callers_transaction import ClaimPlan, Savepoint, SingleConnection, psycopg_connection
@@ -94,7 +93,7 @@ class TaskRunner:
         self._interceptors = Interceptors(plugins)
         source: ConnectionSource = _NoConnection() if connection is None else SingleConnection(connection, schema)
         admission = Admission(self._interceptors, self.events, clock=clock)
-        self._resources = TaskResources(Enqueuer(source, schema, admission), source, Logger())
+        self._resources = TaskResources(Enqueuer(source, schema, admission), source)
         self._timeouts = Timeouts()
         self._outcomes: list[Outcome] = []
         self._task: Task | None = None

@@ -171,8 +171,12 @@ def _latency(configuration: Configuration, schema: str, client: Client) -> tuple
 
 def _runner(configuration: Configuration, schema: str, act: Callable[[], None]) -> Runner:
     """Return a runner that logs nothing and whose task calls `act`."""
-    from gw_core import Logger, Runner, TaskRegistry, WorkerSettings
+    import logging
 
+    from gw_core import Runner, TaskRegistry, WorkerSettings
+
+    quiet = logging.getLogger("gw_bench")
+    quiet.setLevel(logging.CRITICAL + 1)
     registry = TaskRegistry()
     registry.task(TASK)(lambda payload: act())
     return Runner(
@@ -180,7 +184,7 @@ def _runner(configuration: Configuration, schema: str, act: Callable[[], None]) 
         tasks=registry,
         settings=WorkerSettings(concurrency=configuration[table.CONCURRENCY]),
         schema=schema,
-        logger=Logger(lambda scope: _DiscardLog()),
+        logger=quiet,
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
         handle_signals=False,
         pg_bin=configuration[table.PG_BIN],
@@ -193,17 +197,6 @@ def _end(runner: Runner) -> None:
         runner.stop("the measurement is over")
         runner.force()
         runner.wait()
-
-
-class _DiscardLog:
-    """Throws messages away."""
-
-    def __call__(self, level: str, message: str, meta: object = None) -> None:
-        """Take a message."""
-
-    def enabled(self, level: str) -> bool:
-        """Say that no message need be built."""
-        return False
 
 
 class _TooSlowError(GraphileWorkerError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import output, stderr
+from gw_cli import log_output, output, stderr
 from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
@@ -16,7 +16,7 @@ from gw_cli.password import password_source
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.options import with_settings
 from gw_cli.settings.used_connections import remember_use
-from gw_cli.worker_processes import NUMBER, UNANNOUNCED, as_worker, bind, supervise
+from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind, supervise
 
 if TYPE_CHECKING:
     from gw_core import ProbeSettings, Runner, RunResult, TaskRegistry
@@ -37,6 +37,7 @@ def run(
     schema_only: Annotated[bool, typer.Option("--schema-only", hidden=True)] = False,
     process_number: Annotated[str | None, typer.Option(NUMBER, hidden=True)] = None,
     unannounced: Annotated[bool, typer.Option(UNANNOUNCED, hidden=True)] = False,
+    with_times: Annotated[bool, typer.Option(TIMES, hidden=True)] = False,
 ) -> int:
     """Run jobs until stopped, or with --once until none is left.
 
@@ -52,6 +53,7 @@ def run(
     if schema_only:
         return _only_the_schema(configuration)
     if process_number is not None:
+        configuration = configuration.derive(table.LOG_TIME, "always" if with_times else "never")
         return run_worker(configuration, once=once, cron=cron, process=int(process_number), log_startup=not unannounced)
     if configuration[table.PROCESSES] is not None:
         return supervise(configuration, once=once)
@@ -95,21 +97,24 @@ def _only_the_schema(configuration: Configuration) -> int:
 def _runner(
     configuration: Configuration, *, once: bool, process: int | None = None, log_startup: bool = True
 ) -> Runner:
-    from gw_core import Logger, Runner, load_plugin
+    from gw_core import Runner, load_plugin
+    from gw_core.operations import get_logger
 
     remember_use(configuration)
-    factory = stderr.log_factory(
-        level=configuration[table.LOG_LEVEL], log_format=configuration[table.LOG_FORMAT], process=process
+    log_output.configure_logging(
+        level=configuration[table.LOG_LEVEL],
+        log_format=configuration[table.LOG_FORMAT],
+        log_time=configuration[table.LOG_TIME],
+        process=process,
     )
     if configuration[table.LOG_FORMAT] == "json":
-        stderr.speak_through(factory({"label": "core"}))
+        stderr.log_errors(get_logger("core"))
     return Runner(
         configuration[table.CONNECTION],
         schema=configuration[table.SCHEMA],
         tasks=_tasks(configuration, once=once),
         settings=configuration.worker_settings(),
         forbidden_flags=configuration[table.FORBIDDEN_FLAG] or None,
-        logger=Logger(factory),
         plugins=[load_plugin(each) for each in configuration[table.PLUGINS]],
         crontab=_crontab(configuration),
         prepared_statements=configuration[table.PREPARED_STATEMENTS],

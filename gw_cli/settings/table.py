@@ -37,6 +37,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 LOG_FORMATS: Final = ("text", "json")
+LOG_TIMES: Final = ("auto", "always", "never")
 
 # The commands that use a setting, by the words after `gw`.
 RUN: Final = frozenset({"run"})
@@ -396,6 +397,15 @@ LOG_FORMAT: Final = Setting[str](
     help="Format of log lines: text or json",
     default="text",
     commands=RUN,
+    section="Logging",
+)
+
+LOG_TIME: Final = Setting[str](
+    name="log-time",
+    kind=choice("WHEN", *LOG_TIMES),
+    help="Time in text lines: auto, always or never",
+    default="auto",
+    commands=DEV,
     section="Logging",
 )
 

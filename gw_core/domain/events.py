@@ -361,6 +361,21 @@ class ProbeStarted(Event, frozen=True):
     metrics: bool
 
 
+class RunnerStarted(Event, frozen=True):
+    """The runner reached its schema and is about to start its worker.
+
+    `database` describes the connection without its password. `crontab` is the file of the cron items, if any.
+    `unknown_tasks` are the tasks of cron items that this worker does not have.
+    """
+
+    name: ClassVar[str] = "start"
+    database: str
+    schema: str
+    crontab: str | None
+    crontab_items: int
+    unknown_tasks: Sequence[str]
+
+
 class RunnerStopped(Event, frozen=True):
     """The runner stopped because of `reason`."""
 

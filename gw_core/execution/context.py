@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from gw_core.domain.cancellation import StopReason
 from gw_core.domain.job import Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.plugins import Skip
 from gw_core.execution.payloads import CronRun, cron_of, trace_of
-from gw_core.log import Logger
+from gw_core.log import JobLogger, get_logger, job_fields
 
 if TYPE_CHECKING:
     # Not at run time: a process that runs an isolated task starts in half the time without the database driver.
@@ -27,7 +28,8 @@ class TaskResources:
 
     adder: Enqueuer
     connections: ConnectionSource
-    logger: Logger
+    logger: logging.Logger | None = None
+    """The logger above the jobs' own; `graphile_worker` unless given."""
 
 
 class StopSignal:
@@ -80,7 +82,7 @@ class JobContext:
         self.thread_name = thread_name
         """The worker thread that runs the job."""
         self._resources = resources
-        self._logger: Logger | None = None
+        self._logger: JobLogger | None = None
         self.should_stop = StopSignal()
         """Set when this job should end: the worker stops, its time is over, or somebody cancelled it."""
 
@@ -90,16 +92,11 @@ class JobContext:
         return self.should_stop.reason
 
     @property
-    def logger(self) -> Logger:
-        """A logger whose messages name this job."""
+    def logger(self) -> JobLogger:
+        """A standard `logging` adapter; its records have the job's fields, such as `job_id`."""
         if self._logger is None:
-            self._logger = self._resources.logger.scope(
-                label="job",
-                worker_id=self.worker_id,
-                thread=self.thread_name,
-                task_identifier=self.job.task_identifier,
-                job_id=self.job.id,
-            )
+            logger = get_logger("job", self._resources.logger)
+            self._logger = JobLogger(logger, job_fields(self.job, self.worker_id))
         return self._logger
 
     @property

@@ -335,11 +335,11 @@ class _ProgramSession:
             self._program.signal_group(signal.SIGKILL)
 
     def _tell_stdout(self, line: str) -> None:
-        self._context.logger.info(line)
+        self._context.logger.info("%s", line)
 
     def _tell_stderr(self, line: str) -> None:
         self._tail.append(line)
-        self._context.logger.error(line)
+        self._context.logger.error("%s", line)
 
 
 class _Lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -44,11 +45,11 @@ from gw_core.execution.process_protocol import (
     given_of,
 )
 from gw_core.execution.signature import Invoke
+from gw_core.log import JOB_LOGGER
 
 if TYPE_CHECKING:
     from gw_core.domain.job import Job
     from gw_core.execution.context import JobContext
-    from gw_core.log import Level
     from gw_core.postgres.database import Database
 
 KILL_AFTER: Final = timedelta(seconds=1)
@@ -63,7 +64,6 @@ _TICK: Final = 0.2
 _END: Final = 1.0
 """Seconds an idle process may take to end before it is killed."""
 
-_LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "info", "debug")
 _BOOTSTRAP: Final = "import sys; sys.path[:] = {path!r}; from gw_core.processes.task_process import serve; serve({pid})"
 
 
@@ -87,7 +87,7 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext) -> object:
         talk = _ProcessSession(process, context)
         try:
             ended = talk.until_the_end(
-                RunJob(home, job, context.worker_id, context.thread_name, _wanted_levels(context))
+                RunJob(home, job, context.worker_id, context.thread_name, context.logger.getEffectiveLevel())
             )
         except ChannelClosedError:
             how = PROCESSES.forget(process)
@@ -134,10 +134,6 @@ def _main() -> tuple[str, str]:
     if file is None:
         raise TaskLoadError("a process of its own cannot find what was typed into an interactive session; use a module")
     return "file", str(file)
-
-
-def _wanted_levels(context: JobContext) -> tuple[str, ...]:
-    return tuple(level for level in _LEVELS if context.logger.enabled(level))
 
 
 def _result(ended: FinishedMessage, job: Job) -> object:
@@ -254,13 +250,24 @@ class _ProcessSession:
             self._process.kill()
 
     def _log(self, message: LogMessage) -> None:
-        logger = self._context.logger.scope(**message.scope) if message.scope else self._context.logger
-        meta: dict[str, object] = dict(message.meta)
-        if message.failure is not None:
-            meta["error"] = error_of(message.failure)
-        {"error": logger.error, "warning": logger.warning, "info": logger.info}.get(message.level, logger.debug)(
-            message.message, meta or None
-        )
+        """Log a record of the task's process as this process's own, with the fields of the job."""
+        adapter = self._context.logger
+        logger = adapter.logger if message.logger == JOB_LOGGER else logging.getLogger(message.logger)
+        if logger.isEnabledFor(message.level):
+            error = None if message.failure is None else error_of(message.failure)
+            fields = {**message.fields, **(adapter.extra or {})}
+            logger.handle(
+                logger.makeRecord(
+                    logger.name,
+                    message.level,
+                    "(isolated task)",
+                    0,
+                    "%s",
+                    (message.message,),
+                    None if error is None else (type(error), error, error.__traceback__),
+                    extra=fields,
+                )
+            )
 
     def _added(self, order: Add) -> AddedMessage:
         try:

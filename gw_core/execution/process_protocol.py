@@ -240,8 +240,8 @@ class RunJob(msgspec.Struct, frozen=True, tag=True):
     job: Job
     worker_id: str
     thread_name: str
-    levels: tuple[str, ...]
-    """The levels of log messages that somebody wants."""
+    level: int
+    """The lowest level of log records that the worker writes."""
 
 
 class StopJob(msgspec.Struct, frozen=True, tag=True):
@@ -268,12 +268,12 @@ class StartedMessage(msgspec.Struct, frozen=True, tag=True):
 
 
 class LogMessage(msgspec.Struct, frozen=True, tag=True):
-    """A message for the log."""
+    """A log record: its logger, level, message and fields, and the exception it carries."""
 
-    level: str
+    logger: str
+    level: int
     message: str
-    scope: Mapping[str, Plain]
-    meta: Mapping[str, Plain]
+    fields: Mapping[str, Plain]
     failure: Failure | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import signal
 import threading
@@ -32,7 +33,7 @@ from gw_core.domain.supervision import (
     exit_description,
     what_next,
 )
-from gw_core.log import Logger, SupervisorLog
+from gw_core.log import SupervisorLog
 from gw_core.processes.process import PassOn, WorkerProcess
 from gw_core.signals import Signals
 
@@ -103,11 +104,11 @@ class Supervisor:
         passing: Collection[int] = (),
         pass_on: PassOn,
         events: Events | None = None,
-        logger: Logger | None = None,
+        logger: logging.Logger | None = None,
         handle_signals: bool = True,
     ) -> None:
         self.events = events or Events()
-        SupervisorLog(logger or Logger()).attach(self.events)
+        SupervisorLog(logger).attach(self.events)
         self._command = command
         self._grace = grace_period.total_seconds()
         self._once = once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import queue
 import runpy
@@ -47,7 +48,7 @@ from gw_core.execution.process_protocol import (
 )
 from gw_core.execution.signature import compose
 from gw_core.execution.task import Task
-from gw_core.log import Logger
+from gw_core.log import record_fields
 
 if TYPE_CHECKING:
     from gw_core.postgres.connections import ConnectionPool
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS: Final = 4
 """Connections a task may have open from its own process at the same time."""
 
-_SCOPE: Final = ("label", "worker_id", "thread", "task_identifier", "job_id")
 _LOADED: Final[dict[TaskLocation, Task]] = {}
 
 
@@ -95,6 +95,7 @@ class _Server:
     def serve(self) -> None:
         """Run what is asked for until the other end hangs up."""
         threading.Thread(target=self._hear, name="gw-line", daemon=True).start()
+        logging.getLogger().addHandler(_ToWorker(self))
         while (order := self._orders.get()) is not None:
             self._run(order)
 
@@ -136,6 +137,7 @@ class _Server:
 
     def _run(self, order: RunJob) -> None:
         context = _Context(order, self)
+        logging.getLogger().setLevel(order.level)
         with self._lock:
             self._context = context
         try:
@@ -223,10 +225,9 @@ class _Context(JobContext):
     __slots__ = ("_server",)
 
     def __init__(self, order: RunJob, server: _Server) -> None:
-        logger = Logger(lambda scope: _Sink(server, order.levels, scope))
         super().__init__(
             order.job,
-            _Resources(server, logger),  # type: ignore[arg-type] # its connections are lazy
+            _Resources(server),  # type: ignore[arg-type] # its connections are lazy
             worker_id=order.worker_id,
             thread_name=order.thread_name,
         )
@@ -263,9 +264,10 @@ def _reject(conn: object) -> None:
 class _Resources:
     """As `TaskResources`, its connections made when asked for."""
 
-    def __init__(self, server: _Server, logger: Logger) -> None:
+    logger = None
+
+    def __init__(self, server: _Server) -> None:
         self._server = server
-        self.logger = logger
 
     @property
     def connections(self) -> ConnectionPool:
@@ -273,25 +275,23 @@ class _Resources:
         return self._server.connections
 
 
-class _Sink:
-    """Writes to the worker's log."""
+class _ToWorker(logging.Handler):
+    """Passes log records to the worker."""
 
-    def __init__(self, server: _Server, levels: Sequence[str], scope: Any) -> None:
+    def __init__(self, server: _Server) -> None:
+        super().__init__()
         self._server = server
-        self._levels = levels
-        self._scope = plain_of({key: value for key, value in scope.items() if key not in _SCOPE})
 
-    def __call__(self, level: str, message: str, meta: Any) -> None:
-        if level not in self._levels:
-            return
-        told = dict(meta or {})
-        error = told.pop("error", None)
-        failure = failure_of(error) if isinstance(error, BaseException) else None
-        self._server.say(LogMessage(level, sayable(str(message)), self._scope, plain_of(told), failure))
-
-    def enabled(self, level: str) -> bool:
-        """True when messages of this level are logged."""
-        return level in self._levels
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a record; its exception travels as a `Failure`."""
+        try:
+            error = record.exc_info[1] if record.exc_info else None
+            failure = None if error is None else failure_of(error)
+            fields = plain_of(record_fields(record))
+            message = sayable(record.getMessage())
+            self._server.say(LogMessage(record.name, record.levelno, message, fields, failure))
+        except Exception:  # noqa: BLE001 - logging must not fail the task
+            self.handleError(record)
 
 
 # -- loading ---------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from support.shell import PROGRAM
 
-from gw_cli import stderr
+from gw_cli import log_output
 from gw_cli.log_stream import LogStream
 
 DEADLINE = 120
@@ -92,15 +92,15 @@ def test_a_line_that_was_begun_is_finished_before_any_other(pipe: Pipe) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_what_was_lost_is_said_as_everything_else_is(log_format: str) -> None:
-    stream = stderr.log_stream(io.BytesIO())
-    stderr.log_factory(level="info", log_format=log_format, stream=stream, colour=False)
+def test_dropped_lines_are_reported_in_the_format_of_the_log(log_format: str) -> None:
+    stream = log_output.log_stream(io.BytesIO())  # type: ignore[arg-type]
+    log_output.log_handler(stream, log_format=log_format)
 
     line = stream.say_lost(3)
 
     assert line.count("\n") == 1
     message = json.loads(line)["message"] if log_format == "json" else line
-    assert message.rstrip().endswith("dropped because the reader did not keep up: 3")
+    assert message.rstrip().endswith("because nothing read them: 3")
 
 
 @pytest.mark.once

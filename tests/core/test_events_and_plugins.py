@@ -40,6 +40,7 @@ def test_a_life_is_listed_by_time(site: QueueFixture) -> None:
 
     told = [name for name in running.heard.names() if not name.startswith("worker:")]
     assert told == [
+        "start",
         "pool:create",
         "pool:listen:success",
         "pool:getJobs:complete",

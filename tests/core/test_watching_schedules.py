@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.queue_fixture import EventRecorder, QueueFixture, RunningWorker
+from support.queue_fixture import EventRecorder, LogRecorder, QueueFixture, RunningWorker
 from support.waiting import wait_until
 
-from gw_core import Events, Logger, Runner
+from gw_core import Events, Runner
 from gw_core.events import CronItemsRejected, PoolStarted, TasksReloaded
 
 
@@ -34,18 +34,14 @@ def crontabs(site: QueueFixture) -> list[str]:
 @pytest.fixture
 def running(site: QueueFixture, tasks: Path) -> Iterator[RunningWorker]:
     write(tasks, "")
-    events = Events()
+    events, log = Events(), LogRecorder()
     runner = Runner(
-        site.url, tasks=tasks, watch=True, handle_signals=False, migrate=False, events=events, logger=Logger(_silent)
+        site.url, tasks=tasks, watch=True, handle_signals=False, migrate=False, events=events, logger=log.logger
     )
-    running = RunningWorker(runner, EventRecorder(events), _silent)  # type: ignore[arg-type] # the log has no reader here
+    running = RunningWorker(runner, EventRecorder(events), log)
     running.start()
     yield running
     running.stop()
-
-
-def _silent(_scope: object) -> object:
-    return lambda level, message, meta: None
 
 
 def test_a_schedule_that_a_task_gets_while_it_is_watched_is_kept(

@@ -95,7 +95,7 @@ async def asynchronous(payload: Any) -> None:
 def uses_the_context(payload: Any, context: JobContext) -> None:
     context.logger.info(f"job {context.job.id} of {context.queue_name} in {context.thread_name} of {context.worker_id}")
     context.logger.debug("nobody wants to know")
-    context.logger.scope(step="two").warning("scoped", {"error": ValueError("told")})
+    context.logger.warning("scoped", exc_info=ValueError("told"), extra={"step": "two"})
     added = context.add_job("later", {"n": 1}, run_at=timedelta(hours=1), job_key="key")
     ids = context.add_jobs([JobSpec(task="later", payload={"n": n}, flags=["slow"]) for n in (2, 3)])
     assert added is not None

@@ -10,10 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from support.log_recorder import LogRecorder
 from support.queue_fixture import DEADLINE, EventRecorder
 from support.waiting import wait_until
 
-from gw_core import Logger
 from gw_core.operations import Supervisor
 from gw_core.processes import supervisor as supervising
 
@@ -30,19 +30,24 @@ class Supervised:
         self._starts = list(starts)
         self.commands: list[tuple[int, bool]] = []
         self.written: list[tuple[str, str]] = []
-        self.logged: list[tuple[str, str]] = []
+        self._log = LogRecorder()
         self.supervisor = Supervisor(
             self._command,
             processes=processes,
             grace_period=timedelta(seconds=grace),
             pass_on=lambda channel, lines: self.written.append((channel, lines.decode())),
-            logger=Logger(lambda scope: lambda level, message, meta: self.logged.append((level, message))),  # type: ignore[arg-type, return-value] # any callable will do
+            logger=self._log.logger,
             handle_signals=False,
             **options,
         )
         self.heard = EventRecorder(self.supervisor.events)
         self.code: int | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def logged(self) -> list[tuple[str, str]]:
+        """What the supervisor logged, as (level, message)."""
+        return self._log.messages
 
     def _run(self) -> None:
         self.code = self.supervisor.run()

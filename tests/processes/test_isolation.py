@@ -20,7 +20,7 @@ from support.queue_fixture import DEADLINE, LogRecorder, QueueFixture, ms
 from support.task_builders import a_job
 from support.waiting import wait_until
 
-from gw_core import JobContext, Logger, LogSink, Plugin, Reject, Runner, TaskRegistry, load_app, load_folder, task
+from gw_core import JobContext, Plugin, Reject, Runner, TaskRegistry, load_app, load_folder, task
 from gw_core.errors import JobRejectedError, TaskLoadError
 from gw_core.events import Failed, JobCompleted, JobErrored, JobReturned, Outcome
 from gw_core.execution import process_pool
@@ -66,8 +66,7 @@ def run(registry: TaskRegistry, text: str = "{}", log: LogRecorder | None = None
 
 
 def a_context(job: Any, log: LogRecorder) -> JobContext:
-    sink = cast(LogSink, log)
-    resources = TaskResources(cast(Any, None), ConnectionPool(NOWHERE), Logger(lambda scope: sink))
+    resources = TaskResources(cast(Any, None), ConnectionPool(NOWHERE), log.logger)
     return JobContext(job, resources, worker_id="gw-host-1", thread_name="gw-worker-1")
 
 
@@ -427,8 +426,8 @@ def test_processes_end_with_a_worker_that_is_killed(site: QueueFixture, function
         "import sys, isolated_tasks, gw_core\n"
         "registry = gw_core.TaskRegistry()\n"
         f"registry.task('work', isolation='process')(isolated_tasks.{function})\n"
-        "sink = lambda level, message, meta: print(message, flush=True)\n"
-        "gw_core.run(sys.argv[1], tasks=registry, logger=gw_core.Logger(lambda scope: sink))\n"
+        "import logging; logging.basicConfig(stream=sys.stdout, level='INFO', format='%(message)s')\n"
+        "gw_core.run(sys.argv[1], tasks=registry)\n"
     )
     site.add("work")
     worker = subprocess.Popen(

@@ -156,7 +156,7 @@ def test_processes_share_the_jobs_and_stop_gracefully(site: QueueFixture, start:
     assert (site.held(), workers(site), [is_alive(pid) for pid in pids]) == ([], [], [False, False])
     # What they run is logged once, every line names its process, and each was asked to stop once.
     assert len(program.saying(" threads; tasks: ")) == 1
-    assert all(re.match(r"\[(supervisor|\w+#[12])", line) for line in program.lines), program.lines
+    assert all(re.match(r"\S+Z \[(supervisor|\w+#[12])", line) for line in program.lines), program.lines
     assert len(program.saying("Stopping")) == 2
 
 

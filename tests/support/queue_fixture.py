@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from gw_core import Client, Event, Events, Logger, LogSink, Runner, RunResult, TaskRegistry, WorkerSettings
-from gw_core.log import Meta
+from gw_core import Client, Event, Events, Runner, RunResult, TaskRegistry, WorkerSettings
+from support.log_recorder import LogRecorder as LogRecorder
 from support.stall_clock import StallClock
 
 DEADLINE = 60.0
@@ -64,19 +64,6 @@ class EventRecorder:
             came = self._came.wait_for(lambda: len(found()) >= count, deadline)
         assert came, f"waited {deadline:g} s for {count} {kind.__name__}; heard {self.names()[-30:]}"
         return found()
-
-
-class LogRecorder:
-    """Keeps what is logged as (level, message)."""
-
-    def __init__(self) -> None:
-        self.messages: list[tuple[str, str]] = []
-
-    def __call__(self, level: str, message: str, meta: Meta | None) -> None:
-        self.messages.append((level, message))
-
-    def of(self, level: str) -> list[str]:
-        return [message for each, message in list(self.messages) if each == level]
 
 
 class RunningWorker:
@@ -253,7 +240,6 @@ class QueueFixture:
     ) -> tuple[Runner, EventRecorder, LogRecorder]:
         registry = tasks if isinstance(tasks, TaskRegistry) else a_registry(tasks)
         log = LogRecorder()
-        sink = cast(LogSink, log)
         names = {name for name in WorkerSettings.__dataclass_fields__ if name in options}
         settings = WorkerSettings(
             **{"poll_interval": ms(200), "grace_period": GRACE, **{name: options.pop(name) for name in names}}
@@ -262,7 +248,7 @@ class QueueFixture:
             url or self.url,
             tasks=registry,
             settings=settings,
-            logger=Logger(lambda scope: sink),
+            logger=log.logger,
             handle_signals=False,
             migrate=False,
             **options,

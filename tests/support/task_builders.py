@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from gw_core import Job, JobContext, Logger, LogSink, TaskRegistry
+from gw_core import Job, JobContext, TaskRegistry
 from gw_core.events import Outcome
 from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
-from gw_core.log import Meta
+from support.log_recorder import LogRecorder as LogRecorder
 
 DEADLINE = 60.0
 
@@ -37,29 +37,8 @@ def a_job(payload: object = None, *, text: str | None = None, **fields: Any) -> 
     return Job(**{**known, **fields})
 
 
-class LogRecorder:
-    """Keeps messages as (level, message), and lets a test wait for one."""
-
-    def __init__(self) -> None:
-        self.messages: list[tuple[str, str]] = []
-        self._came = threading.Condition()
-
-    def __call__(self, level: str, message: str, meta: Meta | None) -> None:
-        with self._came:
-            self.messages.append((level, message))
-            self._came.notify_all()
-
-    def of(self, level: str) -> list[str]:
-        return [message for each, message in self.messages if each == level]
-
-    def wait_for(self, message: str) -> None:
-        with self._came:
-            assert self._came.wait_for(lambda: message in [text for _, text in self.messages], DEADLINE), self.messages
-
-
 def a_context(job: Job | None = None, log: LogRecorder | None = None) -> JobContext:
-    sink = cast(LogSink, log or LogRecorder())
-    resources = TaskResources(adder=cast(Any, None), connections=cast(Any, None), logger=Logger(lambda scope: sink))
+    resources = TaskResources(adder=cast(Any, None), connections=cast(Any, None), logger=(log or LogRecorder()).logger)
     return JobContext(job or a_job(), resources, worker_id="gw-host-1", thread_name="worker-1")
 
 

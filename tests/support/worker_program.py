@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from gw_core import Logger, Runner, TaskRegistry, WorkerSettings
+from gw_core import Runner, TaskRegistry, WorkerSettings
 from gw_core.events import JobLockLost
 
 TICK = 0.01
@@ -24,6 +25,7 @@ def main() -> None:
     parser.add_argument("--recover", action="store_true")
     parser.add_argument("--threshold", type=float, default=0.5, help="Seconds.")
     given = parser.parse_args()
+    logging.basicConfig(stream=sys.stdout, level=logging.DEBUG, format="%(levelname)s: %(message)s")
     runner = Runner(
         tasks=tasks(given.gate, lambda: runner.worker_id),
         settings=WorkerSettings(
@@ -35,7 +37,6 @@ def main() -> None:
             sweep_threshold=timedelta(seconds=given.threshold),
             recovery_delay=timedelta(0),
         ),
-        logger=Logger(lambda scope: lambda level, message, meta: print(f"{level}: {message}", flush=True)),
         migrate=False,
     )
     runner.events.on(JobLockLost, lambda event: print(f"lost {event.job.id}", flush=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -175,8 +176,8 @@ def test_endless_lines_do_not_grow_the_memory(tmp_path: Path) -> None:
     lengths: list[int] = []
 
     class Lengths(LogRecorder):
-        def __call__(self, level: str, message: str, meta: Any) -> None:
-            lengths.append(len(message))
+        def emit(self, record: logging.LogRecord) -> None:
+            lengths.append(len(record.getMessage()))
 
     program = shell(tmp_path, "head -c 30000000 /dev/zero | tr '\\0' x")
     tracemalloc.start()
@@ -431,7 +432,7 @@ def test_a_logger_that_breaks_leaves_no_program_behind(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
 
     class Broken(LogRecorder):
-        def __call__(self, level: str, message: str, meta: Any) -> None:
+        def emit(self, record: logging.LogRecord) -> None:
             raise OSError("disk full")
 
     program = shell(tmp_path, f"echo $$ > '{pid_file}'; echo hello; sleep 600")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
@@ -230,7 +231,7 @@ def test_a_batch_of_another_length_counts_as_done_with_a_warning() -> None:
 
 def test_a_logger_that_breaks_makes_no_failure_of_a_success() -> None:
     class Broken(LogRecorder):
-        def __call__(self, level: str, message: str, meta: object) -> None:
+        def emit(self, record: logging.LogRecord) -> None:
             raise OSError("disk full")
 
     job = a_job([1, 2])

@@ -117,7 +117,7 @@ def test_the_first_task_of_the_guide_greets(tasks: LoadedTasks) -> None:
 def test_the_isolated_task_of_the_guide_runs_in_a_process(tasks: LoadedTasks) -> None:
     task, job, log = tasks.registry.get("render"), a_job({"page": "/"}), LogRecorder()
     assert task is not None
-    resources = TaskResources(cast(Any, None), ConnectionPool(Database("postgres://")), a_context(job, log).logger)
+    resources = TaskResources(cast(Any, None), ConnectionPool(Database("postgres://")), log.logger)
 
     context = JobContext(job, resources, worker_id="gw-host-1", thread_name="worker-1")
     assert isinstance(execute(job, task, context), Completed)

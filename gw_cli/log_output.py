@@ -1,0 +1,337 @@
+"""The log of `gw run`: every record of `logging`, gw's own and the application's, as text or JSON on stderr."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from gw_cli.log_stream import LogStream
+from gw_cli.output import json_text, to_json, wants_colour
+from gw_cli.sanitize import indented, visible
+from gw_core.operations import LOGGER_NAME, UNSAFE_TEXT, record_fields
+
+if TYPE_CHECKING:
+    from gw_core.operations import CompletedJobs
+
+LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+COLOURS: Final = {"debug": "\x1b[2m", "info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
+UNCOLOURED: Final = "\x1b[0m"
+MAX_FRAMES: Final = 5
+MAX_CHAIN: Final = 10
+"""Errors that one record shows: causes, contexts and members of groups."""
+MAX_ERROR_TEXT: Final = 2_000
+
+_PLACEHOLDER: Final = "message of the batch"
+
+
+def configure_logging(
+    *,
+    level: str,
+    log_format: str,
+    log_time: str = "auto",
+    process: int | None = None,
+    stream: LogStream | None = None,
+    colour: bool | None = None,
+) -> logging.Handler:
+    """Send the records of all loggers that reach `level` to stderr, and return the handler.
+
+    The handler is the root logger's, so an application that configures `logging` replaces it.
+    """
+    handler = log_handler(
+        stream or log_stream(),
+        log_format=log_format,
+        times=adds_times(log_time),
+        process=process,
+        colour=wants_colour(sys.stderr) if colour is None else colour,
+    )
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(LEVELS[level])
+    logging.getLogger("asyncio").setLevel(max(LEVELS[level], logging.INFO))  # it logs each event loop at debug
+    return handler
+
+
+def log_handler(
+    stream: LogStream, *, log_format: str, times: bool = False, process: int | None = None, colour: bool = False
+) -> LogHandler:
+    """Return a handler that writes text or JSON lines; `process` is the number of one of several processes."""
+    handler = JsonHandler(stream, process) if log_format == "json" else TextHandler(stream, process, times, colour)
+    stream.say_lost = handler.lost
+    return handler
+
+
+def log_stream(raw: BinaryIO | None = None) -> LogStream:
+    """Return where the log goes: stderr unless given."""
+    return LogStream(_unbuffered_stderr() if raw is None else raw)
+
+
+def adds_times(log_time: str) -> bool:
+    """Return whether lines of text start with the time; "auto" omits it on a terminal and under journald."""
+    return log_time == "always" or (log_time == "auto" and not sys.stderr.isatty() and not _is_journal())
+
+
+def _is_journal() -> bool:
+    """Return whether stderr is the connection to journald that systemd announces in JOURNAL_STREAM."""
+    try:
+        status = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def _unbuffered_stderr() -> Any:
+    buffer = sys.stderr.buffer
+    return getattr(buffer, "raw", buffer)
+
+
+class LogHandler(logging.Handler):
+    """Writes each record as a whole line; a batch of completed jobs with one write."""
+
+    def __init__(self, stream: LogStream, process: int | None) -> None:
+        super().__init__()
+        self._stream = stream
+        self._process = process
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        try:
+            self._stream.write(self.line(record))
+        except Exception:  # noqa: BLE001 - logging must not fail its caller
+            self.handleError(record)
+
+    def handle_batch(self, batch: CompletedJobs) -> None:
+        """Write a batch of records."""
+        self._stream.write(self._lines(batch))
+
+    def lost(self, count: int) -> str:
+        """Return the line that reports dropped lines."""
+        message = f"Log lines dropped because nothing read them: {count}"
+        return self.line(_record(f"{LOGGER_NAME}.core", logging.WARNING, message))
+
+    def line(self, record: logging.LogRecord) -> str:
+        """Return a record as text that ends with a line break."""
+        raise NotImplementedError
+
+    def _lines(self, batch: CompletedJobs) -> str:
+        raise NotImplementedError
+
+
+class TextHandler(LogHandler):
+    """Writes `[job(thread: task{id})] INFO: message`, and below it where an exception comes from."""
+
+    def __init__(self, stream: LogStream, process: int | None, times: bool, colour: bool) -> None:
+        super().__init__(stream, process)
+        self._has_times = times
+        self._has_colour = colour
+
+    def line(self, record: logging.LogRecord) -> str:
+        """Return the line of a record, and indented lines for its exception."""
+        message = _message(record)
+        text = f"{self._head(record)}{indented(message)}\n"
+        error = _error_of(record)
+        return text if error is None else text + "".join(_error_lines(error, message))
+
+    def _lines(self, batch: CompletedJobs) -> str:
+        head = self._head(_record(batch.logger.name, batch.level, ""))
+        messages = batch.messages()
+        text = "".join([f"{head}{message}\n" for message in messages])
+        # One check of the whole batch; only a batch with something to escape is written line by line.
+        if text.count("\n") == len(messages) and not UNSAFE_TEXT.search("".join(messages)):
+            return text
+        return "".join([f"{head}{indented(message)}\n" for message in messages])
+
+    def _head(self, record: logging.LogRecord) -> str:
+        time = f"{_time(record)} " if self._has_times else ""
+        return f"{time}[{visible(self._where(record))}] {_level_text(record.levelno, self._has_colour)}: "
+
+    def _where(self, record: logging.LogRecord) -> str:
+        label = _label(record.name)
+        where = label if self._process is None else f"{label}#{self._process}"
+        fields = vars(record)
+        if fields.get("job_id") is None or label in ("worker", "core"):
+            return where
+        return f"{where}({record.threadName}: {fields.get('task_identifier')}{{{fields['job_id']}}})"
+
+
+class JsonHandler(LogHandler):
+    """Writes one JSON object a line: `ts`, `level`, `message`, `logger`, the record's fields, and `error`."""
+
+    def line(self, record: logging.LogRecord) -> str:
+        """Return a record as one JSON object."""
+        entry = self._entry(record, _message(record))
+        for key, value in record_fields(record).items():
+            if key not in entry:
+                entry[key] = _plain(value)
+        error = _error_of(record)
+        if error is not None:
+            entry["error"] = _error_entry(error, _Budget())
+        return to_json(entry) + "\n"
+
+    def _lines(self, batch: CompletedJobs) -> str:
+        # The lines of a batch differ in their messages and fields only; the rest is encoded once.
+        entry = self._entry(_record(batch.logger.name, batch.level, ""), _PLACEHOLDER)
+        head, tail = to_json(entry).removesuffix("}").split(f'"{_PLACEHOLDER}"', 1)
+        pairs = zip(batch.messages(), batch.fields(), strict=True)
+        return "".join([f"{head}{json_text(message)}{tail}, {to_json(fields)[1:]}\n" for message, fields in pairs])
+
+    def _entry(self, record: logging.LogRecord, message: str) -> dict[str, object]:
+        process = {} if self._process is None else {"process": self._process}
+        return {
+            "ts": _time(record),
+            "level": _level_name(record.levelno),
+            "message": message,
+            "label": _label(record.name),
+            "logger": record.name,
+            "thread": record.threadName,
+            **process,
+        }
+
+
+# -- parts of a line -------------------------------------------------------------------------------------------------
+
+
+def _record(name: str, level: int, message: str) -> logging.LogRecord:
+    return logging.LogRecord(name, level, __file__, 0, message, (), None)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception as error:  # noqa: BLE001 - wrong arguments of the caller; the rest of the line still counts
+        return f"{record.msg!r} (its arguments do not fit: {type(error).__name__})"
+
+
+def _label(name: str) -> str:
+    return name.removeprefix(f"{LOGGER_NAME}.") if name != LOGGER_NAME else "core"
+
+
+def _time(record: logging.LogRecord) -> str:
+    created = datetime.fromtimestamp(record.created, UTC)
+    return created.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _level_name(level: int) -> str:
+    return next((name for name, value in reversed(LEVELS.items()) if level >= value), "debug")
+
+
+def _level_text(level: int, colour: bool) -> str:
+    name = _level_name(level)
+    return f"{COLOURS[name]}{name.upper()}{UNCOLOURED}" if colour else name.upper()
+
+
+def _plain(value: object) -> object:
+    if value is None or isinstance(value, str | int | float | bool | datetime):
+        return value
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - the __str__ of an application; the log goes on
+        return f"({type(value).__name__})"
+
+
+# -- exceptions ------------------------------------------------------------------------------------------------------
+
+
+class _Budget:
+    """Limits how many errors of a chain are shown; a chain can be a circle."""
+
+    def __init__(self) -> None:
+        self.left = MAX_CHAIN
+
+    def take(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+def _error_of(record: logging.LogRecord) -> BaseException | None:
+    return record.exc_info[1] if record.exc_info else None
+
+
+def _linked(error: BaseException) -> tuple[str, BaseException | None]:
+    """Return the error that this one was raised from or while handling, and which of the two."""
+    if error.__cause__ is not None:
+        return "cause", error.__cause__
+    return "context", None if error.__suppress_context__ else error.__context__
+
+
+def _members(error: BaseException) -> Sequence[BaseException]:
+    return error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+
+
+def _error_entry(error: BaseException, budget: _Budget) -> Mapping[str, object]:
+    entry: dict[str, object] = {"type": type(error).__name__, "message": _error_text(error), "frames": frames_of(error)}
+    link, linked = _linked(error)
+    if linked is not None and budget.take():
+        entry[link] = _error_entry(linked, budget)
+    members = [_error_entry(each, budget) for each in _members(error) if budget.take()]
+    if members:
+        entry["exceptions"] = members
+    return entry
+
+
+def _error_lines(error: BaseException, message: str) -> list[str]:
+    title = _title(error)
+    lines = [] if title in message else [title]
+    lines += _details(error, _Budget())
+    return [f"    {indented(line)}\n" for line in lines]
+
+
+def _details(error: BaseException, budget: _Budget) -> list[str]:
+    """Return the lines below an error: its frames, its cause or context, and the members of a group."""
+    lines = [f"at {place}" for place in frames_of(error)]
+    link, linked = _linked(error)
+    if linked is not None and budget.take():
+        lines.append(f"{'caused by' if link == 'cause' else 'while handling'} {_title(linked)}")
+        lines += [f"    {line}" for line in _details(linked, budget)]
+    for member in _members(error):
+        if budget.take():
+            lines.append(f"member {_title(member)}")
+            lines += [f"    {line}" for line in _details(member, budget)]
+    return lines
+
+
+def _title(error: BaseException) -> str:
+    text = _error_text(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _error_text(error: BaseException) -> str:
+    return _text(error).strip()[:MAX_ERROR_TEXT]
+
+
+def frames_of(error: BaseException) -> list[str]:
+    """Return where an error was raised, innermost first, without the frames of gw's own packages."""
+    remote = getattr(error, "places", None)
+    if isinstance(remote, tuple):
+        # Raised in the process of an isolated task, which sent its frames along.
+        places = [_place(file, line, name) for file, line, name, module in remote if not _is_ours(module)]
+        return places[: -MAX_FRAMES - 1 : -1]
+    places = []
+    frame: TracebackType | None = error.__traceback__
+    while frame is not None:
+        code = frame.tb_frame.f_code
+        if not _is_ours(frame.tb_frame.f_globals.get("__name__", "")):
+            places.append(_place(code.co_filename, frame.tb_lineno, code.co_name))
+        frame = frame.tb_next
+    return places[: -MAX_FRAMES - 1 : -1]
+
+
+def _place(file: str, line: int, name: str) -> str:
+    return f"{_short(file)}:{line} in {name}"
+
+
+def _is_ours(module: object) -> bool:
+    return str(module).partition(".")[0] in ("gw_core", "gw_cli")
+
+
+def _short(path: str) -> str:
+    relative = os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
+    return visible(relative)
