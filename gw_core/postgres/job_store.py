@@ -80,7 +80,7 @@ class JobStore:
             payloads=[each.payload for each in ordered],
         )
 
-    def give_back(
+    def return_jobs(
         self, outcomes: Sequence[Returned], *, worker_id: str, releases: Sequence[QueueLock] = ()
     ) -> set[int]:
         """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids."""
@@ -114,7 +114,7 @@ class JobStore:
         """Return which of these jobs have a row that somebody else keeps locked at this moment."""
         return self._ids("row_locked_jobs", ids=sorted(ids))
 
-    def give_back_forgotten(self, *, worker_id: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
+    def return_unknown_jobs(self, *, worker_id: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
         """Return what the worker claimed without knowing: all jobs and queues it has locked but these."""
         return self._ids("return_unknown_jobs", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
 

@@ -57,7 +57,7 @@ MIN_REST: Final = 0.002
 """Seconds between two checks whether waiting jobs must be returned."""
 
 RETURN_SHARE: Final = 0.2
-"""How much of the prefetch window is kept for giving back what cannot start here, and for whoever claims it then."""
+"""Share of the prefetch window that remains for returning jobs that cannot start here and claiming them elsewhere."""
 
 MIN_STUCK: Final = 0.04
 """Seconds for which a job may wait behind busy threads at least, however short the window."""
@@ -108,7 +108,7 @@ class Claimer(Service):
         self._slots = slots
         self._events = events
         self._on_drained = on_drained
-        self._on_wishes = on_cancel_requests
+        self._on_cancel_requests = on_cancel_requests
         self._cancel_requested = False
         self._hearing = hearing
         self._prefetch_seconds = (1 - RETURN_SHARE) * settings.prefetch.total_seconds()
@@ -161,7 +161,7 @@ class Claimer(Service):
             with suppress(OSError):  # it is woken already, or the socket is closed
                 self._wake_in.send(b"!")
 
-    # -- one round -------------------------------------------------------------------------------------------------
+    # -- one step --------------------------------------------------------------------------------------------------
 
     def step(self) -> timedelta:
         """Claim what the worker can use now; rest when it can use nothing, or nothing is there."""
@@ -173,9 +173,9 @@ class Claimer(Service):
                 return NO_DELAY
             if self._cancel_requested:
                 self._cancel_requested = False
-                self._on_wishes(store.take_cancellations(worker_id=self._worker_id))
+                self._on_cancel_requests(store.take_cancellations(worker_id=self._worker_id))
             rest = self._poll(store)
-            if self._tries:  # told when it works again, not when it is tried again
+            if self._tries:  # reported after a success, not before the next try
                 self._report_restored()
             return rest
         except GraphileWorkerError as error:
@@ -204,7 +204,7 @@ class Claimer(Service):
         self._next_poll = now + self._poll_every
         jobs = self._claim(store, limit)
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
-        # And when very many queues are held, the next claim goes on where this one stopped looking.
+        # When very many queues are locked, the next claim continues where this one stopped.
         has_queued = any(job.queue_id is not None for job in jobs)
         self._may_find = len(jobs) >= limit or store.claims.scanned_to is not None or has_queued or self._is_cut
         if has_queued:
@@ -220,14 +220,14 @@ class Claimer(Service):
         return NO_DELAY if self._may_find or self._claim_requested else self._until_poll(now)
 
     def _fills_memory(self, jobs: Sequence[Job]) -> bool:
-        """Tell whether the size of these payloads may have ended a claim."""
+        """Return whether the size of these payloads may have ended a claim."""
         # A character takes up to four bytes.
         return bool(jobs) and 4 * sum(len(job.payload) for job in jobs) >= self._settings.claim_bytes
 
     def _retry_soon(self, now: float) -> None:
-        """After a look in vain, look again before the poll: another pool may have held a queue for a moment.
+        """Claim again before the next poll after an empty claim: another worker may have just released a queue.
 
-        The ancestor's pools leave a queue without a word, and often sleep for a poll interval then.
+        Graphile Worker (Node.js) releases a queue without a notification.
         """
         if self._retry_after is None:
             return
@@ -380,7 +380,7 @@ class Claimer(Service):
             self._tasks = self._store.register_tasks(wanted)
             self._tasks_read = (wanted, time.monotonic())
         if self._claim_in_doubt or time.monotonic() >= self._doubt_again_at:
-            # And again later: a claim that waited in the server for a lock may be carried out after this, for nobody.
+            # Repeated later: a claim that waits for a lock in the server can still commit after this.
             self._doubt_again_at = time.monotonic() + CLAIM_TIMEOUT if self._claim_in_doubt else float("inf")
             self._return_unknown(self._store)
         return self._store
@@ -388,7 +388,7 @@ class Claimer(Service):
     def _return_unknown(self, store: JobStore) -> None:
         """Return what a claim locked whose answer was lost."""
         known = self._ledger.locked()
-        store.give_back_forgotten(worker_id=self._worker_id, jobs=known.jobs, queues=known.queues)
+        store.return_unknown_jobs(worker_id=self._worker_id, jobs=known.jobs, queues=known.queues)
         self._claim_in_doubt = False
 
     def _connect(self) -> JobStore:
@@ -397,7 +397,7 @@ class Claimer(Service):
         self._tasks_read = ((), 0.0)
         if self._hearing is not None and connection.pooling is not PoolerMode.TRANSACTION:
             self._listen(connection, self._hearing)
-        self._may_find = True  # whatever was added while nobody listened
+        self._may_find = True  # jobs added before LISTEN
         return store
 
     def _listen(self, connection: QueueConnection, hearing: NotificationHealth) -> None:
@@ -413,7 +413,7 @@ class Claimer(Service):
         if len(self._ledger) or not self._settler.is_idle:
             return False
         if store.is_anything_runnable(tasks=self._tasks, forbidden_flags=self._flags_now(), now=self._client_time()):
-            # Somebody locks its row for a moment, or it was added after the claim, or the claim did not look there.
+            # Another session locks its row, or it was added after the claim, or the claim skipped it.
             store.claims.restart_scan()
             self._next_poll = time.monotonic() + 0.01
             return False
@@ -431,7 +431,7 @@ class Claimer(Service):
         return timedelta(seconds=rest)
 
     def _until_overdue(self, now: float) -> float:
-        """Return the seconds until what waits may have to be given back, if no thread ends its job before."""
+        """Return the seconds until waiting jobs may have to be returned, unless a thread becomes idle first."""
         waited = now - self._handed_over
         youngest = steady_time() - max(slot.busy_since for slot in self._slots)
         stuck_in = max(self._stuck_after - waited, self._prefetch_seconds - youngest)
@@ -464,11 +464,11 @@ class Claimer(Service):
         try:
             self._listener.receive()
         except GraphileWorkerError as error:
-            # The next round connects again; a claim would only find the same.
+            # The next step reconnects; a claim would fail with the same error.
             self._try_later(error)
 
     def _reconnect_if_unresponsive(self) -> None:
-        """Listen on a new connection when the echo of a heartbeat was not heard; it may just have come, unread."""
+        """Listen on a new connection when a ping is overdue, after reading what has already arrived."""
         hearing = self._hearing
         if hearing is None or self._listener is None or (hearing.ping_overdue_in() or 1.0) > 0:
             return
@@ -479,7 +479,7 @@ class Claimer(Service):
     def _rest_after(self, span: timedelta) -> None:
         self._stopping.wait(span.total_seconds())
 
-    # -- trouble -----------------------------------------------------------------------------------------------------
+    # -- failures ----------------------------------------------------------------------------------------------------
 
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
         if isinstance(error, ForbiddenFlagsError):
@@ -499,7 +499,7 @@ class Claimer(Service):
         if self._claim_in_doubt:
             self._max_jobs = max(1, self._max_jobs // 2)
         self._claim_requested = True
-        self._cancel_requested = True  # whoever wished something meanwhile could not be heard
+        self._cancel_requested = True  # cancel requests may have been missed
         if needs_connection(error):
             self._disconnect()
         self._rest_after(delay)

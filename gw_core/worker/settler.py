@@ -331,7 +331,7 @@ def send_outcomes(store: JobStore, outcomes: list[Any], worker_id: str, releases
         return store.complete(outcomes, worker_id=worker_id, releases=releases)
     if kind is Failed:
         return store.fail(outcomes, worker_id=worker_id, releases=releases)
-    return store.give_back(outcomes, worker_id=worker_id, releases=releases)
+    return store.return_jobs(outcomes, worker_id=worker_id, releases=releases)
 
 
 def emit_settled(events: Events, worker_id: str, written: Sequence[Outcome], lost: Sequence[Outcome] = ()) -> None:

@@ -98,11 +98,11 @@ class Queue:
     def fail(self, *failures: Failed, worker_id: str = OURS, release: Sequence[Job] = ()) -> set[int]:
         return self.store.fail(failures, worker_id=worker_id, releases=queue_locks(release))
 
-    def give_back(
+    def return_jobs(
         self, *jobs: Job, worker_id: str = OURS, release: Sequence[Job] = (), delay: timedelta = timedelta(0)
     ) -> set[int]:
         returns = [Returned(job, "asked to", delay) for job in jobs]
-        return self.store.give_back(returns, worker_id=worker_id, releases=queue_locks(release))
+        return self.store.return_jobs(returns, worker_id=worker_id, releases=queue_locks(release))
 
     # -- looking
 

@@ -16,7 +16,7 @@ MINUTE = timedelta(minutes=1)
 SETTLE: dict[str, Callable[[Queue, Job], set[int]]] = {
     "complete": lambda queue, job: queue.complete(job, release=[job]),
     "fail": lambda queue, job: queue.fail(a_failure(job), release=[job]),
-    "return": lambda queue, job: queue.give_back(job, release=[job]),
+    "return": lambda queue, job: queue.return_jobs(job, release=[job]),
 }
 
 
@@ -30,7 +30,7 @@ def renewed(queue: Queue, job: Job, *, age: str) -> None:
 @pytest.mark.parametrize("settle", SETTLE)
 def test_an_outcome_sent_again_leaves_the_next_attempt_of_the_same_worker_alone(queue: Queue, settle: str) -> None:
     first = queue.claimed(queue_name="q")
-    queue.give_back(first, release=[first])
+    queue.return_jobs(first, release=[first])
     (second,) = queue.claim()
     assert second.id == first.id
 
@@ -51,7 +51,7 @@ def test_a_renewed_claim_is_still_the_same_claim(queue: Queue, settle: str) -> N
 
 def test_a_renewal_of_an_earlier_claim_leaves_a_later_one_alone(queue: Queue) -> None:
     first = queue.claimed()
-    queue.give_back(first)
+    queue.return_jobs(first)
     queue.claim()
 
     assert queue.store.renew_locks([first], worker_id=OURS) == set()
@@ -86,7 +86,7 @@ def test_a_renewed_lock_is_less_than_ten_minutes_old_and_the_start_of_the_attemp
 def test_the_start_of_an_attempt_that_was_renewed_is_not_taken_for_that_of_the_next(queue: Queue) -> None:
     job = queue.claimed()
     renewed(queue, job, age="70 minutes")
-    queue.give_back(job)
+    queue.return_jobs(job)
     (following,) = queue.claim()
 
     found = queue.get(job.id)
@@ -98,10 +98,10 @@ def test_the_start_of_an_attempt_that_was_renewed_is_not_taken_for_that_of_the_n
 
 def test_what_was_claimed_without_knowing_goes_back_although_an_earlier_claim_of_it_is_known(queue: Queue) -> None:
     known = queue.claimed(queue_name="q")
-    queue.give_back(known, release=[known])
+    queue.return_jobs(known, release=[known])
     queue.claim()  # its answer is lost
 
-    assert queue.store.give_back_forgotten(worker_id=OURS, jobs=[known], queues=queue_locks([known])) == {known.id}
+    assert queue.store.return_unknown_jobs(worker_id=OURS, jobs=[known], queues=queue_locks([known])) == {known.id}
     assert (queue.holder(known.id), queue.queue_holder("q")) == (None, None)
 
 

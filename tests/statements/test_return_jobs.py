@@ -18,7 +18,7 @@ def test_a_returned_job_is_as_it_was_before(queue: Queue) -> None:
     (job,) = queue.claim()
     assert job.queue_id is not None
 
-    assert queue.give_back(job, release=[job]) == {job_id}
+    assert queue.return_jobs(job, release=[job]) == {job_id}
     assert queue.row(job_id) == before
     assert queue.queue_holder("q") is None
 
@@ -27,7 +27,7 @@ def test_a_delay_moves_the_job_and_never_to_an_earlier_time(queue: Queue) -> Non
     soon, later = queue.claimed(), queue.claimed()
     with MeasuredBlock(queue.now) as span:
         queue.change(later.id, run_at="=now() + interval '1 day'")
-        queue.give_back(soon, later, delay=timedelta(minutes=5))
+        queue.return_jobs(soon, later, delay=timedelta(minutes=5))
 
     assert queue.row(soon.id)["run_at"] in span.later(300)
     assert queue.row(later.id)["run_at"] in span.later(86_400)
@@ -39,7 +39,7 @@ def test_a_job_retired_while_it_ran_does_not_come_back(queue: Queue, retire: str
     job = queue.claimed(job_key="k", max_attempts=max_attempts)
     queue.client.remove("k") if retire == "removed" else queue.add(job_key="k", run_at=timedelta(days=1))
 
-    assert queue.give_back(job) == {job.id}
+    assert queue.return_jobs(job) == {job.id}
     assert queue.row(job.id)["attempts"] == max_attempts
     assert queue.claim() == []
 
@@ -47,7 +47,7 @@ def test_a_job_retired_while_it_ran_does_not_come_back(queue: Queue, retire: str
 @pytest.mark.parametrize("key", ["k", None], ids=["keyed", "without a key"])
 def test_the_last_attempt_is_not_counted_either(queue: Queue, key: str | None) -> None:
     job = queue.claimed(max_attempts=1, job_key=key)
-    queue.give_back(job)
+    queue.return_jobs(job)
 
     assert queue.claim_ids() == [job.id]
 
@@ -55,7 +55,7 @@ def test_the_last_attempt_is_not_counted_either(queue: Queue, key: str | None) -
 def test_a_job_whose_attempts_were_used_up_with_sql_while_it_ran_stays_failed(queue: Queue) -> None:
     job = queue.claimed(max_attempts=2)
     queue.change(job.id, attempts="=max_attempts", updated_at="=now()", last_error="by hand")
-    queue.give_back(job)
+    queue.return_jobs(job)
 
     assert queue.claim() == []
 
@@ -64,7 +64,7 @@ def test_a_job_whose_attempts_were_used_up_with_sql_while_it_ran_stays_failed(qu
 def test_an_unsafe_dedupe_add_while_it_ran_retires_nothing(queue: Queue, max_attempts: int) -> None:
     job = queue.claimed(job_key="k", max_attempts=max_attempts)
     assert queue.add(job_key="k", job_key_mode="unsafe_dedupe") == job.id
-    queue.give_back(job)
+    queue.return_jobs(job)
 
     assert queue.claim_ids() == [job.id]
 
@@ -73,7 +73,7 @@ def test_a_deduped_job_that_was_retired_afterwards_stays_retired(queue: Queue) -
     job = queue.claimed(job_key="k", max_attempts=1)
     queue.add(job_key="k", job_key_mode="unsafe_dedupe")
     queue.client.remove("k")
-    queue.give_back(job)
+    queue.return_jobs(job)
 
     assert queue.claim() == []
 
@@ -82,18 +82,18 @@ def test_a_job_of_another_pool_is_left_alone(queue: Queue) -> None:
     job = queue.claimed()
     queue.change(job.id, locked_by=THEIRS)
 
-    assert queue.give_back(job) == set()
+    assert queue.return_jobs(job) == set()
     assert (queue.holder(job.id), queue.row(job.id)["attempts"]) == (THEIRS, 1)
 
 
 def test_a_repeated_statement_leaves_the_queue_to_its_next_holder(queue: Queue) -> None:
     job = queue.claimed(queue_name="q")
     assert job.queue_id is not None
-    queue.give_back(job, release=[job])
+    queue.return_jobs(job, release=[job])
     queue.claim()
     queue.change(job.id, locked_by="somebody's since")
 
-    assert queue.give_back(job, release=[job]) == set()
+    assert queue.return_jobs(job, release=[job]) == set()
     assert queue.queue_holder("q") == OURS
 
 
@@ -106,7 +106,7 @@ def test_listeners_are_notified_of_returned_jobs_that_can_run(
     with psycopg.connect(statements_url, autocommit=True) as idle:
         idle.add_notify_handler(lambda notice: told.append(notice.payload))
         idle.execute('listen "jobs:insert"')
-        queue.give_back(*jobs, delay=delay)
+        queue.return_jobs(*jobs, delay=delay)
         # What was notified before comes before the answer.
         idle.execute("select pg_notify('jobs:insert', 'the end')")
 

@@ -13,7 +13,7 @@ def test_all_but_what_the_pool_knows_of_is_returned_without_counting_an_attempt(
     queue.add("theirs")
     (theirs,) = queue.claim(["theirs"], worker_id=THEIRS)
 
-    answer = queue.store.give_back_forgotten(worker_id=OURS, jobs=[held], queues=queue_locks([held]))
+    answer = queue.store.return_unknown_jobs(worker_id=OURS, jobs=[held], queues=queue_locks([held]))
 
     assert answer == {forgotten.id}
     assert (queue.holder(forgotten.id), queue.row(forgotten.id)["attempts"]) == (None, 0)
@@ -25,7 +25,7 @@ def test_all_but_what_the_pool_knows_of_is_returned_without_counting_an_attempt(
 def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attempts: int) -> None:
     job = queue.claimed(job_key="k", max_attempts=max_attempts)
     queue.client.remove("k")
-    queue.store.give_back_forgotten(worker_id=OURS, jobs=[], queues=[])
+    queue.store.return_unknown_jobs(worker_id=OURS, jobs=[], queues=[])
 
     assert queue.row(job.id)["attempts"] == max_attempts
     assert queue.claim() == []
@@ -34,7 +34,7 @@ def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attemp
 @pytest.mark.parametrize("key", [None, "k"])
 def test_a_forgotten_last_attempt_is_not_counted(queue: Queue, key: str | None) -> None:
     job = queue.claimed(max_attempts=1, job_key=key)
-    queue.store.give_back_forgotten(worker_id=OURS, jobs=[], queues=[])
+    queue.store.return_unknown_jobs(worker_id=OURS, jobs=[], queues=[])
 
     assert queue.claim_ids() == [job.id]
 
