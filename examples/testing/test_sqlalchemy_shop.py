@@ -10,9 +10,18 @@ from sqlalchemy.orm import Session
 from sqlalchemy_shop import Base, Parcel, make_session, send_parcel, tasks
 
 from gw_core import Client, TaskRegistry
-from gw_core.synchronous import ScratchDatabase
-from gw_core.testing import Clock, DrainResult, assert_enqueued, drain, enqueued, inline, perform, refute_enqueued
-from gw_core.testing.queue import Queue
+from gw_core.testing import (
+    Clock,
+    DrainResult,
+    Queue,
+    ScratchDatabase,
+    assert_enqueued,
+    drain,
+    enqueued,
+    inline,
+    perform,
+    refute_enqueued,
+)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@
 - `drain` runs the jobs that a test's own transaction sees, on its connection and thread
 - `assert_enqueued`, `refute_enqueued` and `enqueued` check the jobs that were added
 - `Clock` is a time that tests set
+- `Queue` is the value of the fixture `gw`
 - `install` makes the schema ready in a test database
 
 No name here needs pytest; fixtures are in `gw_core.testing.pytest_plugin`.

@@ -12,9 +12,7 @@ import pytest
 # Imported late: a run that uses none of the fixtures loads nothing of gw, and coverage sees what is loaded.
 if TYPE_CHECKING:
     from gw_core import Client, TaskRegistry
-    from gw_core.synchronous import ScratchDatabase
-    from gw_core.testing import DrainResult
-    from gw_core.testing.queue import Queue
+    from gw_core.testing import DrainResult, Queue, ScratchDatabase
 
 SETTINGS: Final = (
     (
@@ -54,7 +52,7 @@ def pytest_fixture_setup(
 @pytest.fixture(scope="session")
 def gw_database(request: pytest.FixtureRequest) -> Iterator[ScratchDatabase]:
     """A database with the schema, of this process alone: each xdist worker has one."""
-    from gw_core.synchronous import ScratchDatabase
+    from gw_core.testing import ScratchDatabase
 
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
     database = ScratchDatabase(_server(request.config), suffix=f"gw_{worker}")
@@ -85,8 +83,8 @@ def gw_tasks(request: pytest.FixtureRequest) -> TaskRegistry:
 
 @pytest.fixture
 def gw(gw_database: ScratchDatabase, gw_tasks: TaskRegistry) -> Iterator[Queue]:
-    """An empty queue with a client, a clock and assertions; see `gw_core.testing.queue.Queue`."""
-    from gw_core.testing.queue import Queue
+    """An empty queue with a client, a clock and assertions; see `gw_core.testing.Queue`."""
+    from gw_core.testing import Queue
 
     queue = Queue(gw_database, gw_tasks)
     yield queue
