@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from traceback import format_exception
@@ -18,7 +18,7 @@ from typing import Any
 import django
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections, reset_queries
+from django.db import connections
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
@@ -86,7 +86,7 @@ class TaskRun:
 
     def __call__(self, payload: Any, context: JobContext) -> None:
         """Run the task once, with Django's signals, as a request would use the database."""
-        with request_like_connections():
+        with RequestLikeConnections():
             result = self._running(payload, context)
             task_started.send(self._sender, task_result=result)
             try:
@@ -107,21 +107,27 @@ class TaskRun:
         """Return the result of a running task."""
         args, kwargs = _arguments(payload)
         now = timezone.now()
-        return TaskResult(
-            task=self._task,
-            id=str(context.job.id),
-            status=TaskResultStatus.RUNNING,
-            enqueued_at=context.job.created_at,
-            started_at=now,
-            finished_at=None,
-            last_attempted_at=now,
-            args=args,
-            kwargs=kwargs,
-            backend=self._task.backend,
-            errors=[],
+        values = {
+            "task": self._task,
+            "id": str(context.job.id),
+            "status": TaskResultStatus.RUNNING,
+            "enqueued_at": context.job.created_at,
+            "started_at": now,
+            "finished_at": None,
+            "last_attempted_at": now,
+            "args": args,
+            "kwargs": kwargs,
+            "backend": self._task.backend,
+            "errors": [],
             # The queue does not record which workers made the earlier attempts.
-            worker_ids=["unknown"] * (context.job.attempts - 1) + [context.worker_id],
-        )
+            "worker_ids": ["unknown"] * (context.job.attempts - 1) + [context.worker_id],
+            "_return_value": None,
+        }
+        # Without the constructor, which copies the arguments to make them JSON; they come from JSON.
+        result = object.__new__(TaskResult)
+        for name, value in values.items():
+            object.__setattr__(result, name, value)
+        return result
 
     def _fail(self, result: Any, error: BaseException, job: Job) -> None:
         """Report a failure if it is the task's last; called in the `except` block, because receivers log the error."""
@@ -145,19 +151,25 @@ def _arguments(payload: Any) -> tuple[list[Any], dict[str, Any]]:
     return payload.get("args", []), payload.get("kwargs", {})
 
 
-@contextmanager
-def request_like_connections() -> Iterator[None]:
-    """Do for the database what Django does at the start and the end of a request."""
-    reset_queries()
-    _close_old_connections()
-    try:
-        yield
-    finally:
-        _close_old_connections()
+class RequestLikeConnections:
+    """Does for the thread's database connections what Django does at the start and the end of a request."""
+
+    def __enter__(self) -> None:
+        # Connections that this thread opened since are closed at the end: finding all takes longer than a short task.
+        for connection in getattr(_open, "connections", ()):
+            connection.queries_log.clear()
+            _close_if_old(connection)
+
+    def __exit__(self, *error: object) -> None:
+        _open.connections = connections.all(initialized_only=True)
+        for connection in _open.connections:
+            _close_if_old(connection)
 
 
-def _close_old_connections() -> None:
-    """Close the thread's connections that broke or are too old; Django's own function would also end a transaction."""
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block:
-            connection.close_if_unusable_or_obsolete()
+_open = threading.local()
+
+
+def _close_if_old(connection: Any) -> None:
+    """Close a connection that broke or is too old; Django's `close_old_connections` would also end a transaction."""
+    if not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()

@@ -16,7 +16,7 @@ from shop.models import Order
 from worker import URL, make_due, recorded_signals, run_jobs
 
 from gw_core import Client, WorkerSettings, run_once
-from gw_core.contrib.django.worker import registry, request_like_connections
+from gw_core.contrib.django.worker import RequestLikeConnections, registry
 
 
 def items() -> list[str]:
@@ -171,7 +171,16 @@ def test_a_connection_that_broke_does_not_fail_the_next_task() -> None:
 def test_a_run_on_a_thread_with_a_transaction_leaves_it_open() -> None:
     with transaction.atomic():
         Order.objects.create(item="open")
-        with request_like_connections():
+        with RequestLikeConnections():
             Order.objects.create(item="inner")
         assert connection.in_atomic_block
         assert Order.objects.count() == 2
+
+
+def test_the_query_log_of_a_thread_starts_anew_with_each_task() -> None:
+    with RequestLikeConnections(), override_settings(DEBUG=True):
+        Order.objects.count()
+        assert len(connection.queries) == 1
+
+    with RequestLikeConnections(), override_settings(DEBUG=True):
+        assert connection.queries == []
