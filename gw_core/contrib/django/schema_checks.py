@@ -31,8 +31,11 @@ def _check_schema(backend: Any) -> Iterator[Any]:
     if unusable := state.migration_problem():
         yield problem(_number_of(unusable), backend, str(unusable))
     elif state.revision is None:
+        # A warning, because an error would keep `migrate` from installing it.
         text = f"the schema {options.schema!r} does not exist in the database {options.database!r}"
-        yield problem("E010", backend, text, "run: manage.py migrate graphile_worker")
+        yield checks.Warning(
+            about(backend, text), hint="run: manage.py migrate graphile_worker", id="graphile_worker.W011"
+        )
     elif plan.steps:
         text = f"the schema {options.schema!r} is older than this version of gw"
         yield checks.Warning(about(backend, text), hint="run: manage.py gw migrate", id="graphile_worker.W010")

@@ -177,7 +177,7 @@ def test_a_run_on_a_thread_with_a_transaction_leaves_it_open() -> None:
         assert Order.objects.count() == 2
 
 
-def test_the_query_log_of_a_thread_starts_anew_with_each_task() -> None:
+def test_the_query_log_of_a_thread_is_cleared_for_each_task() -> None:
     with RequestLikeConnections(), override_settings(DEBUG=True):
         Order.objects.count()
         assert len(connection.queries) == 1

@@ -71,3 +71,9 @@ def noop(number: int) -> None:
 @task(max_attempts=3, serial_queue="ledger", flags=["heavy"])
 def with_options() -> None:
     pass
+
+
+@task(takes_context=True)
+def wait_for_stop(context: Any) -> None:
+    Order.objects.create(item="running")
+    assert context.job_context.should_stop.wait(30)

@@ -1,0 +1,124 @@
+"""The admin page of jobs."""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client as Browser
+from django.urls import reverse
+from shop import tasks
+from shop.models import Order
+from worker import URL, run_jobs
+
+from gw_core import Runner
+from gw_core.contrib.django.worker import registry
+
+JOBS = "admin:graphile_worker_job_changelist"
+
+
+def browser(*permissions: str) -> Browser:
+    """Return a browser of a new staff member with these permissions."""
+    user = User.objects.create(username=f"user{User.objects.count()}", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    made = Browser()
+    made.force_login(user)
+    return made
+
+
+def page(response: Any) -> str:
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def failed_job() -> str:
+    result = tasks.fail_until.using(max_attempts=1).enqueue(9)
+    run_jobs()
+    return str(result.id)
+
+
+def test_the_list_shows_the_jobs_of_a_selection() -> None:
+    failed = failed_job()
+    waiting = tasks.create_order.enqueue("<b>book</b>").id
+    seen = browser("view_job")
+
+    assert f">{failed}</a>" in page(seen.get(reverse(JOBS)))
+    found = page(seen.get(reverse(JOBS), {"q": "state:failed"}))
+    assert f">{failed}</a>" in found
+    assert f">{waiting}</a>" not in found
+    assert "attempt 1" in found
+
+
+def test_a_wrong_selection_is_reported_on_the_page() -> None:
+    assert "errornote" in page(browser("view_job").get(reverse(JOBS), {"q": "stat:failed"}))
+
+
+def test_a_list_that_is_longer_than_a_page_can_be_continued() -> None:
+    for number in range(60):
+        tasks.noop.enqueue(number)
+    seen = browser("view_job")
+    first = page(seen.get(reverse(JOBS)))
+    [link] = re.findall(r'href="([^"]*after=[^"]*)"', first)
+    second = page(seen.get(reverse(JOBS) + html.unescape(link)))
+
+    assert [found.count('type="checkbox"') for found in (first, second)] == [50, 10]
+
+
+def test_one_job_is_shown_as_text() -> None:
+    result = tasks.create_order.enqueue("<b>book</b>")
+    shown = page(browser("view_job").get(reverse("admin:graphile_worker_job_change", args=[result.id])))
+
+    assert "&lt;b&gt;book&lt;/b&gt;" in shown
+    assert "<b>book</b>" not in shown
+
+
+def test_a_job_that_does_not_exist_is_not_found() -> None:
+    assert browser("view_job").get(reverse("admin:graphile_worker_job_change", args=[1 << 40])).status_code == 404
+
+
+def test_retry_runs_failed_jobs_again(jobs: Any) -> None:
+    failed = failed_job()
+    response = browser("view_job", "retry_job").post(reverse(JOBS), {"action": "retry", "job": [failed]}, follow=True)
+
+    assert "Retried: 1." in page(response)
+    assert [job["attempts"] for job in jobs()] == [0]
+
+
+def test_cancel_ends_a_running_job(jobs: Any) -> None:
+    result = tasks.wait_for_stop.enqueue()
+    runner = Runner(URL, tasks=registry(), migrate=False, handle_signals=False)
+    runner.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not Order.objects.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        response = browser("view_job", "cancel_job").post(
+            reverse(JOBS), {"action": "cancel", "job": [result.id]}, follow=True
+        )
+    finally:
+        runner.stop()
+        runner.wait()
+
+    assert "Result: 1 cancelled." in page(response)
+    assert [job["attempts"] == job["max_attempts"] for job in jobs()] == [True]
+
+
+@pytest.mark.parametrize("action", ["retry", "cancel"])
+def test_an_action_needs_its_permission(action: str) -> None:
+    seen = browser("view_job")
+
+    assert f'value="{action}"' not in page(seen.get(reverse(JOBS)))
+    assert seen.post(reverse(JOBS), {"action": action, "job": ["1"]}).status_code == 403
+
+
+def test_jobs_are_shown_to_those_with_permission_only() -> None:
+    assert browser().get(reverse(JOBS)).status_code == 403
+
+
+@pytest.mark.parametrize("page", ["add/", "1/delete/", "1/history/"])
+def test_there_are_no_other_pages(page: str) -> None:
+    assert browser("view_job").get(reverse(JOBS) + page).status_code == 404
