@@ -1,0 +1,62 @@
+"""The programs in examples/ do what their pages describe, on a real server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.shell import rows
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+GW = Path(sys.executable).with_name("gw")
+
+REQUESTS = {
+    "fastapi_app": """
+from fastapi.testclient import TestClient
+from app import app
+
+with TestClient(app) as browser:
+    print([browser.post(f"/orders/{item}").status_code for item in ("book", "sold-out")])
+""",
+    "flask_app": """
+from app import app
+
+browser = app.test_client()
+print([browser.post(f"/orders/{item}").status_code for item in ("book", "sold-out")])
+""",
+}
+
+
+def run(folder: str, url: str, *command: str | Path) -> str:
+    done = subprocess.run(
+        command,
+        cwd=EXAMPLES / folder,
+        env={**os.environ, "DATABASE_URL": url},
+        text=True,
+        capture_output=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("example", REQUESTS)
+def test_a_request_adds_its_job_in_its_transaction(example: str, empty_database_url: str) -> None:
+    for module in {"fastapi_app": ("fastapi", "asyncpg"), "flask_app": ("flask_sqlalchemy",)}[example]:
+        pytest.importorskip(module)
+    statuses = run(example, empty_database_url, sys.executable, "-c", REQUESTS[example])
+
+    assert statuses == "[201, 409]\n"
+    assert rows(empty_database_url, "select item, receipt from orders") == [("book", None)]
+    assert rows(empty_database_url, "select count(*) from graphile_worker._private_jobs") == [(1,)]
+    run(example, empty_database_url, GW, "run", "--once", "--tasks", "tasks")
+    assert rows(empty_database_url, "select receipt from orders") == [("sent for book",)]
+
+
+def test_the_script_runs_its_job(empty_database_url: str) -> None:
+    output = run("script", empty_database_url, sys.executable, "script.py")
+
+    assert output.splitlines()[-2:] == ["Hello, World!", "1 job completed"]
