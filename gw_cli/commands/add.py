@@ -114,31 +114,31 @@ def add(
     )
     text = payload_text(payload, payload_file)
     with open_to_change(configuration) as client:
-        _check_task(client, task, strict=strict)
+        doubt = _doubt_about(client, task)
+        if doubt and strict:
+            raise InvalidInputError(f"{doubt} (--strict)")
         job = client.add_json(spec, text)
+    if doubt:
+        note(doubt)
     if isinstance(job, Skip):
         raise InvalidInputError(f"the job was not added: {job.reason}")
     _answer(job, untouched=spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE and job.revision > 0, as_json=as_json)
     return ExitCode.OK
 
 
-def _check_task(client: Client, task: str, *, strict: bool) -> None:
-    """Warn about an identifier that no worker has registered and no job has had: it is probably misspelled."""
+def _doubt_about(client: Client, task: str) -> str:
+    """Return a warning about an identifier that was never used, which is probably misspelled; else an empty text."""
     from difflib import get_close_matches
 
-    from gw_core.errors import InvalidInputError
     from gw_core.operations import NameKind
 
     if client.names(NameKind.TASKS, task, limit=1) == [task]:
-        return
+        return ""
     known = client.names(NameKind.TASKS)
     if not known:  # a new queue, to which jobs may be added before the first worker starts
-        return
+        return ""
     similar = get_close_matches(task, known, n=1)
-    message = f"no worker has registered a task {task!r}" + (f"; did you mean {similar[0]!r}?" if similar else "")
-    if strict:
-        raise InvalidInputError(f"{message} (--strict)")
-    note(message)
+    return f"no worker has registered a task {task!r}" + (f"; did you mean {similar[0]!r}?" if similar else "")
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
