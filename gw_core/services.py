@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -166,9 +167,11 @@ def load_tasks(
 
 
 def checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
-    """Return the flags. Raises `InvalidSettingError` for a string, which is a sequence of characters too."""
+    """Return the flags. Raises `InvalidSettingError` for a string and for a coroutine function."""
     if isinstance(flags, str):
         raise InvalidSettingError(f"forbidden_flags must be a list of names, not a string; use [{flags!r}]")
+    if inspect.iscoroutinefunction(flags):
+        raise InvalidSettingError("forbidden_flags must not be an async function; pass a function that returns a list")
     return flags
 
 

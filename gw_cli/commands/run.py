@@ -160,9 +160,10 @@ def _tasks(configuration: Configuration, *, once: bool) -> TaskRegistry | Path:
 
 
 def _crontab(configuration: Configuration) -> Path | None:
+    """Return the crontab: the given one, or the file `crontab` beside the task folder."""
     given = configuration[table.CRONTAB]
-    usual = Path("crontab")
-    return given if given is not None else usual if usual.is_file() else None
+    beside_tasks = Path(configuration[table.TASKS]).parent / "crontab"
+    return given if given is not None else beside_tasks if beside_tasks.is_file() else None
 
 
 def _code(result: RunResult) -> int:

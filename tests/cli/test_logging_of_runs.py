@@ -133,3 +133,14 @@ def test_the_structlog_recipe_of_the_guide_writes_every_record(shell: Shell) -> 
     assert lines["from the shop"]["logger"] == "shop.orders"
     assert lines["Completed task 1 "]["task_identifier"] == "receipt"
     assert lines["Failed task 2 "]["exception"][0]["exc_type"] == "RuntimeError"
+
+
+def test_the_crontab_beside_the_tasks_is_used_and_its_unknown_tasks_are_reported(shell: Shell) -> None:
+    shell.write("project/tasks/hello.py", "def hello(payload): ...\n")
+    shell.write("project/crontab", "* * * * * hello\n0 4 * * * nobody\n")
+
+    ran = shell.gw("run", "--once", "--cron", "--tasks", "project/tasks", "--log-time", "never")
+
+    assert "[core] INFO: 2 cron items from project/crontab\n" in ran.err
+    assert "[cron] WARNING: This worker has no task for these cron items" in ran.err
+    assert ran.err.count("'nobody'") == 1

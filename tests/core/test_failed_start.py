@@ -243,3 +243,11 @@ def test_a_stop_forced_before_the_start_returns_jobs_immediately(site: QueueFixt
     assert in_time(runner.wait).reason == "too early"
     gate.open()
     assert site.held() == []
+
+
+def test_async_forbidden_flags_are_rejected_when_the_runner_is_made() -> None:
+    async def flags() -> list[str]:
+        return ["slow"]
+
+    with pytest.raises(InvalidSettingError, match="must not be an async function"):
+        Runner("postgres://nowhere", tasks=a_registry({"work": RunRecord()}), forbidden_flags=flags)  # type: ignore[arg-type]
