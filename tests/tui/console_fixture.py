@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import DemoSource
+from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
 from gw_tui.rules.options import Options
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.widgets.keyed_table import KeyedTable
@@ -105,6 +106,16 @@ class Console:
 def search_of(screen: Any) -> Any:
     """Return the search that fills a list."""
     return screen._search
+
+
+def queue_source(url: str, **more: Any) -> ClientSource:
+    """Return the source that reads the queue of a database."""
+    return ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker", **more))
+
+
+def console_on(source: DataSource, **options: Any) -> ConsoleApp:
+    """Return a console that refreshes often."""
+    return ConsoleApp(source, Options(period=0.2, **options))
 
 
 def run(

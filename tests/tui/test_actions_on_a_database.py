@@ -16,17 +16,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from console_fixture import Console
+from console_fixture import Console, console_on, queue_source
 from psycopg.rows import dict_row
 
 from gw_core import Client, JobSpec, Selection
 from gw_core.operations import FoundJob, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
-from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, ConnectionOptions
+from gw_tui.data.source import ClientSource
 from gw_tui.dialogs.choose import Choose
-from gw_tui.rules.options import Options
 from gw_tui.screens.jobs import JobsScreen
 
 pytestmark = pytest.mark.once
@@ -75,7 +73,7 @@ def url(database_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def source(url: str) -> Iterator[ClientSource]:
-    found = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker"))
+    found = queue_source(url)
     yield found
     found.close()
 
@@ -208,9 +206,10 @@ def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
     found: list[tuple[int, str]] = []
 
     async def inside() -> None:
-        app = ConsoleApp(
-            ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker")),
-            Options(period=0.2, screen="jobs", filter=filter_),
+        app = console_on(
+            queue_source(url),
+            screen="jobs",
+            filter=filter_,
         )
         async with app.run_test(size=(80, 24)) as pilot:
             console = Console(app, pilot, app.source)
@@ -295,9 +294,11 @@ def retried_by_keys(url: str, log: Path) -> int:
     found: list[int] = []
 
     async def inside() -> None:
-        app = ConsoleApp(
-            ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker")),
-            Options(period=0.2, screen="jobs", filter="state:failed", action_log=log),
+        app = console_on(
+            queue_source(url),
+            screen="jobs",
+            filter="state:failed",
+            action_log=log,
         )
         async with app.run_test(size=(80, 24)) as pilot:
             console = Console(app, pilot, app.source)

@@ -8,13 +8,10 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from console_fixture import Console, search_of
+from console_fixture import Console, console_on, queue_source, search_of
 
 from gw_core import Client, JobSpec, cron_item
 from gw_core.selection import Selection
-from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, ConnectionOptions
-from gw_tui.rules.options import Options
 from gw_tui.screens.job import JobScreen
 from gw_tui.screens.jobs import JobsScreen
 
@@ -56,8 +53,8 @@ def url(database_url: str) -> Iterator[str]:
 def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str = "jobs", **options: str) -> None:
     async def inside() -> None:
         items = [cron_item("0 * * * *", "task_1", id="hourly", fill=timedelta(hours=2))]
-        source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker", crontab=lambda: items))
-        app = ConsoleApp(source, Options(period=0.2, screen=screen, **options))
+        source = queue_source(url, crontab=lambda: items)
+        app = console_on(source, screen=screen, **options)
         async with app.run_test(size=(120, 34), notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
 

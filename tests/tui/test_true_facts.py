@@ -8,13 +8,10 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from console_fixture import Console, search_of
+from console_fixture import Console, console_on, queue_source, search_of
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gw_core import Client, Selection
-from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, ConnectionOptions
-from gw_tui.rules.options import Options
 from gw_tui.screens.jobs import JobsScreen
 from gw_tui.text import formatting
 
@@ -81,8 +78,8 @@ def ask(url: str, statement: str) -> list[tuple[object, ...]]:
 
 def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str = "overview") -> None:
     async def inside() -> None:
-        source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker"))
-        app = ConsoleApp(source, Options(period=0.2, screen=screen))
+        source = queue_source(url)
+        app = console_on(source, screen=screen)
         async with app.run_test(size=(120, 34), notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
 
@@ -129,7 +126,7 @@ def test_queues_say_what_the_database_says(url: str) -> None:
 
 
 def test_a_number_of_a_queue_does_not_alternate_between_exact_and_cut(url: str) -> None:
-    source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker"))
+    source = queue_source(url)
     try:
         source.queues(after="q100")
         for _ in range(3):
