@@ -30,11 +30,21 @@ print([browser.post(f"/orders/{item}").status_code for item in ("book", "sold-ou
 }
 
 
+DJANGO_REQUESTS = """
+import django
+
+django.setup()
+from django.test import Client
+
+print([Client().post(f"/orders/{item}").status_code for item in ("book", "sold-out")])
+"""
+
+
 def run(folder: str, url: str, *command: str | Path) -> str:
     done = subprocess.run(
         command,
         cwd=EXAMPLES / folder,
-        env={**os.environ, "DATABASE_URL": url},
+        env={**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "settings"},
         text=True,
         capture_output=True,
         timeout=100,
@@ -53,6 +63,20 @@ def test_a_request_adds_its_job_in_its_transaction(example: str, empty_database_
     assert rows(empty_database_url, "select item, receipt from orders") == [("book", None)]
     assert rows(empty_database_url, "select count(*) from graphile_worker._private_jobs") == [(1,)]
     run(example, empty_database_url, GW, "run", "--once", "--tasks", "tasks")
+    assert rows(empty_database_url, "select receipt from orders") == [("sent for book",)]
+
+
+def test_a_django_request_enqueues_its_task_in_its_transaction(empty_database_url: str) -> None:
+    pytest.importorskip("django")
+    if sys.version_info < (3, 12):
+        pytest.importorskip("django_tasks")
+    run("django_project", empty_database_url, sys.executable, "manage.py", "migrate", "--verbosity", "0")
+    run("django_project", empty_database_url, sys.executable, "manage.py", "makemigrations", "--check")
+    statuses = run("django_project", empty_database_url, sys.executable, "-c", DJANGO_REQUESTS)
+
+    assert statuses == "[201, 409]\n"
+    assert rows(empty_database_url, "select count(*) from graphile_worker._private_jobs") == [(1,)]
+    run("django_project", empty_database_url, sys.executable, "manage.py", "gw", "run", "--once")
     assert rows(empty_database_url, "select receipt from orders") == [("sent for book",)]
 
 
