@@ -24,7 +24,7 @@ def test_django(file: str, empty_database_url: str) -> None:
     environment = {**os.environ, "DATABASE_URL": empty_database_url, "PYTHONPATH": str(PROJECT)}
     environment.pop("PYTEST_ADDOPTS", None)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--confcutdir", ".", file],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:django", "--confcutdir", ".", file],
         cwd=PROJECT,
         env=environment,
         text=True,

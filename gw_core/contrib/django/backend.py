@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connections
 from django.utils import timezone
 
-from gw_core import Client, Job, JobKeyMode, JobSpec
+from gw_core import Client, Job, JobKeyMode, JobSpec, load_plugin
 from gw_core.contrib.django.checks import check_backend
 from gw_core.contrib.django.compat import BaseTaskBackend, InvalidTask, TaskResult, TaskResultStatus, task_enqueued
 from gw_core.contrib.django.connection import conninfo_of
@@ -43,7 +43,9 @@ class GraphileWorkerBackend(BaseTaskBackend):
     @cached_property
     def _client(self) -> Client:
         # It only uses connections of Django's; a connection of its own would be outside the caller's transaction.
-        return Client(conninfo_of(self.settings.database), schema=self.settings.schema, max_pool_size=1)
+        settings = self.settings
+        plugins = [load_plugin(name) for name in settings.plugins]
+        return Client(conninfo_of(settings.database), schema=settings.schema, plugins=plugins, max_pool_size=1)
 
     def validate_task(self, task: Any) -> None:
         """Raise `InvalidTask` for a task that cannot become a job; otherwise remember the task for workers."""
@@ -59,7 +61,8 @@ class GraphileWorkerBackend(BaseTaskBackend):
         result = new_result(task, self.alias, args, kwargs)
         payload = {"args": result.args, "kwargs": result.kwargs}
         job = self._client.add(self._spec(task).with_payload(payload), conn=connections[self.settings.database])
-        assert isinstance(job, Job)  # noqa: S101 - only plugins skip a job, and this client has none
+        if not isinstance(job, Job):
+            raise InvalidTask(f"A plugin skipped a job of {task.module_path}.")
         complete_with(result, job)
         task_enqueued.send(type(self), task_result=result)
         return result

@@ -23,6 +23,8 @@ class Options:
     """The priority of a job whose task has Django's priority 0; the queue runs smaller numbers first."""
     modules: tuple[str, ...] = ()
     """Modules with tasks beside the `tasks` modules of the apps."""
+    plugins: tuple[str, ...] = ()
+    """Plugins of the client that adds the jobs, each as `module:name`."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Earlier paths of tasks with their present paths, so that waiting jobs still find a renamed task."""
 
@@ -33,7 +35,8 @@ class Options:
         if problems:
             raise ImproperlyConfigured("; ".join(problems))
         values = {name.lower(): value for name, value in given.items()}
-        return cls(**{**values, "modules": tuple(values.get("modules", ()))})
+        lists = {name: tuple(values.get(name, ())) for name in ("modules", "plugins")}
+        return cls(**{**values, **lists})
 
 
 def _problems(given: Mapping[str, Any]) -> list[str]:
@@ -66,6 +69,7 @@ _IS_VALID: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "MAX_ATTEMPTS": ("a positive number", lambda value: _is_integer(value) and value > 0),
     "PRIORITY_BASE": ("a number from -32000 to 32000", lambda value: _is_integer(value) and abs(value) <= 32_000),
     "MODULES": ("a list of modules", _are_names),
+    "PLUGINS": ("a list of plugins, each as module:name", _are_names),
     "ALIASES": (
         "a dictionary of paths",
         lambda value: isinstance(value, dict) and _are_names([*value, *value.values()]),

@@ -83,6 +83,23 @@ def test_priorities_and_attempts_start_from_the_options(jobs: Any) -> None:
     assert [(job["priority"], job["max_attempts"]) for job in jobs()] == [(3, 4), (10, 3)]
 
 
+def test_a_job_carries_the_trace_of_the_request(jobs: Any) -> None:
+    pytest.importorskip("opentelemetry")
+    from opentelemetry import context, propagate
+
+    traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    token = context.attach(propagate.extract({"traceparent": traceparent}))
+    try:
+        with override_settings(TASKS=options(PLUGINS=["gw_core.contrib.opentelemetry:OpenTelemetry"])):
+            tasks.create_order.enqueue("book")
+    finally:
+        context.detach(token)
+
+    [job] = jobs()
+    assert job["payload"]["args"] == ["book"]
+    assert job["payload"]["_trace"]["traceparent"] == traceparent
+
+
 def test_run_after_is_when_the_job_may_run(jobs: Any) -> None:
     when = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
     tasks.create_order.using(run_after=when).enqueue("book")
