@@ -222,7 +222,8 @@ class ConnectionWorker:
     def _work(self, job: Job) -> Attempt:
         savepoint = Savepoint(self._connection, self._conn)
         attempt = self._runner.run(self._tasks[job.task_identifier], job)
-        psycopg_connection(self._conn, self._store.schema)  # flushes what the task left in the caller's session
+        if attempt.error is None:  # a session in which a flush has failed accepts nothing more
+            psycopg_connection(self._conn, self._store.schema)  # flushes what the task left in the caller's session
         savepoint.end()
         self._settle(attempt)
         return attempt
@@ -231,11 +232,20 @@ class ConnectionWorker:
         outcome, worker_id = attempt.outcome, self._runner.worker_id
         settled = send_outcomes(self._store, [outcome], worker_id, queue_locks([attempt.job]))
         if not settled:
-            raise InvalidInputError(
-                f"the task {attempt.job.task_identifier!r} rolled back the transaction that its job was claimed in; "
-                "give the task a session or a transaction of its own"
-            ) from attempt.error
+            raise _lost_claim(attempt)
         emit_settled(self._runner.events, worker_id, [outcome])
+
+
+def _lost_claim(attempt: Attempt) -> BaseException:
+    """Return the error of a task that rolled back its claim: its own, as from a failed flush of SQLAlchemy's."""
+    message = (
+        f"the task {attempt.job.task_identifier!r} rolled back the transaction that its job was claimed in; "
+        "give the task a session or a transaction of its own"
+    )
+    if attempt.error is None:
+        return InvalidInputError(message)
+    attempt.error.add_note(message)
+    return attempt.error
 
 
 def connection_of(conn: object | None, schema: str) -> Connection | None:
