@@ -82,7 +82,9 @@ class Maintenance:
     async def _ask_to_clean(self, cleanup: Cleanup, count: int | None) -> None:
         many = "Too many to count quickly." if count is None else f"{formatting.counted(count, cleanup.thing)}."
         words = f"{many}\n{_CONSEQUENCES[cleanup.target]}\nThis cannot be undone."
-        if await confirmed(self._console, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete"):
+        # Deleted jobs cannot be restored, so a key pressed too often must not delete them.
+        to_type = "" if cleanup.target is not CleanupTarget.FAILED_JOBS else "delete" if count is None else str(count)
+        if await confirmed(self._console, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
             self._console.begin(ActionBatch(parts=(cleanup,)))
 
     # -- doctor ------------------------------------------------------------------------------------------------------

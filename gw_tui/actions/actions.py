@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gw_core import Selection, Skip
 from gw_core.errors import StatementTimeoutError
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
         RemovedJob,
         SweepReport,
     )
+
+
+CANCEL_TIMEOUT: Final = timedelta(seconds=5)
+"""How long a cancellation waits for the task to stop; the request stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,25 @@ class Complete(JobAction):
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw complete`."""
         return write.remove(self.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel(JobAction):
+    """Cancel running jobs: their tasks are asked to stop, and they are not retried."""
+
+    done_words: ClassVar[str] = "cancelled"
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Request it, and wait a little for the results."""
+        results = client.jobs.cancel(self.ids, timeout=CANCEL_TIMEOUT)
+        return Result(
+            done=tuple(str(each.id) for each in results if each.result.is_over),
+            skipped=tuple(
+                SkippedItem(str(each.id), each.result.value.replace("_", " "))
+                for each in results
+                if not each.result.is_over
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

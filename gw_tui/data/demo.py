@@ -551,6 +551,8 @@ class DemoSource:
             match action:
                 case actions.Retry() | actions.Reschedule() | actions.Fail() | actions.Complete():
                     return _each(queue, action.jobs, _on_job(queue, action))
+                case actions.Cancel():
+                    return _cancelled(queue, action.ids)
                 case actions.Restore():
                     return Result(done=tuple(str(queue.insert(**_again(job)).id) for job in action.jobs))
                 case actions.Add():
@@ -868,6 +870,20 @@ def _each(queue: DemoQueue, wanted: Sequence[JobVersion], do: Callable[[Job], st
             before.append(job)
     removed = tuple(job for job in before if job.id not in queue.jobs)
     return Result(done=tuple(done), skipped=tuple(skipped), removed=removed)
+
+
+def _cancelled(queue: DemoQueue, ids: Sequence[int]) -> Result:
+    """Fail running jobs, as their workers would."""
+    running = [job for each in ids if (job := queue.jobs.get(each)) is not None and job.locked_by is not None]
+    for job in running:
+        queue.held.pop(job.queue_name or "", None)
+        queue.change(
+            job, locked_by=None, locked_at_epoch=None, attempts=job.max_attempts, last_error="cancelled by an operator"
+        )
+    done = tuple(str(job.id) for job in running)
+    return Result(
+        done=done, skipped=tuple(SkippedItem(str(each), "not running") for each in ids if str(each) not in done)
+    )
 
 
 def _again(job: Job) -> dict[str, Any]:

@@ -245,6 +245,16 @@ COMMANDS: Final = (
         rank=5,
     ),
     _known(
+        "cancel",
+        "c",
+        "Cancel",
+        "Cancel the running job: its task is asked to stop.",
+        on=_JOBS_AND_JOB,
+        risk=Risk.DESTROYS,
+        needs=Requirement.ROW,
+        rank=29,
+    ),
+    _known(
         "remove_by_key",
         "K",
         "Remove by key",

@@ -10,7 +10,18 @@ from textual import work
 
 from gw_core import JobState
 from gw_core.operations import FoundJob, JobVersion
-from gw_tui.actions.actions import Action, Add, Complete, Fail, FindByKey, RemoveByKey, Reschedule, Retry, Unlock
+from gw_tui.actions.actions import (
+    Action,
+    Add,
+    Cancel,
+    Complete,
+    Fail,
+    FindByKey,
+    RemoveByKey,
+    Reschedule,
+    Retry,
+    Unlock,
+)
 from gw_tui.actions.batch import ActionBatch, split
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import ASKED_TO_TYPE, Confirm, confirmed, named
@@ -99,6 +110,18 @@ class JobActionsMixin(ConsoleScreen):
             self._begin(split(action))
 
     @work
+    async def action_cancel(self) -> None:
+        """Cancel the running jobs, after a confirmation."""
+        jobs = tuple(each for each in self.targets() if each.state is JobState.RUNNING)
+        if not jobs:
+            self.notify("No running job is selected; f fails a job that is not running", severity="warning")
+            return
+        action = Cancel(jobs=_versions(jobs))
+        words = f"{named(jobs)}\nTheir tasks are asked to stop; the jobs fail and are not retried."
+        if await confirmed(self.console, action, "Cancel?", words, ok="Cancel job", to_type=_to_type(jobs)):
+            self._begin(split(action))
+
+    @work
     async def action_remove_by_key(self) -> None:
         """Ask for a key and find its job, then ask whether to remove it."""
         offered = next((each.job.key for each in self.targets() if each.job.key is not None), "")
@@ -133,7 +156,7 @@ class JobActionsMixin(ConsoleScreen):
         free = tuple(each for each in jobs if each.state is not JobState.RUNNING)
         running = len(jobs) - len(free)
         if running and not free:
-            self.notify(f"Running jobs cannot be {what}", severity="warning", markup=False)
+            self.notify(f"Running jobs cannot be {what}; c cancels them", severity="warning", markup=False)
         elif running:
             self.notify(f"{formatting.counted(running, 'running job')} skipped", severity="warning", markup=False)
         return free

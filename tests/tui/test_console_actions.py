@@ -403,6 +403,22 @@ def test_a_sweep_shows_first_what_it_would_do() -> None:
     run(scenario, screen="workers")
 
 
+def test_a_running_job_is_cancelled_after_a_question() -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        (job_id,) = (int(console.table("#jobs").highlighted or 0),)
+        await console.press("c")
+        await reach(console, Confirm)
+        assert "not retried" in console.text
+        await console.press("right", "enter")
+        (action,) = await acted(console)
+        assert isinstance(action, actions.Cancel)
+        assert action.ids == [job_id]
+        assert console.source.queue.jobs[job_id].locked_by is None
+
+    run(scenario, filter="state:running")
+
+
 def test_cleanup_runs_after_a_question() -> None:
     async def scenario(console: Console) -> None:
         assert any(each.state is JobState.FAILED for each in console.source.queue.states())
@@ -411,8 +427,12 @@ def test_cleanup_runs_after_a_question() -> None:
         await console.press("enter")
         await reach(console, Confirm)
         assert "cannot be undone" in console.text
-        await console.press("right", "enter")
-        await acted(console)
+        await console.press("enter")
+        await console.shows("exactly")
+        failed = sum(each.state is JobState.FAILED for each in console.source.queue.states())
+        await console.type(str(failed))
+        await console.press("enter")
+        await acted(console, 2)
         assert not any(each.state is JobState.FAILED for each in console.source.queue.states())
 
     run(scenario, screen="locks")

@@ -211,7 +211,8 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
         await console.app.run_action("cleanup_failed_jobs")
         await reach(console, Confirm)
         assert f"{count} failed jobs." in console.text
-        await console.press("right", "enter")
+        await console.type(str(count))
+        await console.press("enter")
         await console.tells(f"{count} failed jobs deleted")
         dry, done = await acted(console, 2)
         assert dry == actions.Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True)

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
 
-from gw_core import Client, JobSpec, JobState, Selection
+from gw_core import Client, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
 from gw_core.errors import ReadOnlyError
 from gw_core.operations import JobVersion
 from gw_tui.actions import actions
@@ -286,3 +286,29 @@ def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: ClientSource)
 
 def test_an_exact_count_is_one(source: ClientSource) -> None:
     assert source.run(actions.CountExactly()).statistics.total.value == 30
+
+
+def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: ClientSource) -> None:
+    tasks, begun = TaskRegistry(), threading.Event()
+
+    def long(payload: object, context: JobContext) -> None:
+        begun.set()
+        assert context.should_stop.wait(60)
+        raise RuntimeError("stopped")
+
+    tasks.register("long", long)
+    with Client(queue.url) as client:
+        job = client.add("long")
+    runner = Runner(queue.url, tasks=tasks, handle_signals=False)
+    runner.start()
+    try:
+        assert begun.wait(60)
+        (found,) = source.page(Selection.of(id=job.id)).jobs
+
+        result = source.run(actions.Cancel(jobs=[JobVersion.of(found.job)]))
+    finally:
+        runner.stop()
+        runner.wait()
+
+    assert result.done == (str(job.id),)
+    assert queue.run(f"select attempts >= max_attempts from _private_jobs where id = {job.id}") == [(True,)]
