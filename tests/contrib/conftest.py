@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from support.queue_fixture import QueueFixture
 
+# A project of its own: a test runs its checks in a process with its settings.
+collect_ignore = ["django_project"]
+
 
 @pytest.fixture(scope="session")
 def contrib_url(databases: Any, template: str) -> Iterator[str]:
