@@ -407,9 +407,12 @@ def _read_payload(text: str) -> dict[str, Any]:
     """Return the object the text stands for; the text is not empty and begins with a brace."""
     _check_depth(text)
     try:
-        return plain_payload(_read_json(text))
+        payload = plain_payload(_read_json(text))
     except InvalidInputError as error:
         raise _LineError(0, str(error), _JSON_OBJECT) from None
+    if not text.rstrip().endswith("}"):  # JSON5 allows a comment here, but Node.js workers refuse the crontab
+        raise _LineError(len(text), "a comment follows the payload", "the end of the line")
+    return payload
 
 
 def _read_json(text: str) -> object:

@@ -354,3 +354,8 @@ def test_the_examples_of_the_manual_parse() -> None:
 
     assert len(blocks) >= 3
     assert all(parse_crontab(block) for block in blocks)
+
+
+def test_a_comment_after_a_payload_is_an_error_as_in_node() -> None:
+    with pytest.raises(CrontabError, match="a comment follows the payload"):
+        parse_crontab('0 6 * * * hello {"n": 1} /* daily */')
