@@ -79,8 +79,8 @@ class Sentry(Plugin):
         self._runs: dict[str, _Run] = {}
         """The run on each thread. A thread writes its own key only, so no lock is needed."""
         # gw logs each failure as well, on another thread, where Sentry's deduplication does not see it.
-        ignore_logger("graphile_worker")
-        ignore_logger("graphile_worker.*")
+        for name in ("", ".core", ".cron", ".supervisor", ".tasks", ".worker"):  # not ".job", which tasks use
+            ignore_logger(f"graphile_worker{name}")
 
     def attach(self, events: Events) -> None:
         """Subscribe to the ends of runs and to the items of crontabs."""

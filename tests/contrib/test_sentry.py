@@ -21,6 +21,7 @@ from gw_core.events import CronStarted, JobErrored, JobSucceeded, RunnerStopped
 pytest.importorskip("sentry_sdk")
 
 import sentry_sdk
+from sentry_sdk.integrations.logging import LoggingIntegration
 
 from gw_core.contrib.sentry import Sentry
 
@@ -48,7 +49,14 @@ def start() -> Iterator[Callable[..., Captured]]:
 
     def init(**options: Any) -> Captured:
         transport = Captured()
-        sentry_sdk.init(dsn="https://key@localhost/1", transport=transport, auto_enabling_integrations=False, **options)
+        sentry_sdk.init(
+            dsn="https://key@localhost/1",
+            transport=transport,
+            auto_enabling_integrations=False,
+            # The fixture's logger has a name of its own, which the plugin does not know.
+            disabled_integrations=[LoggingIntegration()],
+            **options,
+        )
         return transport
 
     yield init
