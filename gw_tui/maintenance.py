@@ -109,7 +109,7 @@ def _preview(report: SweepReport) -> str:
 def _named(workers: Sequence[WorkerInfo]) -> list[str]:
     lines = [
         f"  {sanitize.line(each.id, 48)}"
-        + ("" if each.heartbeat_age is None else f"  last heartbeat {formatting.span(each.heartbeat_age)} ago")
+        + ("" if each.heartbeat_age is None else f"  last heartbeat {formatting.duration(each.heartbeat_age)} ago")
         for each in workers[:MAX_NAMED]
     ]
     if len(workers) > MAX_NAMED:

@@ -123,18 +123,18 @@ def _lines(data: OverviewData) -> Iterator[str]:
     for state, count in _states(data).items():
         yield f"{symbols.state(state):<12} {formatting.count(count):>8}"
     if (age := snapshot.backlog_age) is not None:
-        yield f"oldest ready job: {formatting.span(age)}"
+        yield f"oldest ready job: {formatting.duration(age)}"
     yield ""
     yield "Alerts:" if data.alerts else "No alerts"
     for alert in data.alerts:
         sign = symbols.STATE_GLYPHS["failed"] if alert.severity is Severity.CRITICAL else symbols.WARNING
-        yield f"  {sign} {alert.what}" + ("" if alert.age is None else f"  {formatting.span(alert.age)}")
+        yield f"  {sign} {alert.what}" + ("" if alert.age is None else f"  {formatting.duration(alert.age)}")
     if snapshot.priorities:
         yield ""
         yield f"{'priority':>8}  {'ready':>8}  {'oldest':>8}  task"
     for head in snapshot.priorities:
         oldest = None if head.oldest_due_at is None else snapshot.at - head.oldest_due_at
-        shown = f"{head.priority:>8}  {formatting.count(head.ready):>8}  {formatting.span(oldest):>8}"
+        shown = f"{head.priority:>8}  {formatting.count(head.ready):>8}  {formatting.duration(oldest):>8}"
         yield f"{shown}  {head.oldest_task or ''}".rstrip()
     if snapshot.workers:
         yield ""

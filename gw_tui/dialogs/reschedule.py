@@ -102,4 +102,4 @@ class RescheduleDialog(Dialog[Reschedule]):
 
 
 def _away(span: timedelta) -> str:
-    return f"in {formatting.span(span)}" if span > timedelta() else f"{formatting.span(-span)} ago"
+    return f"in {formatting.duration(span)}" if span > timedelta() else f"{formatting.duration(-span)} ago"

@@ -233,9 +233,9 @@ def _row(row: Recurring, now: datetime) -> TableRow:
             "id": Cell(row.identifier, "strong"),
             "course": Cell(f"{sign} {row.course}", role),
             "last": Cell("never" if row.last_run is None else formatting.day(row.last_run, now), "quiet"),
-            "next": "" if row.next_run is None else f"in {formatting.span(row.next_run - now)}",
+            "next": "" if row.next_run is None else f"in {formatting.duration(row.next_run - now)}",
             "missed": Cell(_missed(row), "error" if row.missed else "quiet"),
-            "fill": "none" if fill == timedelta() else "" if fill is None else formatting.span(fill),
+            "fill": "none" if fill == timedelta() else "" if fill is None else formatting.duration(fill),
             "task": row.task,
             "words": "" if row.item is None else describe_schedule(row.item.schedule),
         },
@@ -257,7 +257,7 @@ def _about(row: Recurring, now: datetime) -> Content:
             ("key", item.job_key),
             ("prio", item.priority),
             ("max attempts", item.max_attempts),
-            ("backfill", formatting.span(item.fill) if item.fill else "none"),
+            ("backfill", formatting.duration(item.fill) if item.fill else "none"),
         )
         given = ", ".join(f"{name} {sanitize.line(value)}" for name, value in options if value is not None)
         lines.append(("options", given))

@@ -324,7 +324,7 @@ def _attempts(rows: list[AttemptRow], now: datetime) -> Content:
 def _attempt(row: AttemptRow, now: datetime) -> Content:
     sign = "▶" if row.is_next else " "
     about = "≈" if row.certainty is Certainty.INFERRED and row.at is not None else " "
-    wait = "" if row.wait is None else formatting.span(row.wait)
+    wait = "" if row.wait is None else formatting.duration(row.wait)
     note = f"{_NOTES[row.certainty]}{', last' if row.is_last else ''}"
     text = f"{sign}{row.number:>3} {about}{formatting.day(row.at, now):<12} {wait:>6} {note}"
     return Content.styled(text, "bold" if row.is_next else "$quiet" if row.certainty is Certainty.INFERRED else "")

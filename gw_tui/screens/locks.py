@@ -275,7 +275,7 @@ def _of_session(kind: str, what: str, role: str, session: BackendSession, detail
     statement = "not visible to this role" if session.statement is None else masked(session.statement)
     lines = (
         ("who", sanitize.line(who)),
-        ("state", f"{sanitize.line(session.state or 'unknown')} for {formatting.span(session.in_state_for)}"),
+        ("state", f"{sanitize.line(session.state or 'unknown')} for {formatting.duration(session.in_state_for)}"),
         *((("waits for", sanitize.line(detail)),) if detail else ()),
         ("statement", sanitize.line(statement, 2_000)),
         ("to end it", f"select pg_terminate_backend({session.pid})"),
@@ -290,7 +290,7 @@ def _standstill_row(each: BlockedSession) -> TableRow:
         {
             "what": Cell(each.what, each.role),
             "pid": each.pid,
-            "age": formatting.span(each.age),
+            "age": formatting.duration(each.age),
             "who": each.who,
             "detail": Cell(each.detail, "quiet"),
         },

@@ -1,4 +1,4 @@
-"""Is it healthy, and where is the pain: states, rates, the priorities of the queue, and what needs attention."""
+"""The overview: states, rates, waiting jobs by priority, and alerts by their causes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from gw_core.operations import Finding, QueueSnapshot, QueueStatistics
     from gw_tui.data.messages import ActionFinished
 
-HEADS: Final = (
+PRIORITIES: Final = (
     TableColumn("priority", "prio", 6, right=True),
     TableColumn("ready", "ready", 7, right=True),
     TableColumn("age", "oldest", 7, right=True),
     TableColumn("task", "task"),
     TableColumn("next", "next due", 9, right=True, rank=3),
 )
-ATTENTION: Final = (
+ALERTS: Final = (
     TableColumn("what", "what"),
     TableColumn("age", "age", 7, right=True),
     TableColumn("go", "go", 2, rank=3),
@@ -72,7 +72,7 @@ class OverviewScreen(ConsoleScreen):
     """The first screen."""
 
     SCREEN_ID = "overview"
-    AUTO_FOCUS = "#attention"
+    AUTO_FOCUS = "#alerts"
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,21 +94,21 @@ class OverviewScreen(ConsoleScreen):
             yield Bars("added", formatting.rate, id="added")
             yield Bars("backlog age", _seconds, id="age")
         with Container(id="lists"):
-            attention = KeyedTable(ATTENTION, empty="No alerts", id="attention", classes="panel")
-            attention.border_title = "Alerts"
-            yield attention
-            priorities = KeyedTable(HEADS, empty="No waiting jobs", id="heads", classes="panel")
+            alerts = KeyedTable(ALERTS, empty="No alerts", id="alerts", classes="panel")
+            alerts.border_title = "Alerts"
+            yield alerts
+            priorities = KeyedTable(PRIORITIES, empty="No waiting jobs", id="priorities", classes="panel")
             priorities.border_title = "Next jobs, by priority"
             yield priorities
 
-    # -- what is asked and told ------------------------------------------------------------------------------------
+    # -- queries and answers --------------------------------------------------------------------------------------
 
     def current_query(self) -> Query:
         """Ask for a sample now and then."""
         return OverviewQuery(with_held=self._has_dead)
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
-        """Draw everything anew."""
+        """Draw everything again."""
         if self.is_mounted:
             has_dead = any(worker.is_stale for worker in snapshot.workers)
             if has_dead is not self._has_dead:
@@ -117,7 +117,7 @@ class OverviewScreen(ConsoleScreen):
             self._draw(snapshot)
 
     def show_time(self) -> None:
-        """Let ages go on while nothing new is heard."""
+        """Update the ages while no new snapshot arrives."""
         snapshot = self.console.snapshot
         if snapshot is not None and self.is_mounted and self.console.phase is not ConnectionPhase.LIVE:
             self._draw(_aged(snapshot, self.console.now))
@@ -131,7 +131,7 @@ class OverviewScreen(ConsoleScreen):
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
         """Say that the sample is not to be had."""
-        self.query_one("#attention").border_subtitle = f"sample: {failure}"
+        self.query_one("#alerts").border_subtitle = f"sample: {failure}"
 
     def show_action(self, acted: ActionFinished) -> None:
         """Take in an exact count."""
@@ -148,7 +148,7 @@ class OverviewScreen(ConsoleScreen):
     def _draw(self, snapshot: QueueSnapshot) -> None:
         self._draw_tiles(snapshot)
         self._draw_charts(snapshot)
-        self.query_one("#heads", KeyedTable).apply(_heads(snapshot))
+        self.query_one("#priorities", KeyedTable).apply(_heads(snapshot))
         self._draw_alerts(snapshot)
 
     def _draw_tiles(self, snapshot: QueueSnapshot) -> None:
@@ -158,7 +158,7 @@ class OverviewScreen(ConsoleScreen):
         alive = formatting.counted(len(snapshot.workers) - stale, "worker")
         alive = f"{len(snapshot.workers) - stale} live · {stale} stale" if stale else alive
         if snapshot.locks_age is not None and snapshot.locks_age > FRESH:
-            alive = f"{formatting.span(snapshot.locks_age)} ago · {alive}"
+            alive = f"{formatting.duration(snapshot.locks_age)} ago · {alive}"
         self._tile(
             "running",
             snapshot.running or self._count(JobState.RUNNING, snapshot),
@@ -179,14 +179,14 @@ class OverviewScreen(ConsoleScreen):
         values = self.console.history.done.values(TIME_RANGES[0], snapshot.at.timestamp())
         known = [value for value in values if value is not None]
         left = drain_time(ready, sum(known) / len(known)) if ready is not None and known else None
-        return f"oldest {formatting.span(age)}" + ("" if left is None else f", ~{formatting.span(left)} left")
+        return f"oldest {formatting.duration(age)}" + ("" if left is None else f", ~{formatting.duration(left)} left")
 
     def _tile(self, name: str, count: Count | None, about: str) -> None:
         self.query_one(f"#{name}", Tile).show(_shown(count), about)
 
     def _count(self, state: JobState, snapshot: QueueSnapshot) -> Count | None:
         """Return the best number known: exact ones first, then the sample's; None where the role sees no rows."""
-        if snapshot.schema.rows_hidden or "heads" in dict(snapshot.unseen):
+        if snapshot.schema.rows_hidden or "priorities" in dict(snapshot.unseen):
             return None
         if state is JobState.READY and snapshot.ready.quality.value == "exact":
             return snapshot.ready
@@ -215,8 +215,8 @@ class OverviewScreen(ConsoleScreen):
             is_listening=self.console.is_listening,
         )
         self._alerts = {alert.key: alert for alert in alerts(known)}
-        self.query_one("#attention", KeyedTable).apply(
-            TableRow(key, {"what": _words(alert), "age": formatting.span(alert.age), "go": GO[alert.place]})
+        self.query_one("#alerts", KeyedTable).apply(
+            TableRow(key, {"what": _words(alert), "age": formatting.duration(alert.age), "go": GO[alert.place]})
             for key, alert in self._alerts.items()
         )
 
@@ -227,17 +227,17 @@ class OverviewScreen(ConsoleScreen):
         table = self.focused
         if not isinstance(table, KeyedTable) or table.highlighted is None:
             return
-        if table.id == "heads":
+        if table.id == "priorities":
             self.console.visit("jobs", f"state:ready priority:{table.highlighted}")
         elif (alert := self._alerts.get(table.highlighted)) is not None:
             self.console.visit(alert.place, alert.filter)
 
     def action_copy(self) -> None:
-        """Copy what the cursor is on: what needs attention, or the task at the head of a queue."""
+        """Copy the alert or the task under the cursor."""
         table = self.focused
         if not isinstance(table, KeyedTable) or table.highlighted is None:
             return
-        alert = self._alerts.get(table.highlighted) if table.id == "attention" else None
+        alert = self._alerts.get(table.highlighted) if table.id == "alerts" else None
         priorities = () if self.console.snapshot is None else self.console.snapshot.priorities
         tasks = {str(head.priority): head.oldest_task for head in priorities}
         text = alert.what if alert is not None else tasks.get(table.highlighted)
@@ -285,7 +285,7 @@ def _heads(snapshot: QueueSnapshot) -> Iterator[TableRow]:
             {
                 "priority": str(head.priority),
                 "ready": Cell(formatting.count(head.ready), "ready" if head.ready.value else "quiet"),
-                "age": formatting.span(age),
+                "age": formatting.duration(age),
                 "task": head.oldest_task or "",
                 "next": Cell(
                     "" if head.next_due_at is None else formatting.until(head.next_due_at, snapshot.at), "quiet"
@@ -305,4 +305,4 @@ def _shown(count: Count | None) -> str:
 
 
 def _seconds(value: float) -> str:
-    return formatting.span(timedelta(seconds=value))
+    return formatting.duration(timedelta(seconds=value))

@@ -70,7 +70,7 @@ class ExactCount:
     def words(self, now: datetime) -> str:
         """Return it in words, with its age."""
         numbers = f"{self.waiting.value:,} waiting, {self.due.value:,} due"
-        return f"{sanitize.line(self.name, 30)}: {numbers}, counted {formatting.span(now - self.at)} ago"
+        return f"{sanitize.line(self.name, 30)}: {numbers}, counted {formatting.duration(now - self.at)} ago"
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class QueuesScreen(WorkerActionsMixin, ListScreen):
             yield f"{len(snapshot.held_queues)}{more} locked in all"
         yield "by name"
         if (age := self._heartbeat_age_of_holder()) is not None:
-            yield f"heartbeat {formatting.span(age)} ago"
+            yield f"heartbeat {formatting.duration(age)} ago"
         if self._counted is not None:
             yield self._counted.words(self.console.now)
         if found.after is not None:
@@ -312,7 +312,7 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
         {
             "queue": Cell(queue.name, "strong" if queue.held_at is not None else ""),
             "state": _state(queue, is_stuck=is_stuck),
-            "held_for": "" if queue.held_at is None else formatting.span(now - queue.held_at),
+            "held_for": "" if queue.held_at is None else formatting.duration(now - queue.held_at),
             "held_by": Cell(queue.held_by or "", "error" if is_stuck else ""),
             "waiting": _counted(queue.waiting),
             "due": _counted(queue.due),

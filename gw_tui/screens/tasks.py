@@ -118,7 +118,7 @@ class TasksScreen(ListScreen):
             yield f"{unknown} unknown to every live worker"
         title = next(column.title for column in _COLUMNS if column.key == ORDERS[self._order][0])
         yield f"by {title}"
-        yield f"sampled {formatting.span(max(timedelta(), self.console.now - self._statistics.at))} ago"
+        yield f"sampled {formatting.duration(max(timedelta(), self.console.now - self._statistics.at))} ago"
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ def _role(count: Count, state: JobState) -> str:
 
 
 def _age(since: datetime | None, now: datetime) -> str:
-    return "" if since is None else formatting.span(max(timedelta(), now - since))
+    return "" if since is None else formatting.duration(max(timedelta(), now - since))
 
 
 def _known_by(task: TaskInfo) -> Cell:

@@ -64,16 +64,16 @@ def _about(worker_id: str, info: WorkerInfo | None, recovery: RecoverySettings) 
     holds = f"{formatting.counted(info.jobs, 'job')} and {formatting.counted(info.queues, 'queue')}"
     if info.is_stale:
         age = info.heartbeat_age
-        beat = "No heartbeat" if age is None else f"Last heartbeat {formatting.span(age)} ago"
+        beat = "No heartbeat" if age is None else f"Last heartbeat {formatting.duration(age)} ago"
         return f"{beat}: presumed dead. It has locked {holds}.\nAll locks are released; the attempt counts."
     if info.has_heartbeat:
-        beat = formatting.span(info.heartbeat_age) if info.heartbeat_age is not None else "?"
+        beat = formatting.duration(info.heartbeat_age) if info.heartbeat_age is not None else "?"
         return (
             f"! MAY BE ALIVE: last heartbeat {beat} ago, "
-            f"presumed dead after {formatting.span(allowed(info, recovery))}.\n"
+            f"presumed dead after {formatting.duration(allowed(info, recovery))}.\n"
             f"It has locked {holds}.\nIf it is alive, its running jobs run twice."
         )
-    since = "" if info.lock_age is None else f" Last lock {formatting.span(info.lock_age)} ago."
+    since = "" if info.lock_age is None else f" Last lock {formatting.duration(info.lock_age)} ago."
     return (
         f"No heartbeat; Node.js workers don't send any. It has locked {holds}.{since}\n"
         "If it is alive, its running jobs run twice."

@@ -184,8 +184,8 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
         yield f"{formatting.counted(sum(each.jobs for each in self._workers.values()), 'job')} locked"
         age = None if self.console.snapshot is None else self.console.snapshot.locks_age
         if age is not None and age > FRESH:
-            yield f"counted {formatting.span(age)} ago"
-        yield f"presumed dead after {formatting.span(self._recovery.threshold)}"
+            yield f"counted {formatting.duration(age)} ago"
+        yield f"presumed dead after {formatting.duration(self._recovery.threshold)}"
 
     def _draw_held(self) -> None:
         if not self.stands or self._held is None:
@@ -194,7 +194,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
         rows = []
         for each in self._held.jobs:
             row = row_of(each, now, around)
-            since = "" if each.job.started_at is None else formatting.span(now - each.job.started_at)
+            since = "" if each.job.started_at is None else formatting.duration(now - each.job.started_at)
             rows.append(TableRow(row.key, {**row.cells, "locked": since}))
         self.query_one("#held", KeyedTable).apply(rows)
         pane = self.query_one("#pane", Vertical)
@@ -265,11 +265,11 @@ def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime) -> Table
         {
             "id": Cell(worker.id, "strong" if found is WorkerHealth.STALE else ""),
             "health": Cell(f"{sign} {found}", role),
-            "beat": "none" if worker.heartbeat_age is None else formatting.span(worker.heartbeat_age),
+            "beat": "none" if worker.heartbeat_age is None else formatting.duration(worker.heartbeat_age),
             "bar": Cell(_bar(silence(worker, recovery)), role),
             "jobs": f"{worker.jobs:,}",
             "queues": f"{worker.queues:,}",
-            "lock": "" if worker.lock_age is None else Cell(formatting.span(worker.lock_age), "quiet"),
+            "lock": "" if worker.lock_age is None else Cell(formatting.duration(worker.lock_age), "quiet"),
             "host": worker.host or "",
             "pid": "" if worker.pid is None else str(worker.pid),
             "started": "" if worker.started_at is None else Cell(formatting.day(worker.started_at, now), "quiet"),

@@ -1,4 +1,4 @@
-"""Write numbers, spans and moments short enough for a screen, each saying how good it is."""
+"""Format numbers, durations and times for a screen, with a mark for inexact counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def number(value: float) -> str:
 
 
 def count(found: Count) -> str:
-    """Return a count that says how good it is: `2,000` exact, `~4.00M` an estimate, `~40?` rough, `1,000+` at least."""
+    """Return a count with its accuracy: `2,000` exact, `~4.00M` an estimate, `~40?` rough, `1,000+` at least."""
     before, after = _MARKS[found.quality.value]
     return f"{before}{number(found.value)}{after}"
 
@@ -36,8 +36,8 @@ def rate(per_second: float | None) -> str:
     return f"{shown}/s"
 
 
-def span(value: timedelta | None) -> str:
-    """Return a span in its two largest units: `4.2s`, `38s`, `9m02s`, `6h06m`, `3d04h`, `41d`."""
+def duration(value: timedelta | None) -> str:
+    """Return a duration in its two largest units: `4.2s`, `38s`, `9m02s`, `6h06m`, `3d04h`, `41d`."""
     if value is None:
         return NOTHING
     seconds = value.total_seconds()
@@ -53,11 +53,11 @@ def span(value: timedelta | None) -> str:
 
 
 def until(moment: datetime | None, now: datetime) -> str:
-    """Return where a moment lies: `in 54s`, or `2m07s ago`."""
+    """Return how far a time is from now: `in 54s`, or `2m07s ago`."""
     if moment is None:
         return NOTHING
     away = moment - now
-    return f"in {span(away)}" if away > timedelta() else f"{span(-away)} ago"
+    return f"in {duration(away)}" if away > timedelta() else f"{duration(-away)} ago"
 
 
 def clock(moment: datetime | None) -> str:
@@ -66,7 +66,7 @@ def clock(moment: datetime | None) -> str:
 
 
 def day(moment: datetime | None, now: datetime) -> str:
-    """Return a moment in UTC, without its date when that is today's."""
+    """Return a time in UTC, without its date when that is today's."""
     if moment is None:
         return NOTHING
     shown, today = moment.astimezone(UTC), now.astimezone(UTC)

@@ -85,7 +85,7 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
 def when(moment: datetime, now: datetime) -> str:
     """Return how far away a moment is, short enough for a column: `in 54s`, `-2m07s`."""
     away = moment - now
-    return f"in {formatting.span(away)}" if away > timedelta() else f"-{formatting.span(-away)}"
+    return f"in {formatting.duration(away)}" if away > timedelta() else f"-{formatting.duration(-away)}"
 
 
 def state_cell(found: FoundJob, now: datetime, around: RowContext) -> Cell:

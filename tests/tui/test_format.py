@@ -46,7 +46,7 @@ def test_a_count_says_how_good_it_is(quality: Quality, shown: str) -> None:
      (273_600, "3d04h"), (40 * 86_400, "40d"), (-127, "-2m07s")],
 )  # fmt: skip
 def test_a_duration_has_its_two_largest_units(seconds: float, shown: str) -> None:
-    assert formatting.span(timedelta(seconds=seconds)) == shown
+    assert formatting.duration(timedelta(seconds=seconds)) == shown
 
 
 def test_times_say_where_they_lie() -> None:
@@ -59,7 +59,7 @@ def test_times_say_where_they_lie() -> None:
 
 
 def test_what_is_not_known_is_a_dash() -> None:
-    assert {formatting.span(None), formatting.until(None, NOW), formatting.rate(None), formatting.clock(None)} == {
+    assert {formatting.duration(None), formatting.until(None, NOW), formatting.rate(None), formatting.clock(None)} == {
         formatting.NOTHING
     }
 

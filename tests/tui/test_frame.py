@@ -63,14 +63,14 @@ def test_every_screen_is_reached_by_its_key() -> None:
 
 def test_a_screen_that_is_shown_again_is_as_it_was_left() -> None:
     async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table("#attention").highlighted)
+        await console.until(lambda: console.table("#alerts").highlighted)
         await console.press("down")
-        highlighted = console.table("#attention").highlighted
+        highlighted = console.table("#alerts").highlighted
         await console.press("7")
         await console.until(lambda: front(console).SCREEN_ID == "events")
         await console.press("1")
         await console.until(lambda: front(console).SCREEN_ID == "overview")
-        assert console.table("#attention").highlighted == highlighted
+        assert console.table("#alerts").highlighted == highlighted
 
     run(scenario, screen="overview", size=(120, 34))
 
@@ -124,7 +124,7 @@ def test_keys_can_be_chosen_and_are_named() -> None:
 
 def test_a_panel_takes_the_whole_screen_and_gives_it_back() -> None:
     async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table("#attention").highlighted)
+        await console.until(lambda: console.table("#alerts").highlighted)
         await console.press("z")
         await console.until(lambda: "Next jobs" not in console.text)
         lines = console.text.splitlines()
@@ -364,7 +364,7 @@ def test_the_pace_is_changed_by_keys() -> None:
 
 def test_held_changes_are_counted_in_the_frame_and_shown_when_asked() -> None:
     async def scenario(console: Console) -> None:
-        table = console.table("#attention")
+        table = console.table("#alerts")
         await console.until(lambda: table.highlighted is not None)
         table.is_pinned = True
         console.source.queue.held.clear()
@@ -488,7 +488,7 @@ def test_an_exact_count_is_shown_for_a_while() -> None:
 
 def test_the_overview_leads_to_the_failure() -> None:
     async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table("#attention").highlighted is not None)
+        await console.until(lambda: console.table("#alerts").highlighted is not None)
         assert isinstance(console.app.focused, KeyedTable)
         await console.press("enter")
         await console.until(lambda: front(console).SCREEN_ID == "workers")

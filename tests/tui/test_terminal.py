@@ -66,7 +66,7 @@ def test_nothing_in_the_data_steers_the_terminal(start: Start, screen: str) -> N
 def test_no_color_means_none_and_the_cursor_is_still_seen(start: Start) -> None:
     terminal = start(console("--demo"), NO_COLOR="1")
     terminal.until(READY)
-    terminal.until("attention")
+    terminal.until("alerts")
     terminal.type("7")
     terminal.until("console started")
     terminal.type("q")

@@ -160,8 +160,8 @@ def test_a_job_has_run_for_as_long_as_it_really_has(url: str) -> None:
 
 def test_enter_on_the_first_screen_opens_exactly_what_was_chosen(url: str) -> None:
     async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table("#heads").keys)
-        console.table("#heads").focus()
+        await console.until(lambda: console.table("#priorities").keys)
+        console.table("#priorities").focus()
         await console.press("down", "enter")
         screen = await console.reach(JobsScreen)
         await console.until(lambda: search_of(screen).wanted != Selection() and search_of(screen).jobs)
@@ -226,8 +226,8 @@ def test_the_overview_ranks_causes_and_each_opens_its_list(url: str) -> None:
         await console.shows("legacy_import: 1,397 ready, no live worker knows it")
         await console.shows(f"worker {DEAD} is gone: {queues} queues with {due:,}")
         assert "oldest ready job (legacy_import)" not in console.text
-        key = next(each for each in console.table("#attention").keys if "legacy_import" in each)
-        console.table("#attention").move_to(key)
+        key = next(each for each in console.table("#alerts").keys if "legacy_import" in each)
+        console.table("#alerts").move_to(key)
         await console.press("enter")
         screen = await console.reach(JobsScreen)
         await console.until(lambda: search_of(screen).jobs)
