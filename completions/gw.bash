@@ -2,38 +2,38 @@
 
 _gw_flags() {
     case "$1" in
-        "gw run") echo "--once --cron --verbose --quiet --connection --schema --pg-bin --prepared-statements --no-prepared-statements --max-pool-size --listen --no-listen --listen-connection --tasks --app --crontab --strict --no-strict --watch --no-watch --executable-env --forbidden-flag --concurrency --jobs --poll-interval --prefetch --client-time --no-client-time --grace-period --recover --no-recover --heartbeat-interval --sweep-interval --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --processes --max-jobs --max-lifetime --max-rss --probe-port --probe-host --metrics --no-metrics --log-level --log-format --config --debug --help" ;;
-        "gw add") echo "--payload --payload-file --queue --run-at --max-attempts --job-key --job-key-mode --priority --flag --from --format --on-error --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw complete") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw fail") echo "--reason --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw reschedule") echo "--run-at --priority --attempts --max-attempts --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw retry") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw cancel") echo "--job-key --task --queue --worker --flag --all --yes --reason --retry --timeout --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw remove") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw run") echo "--once --cron --verbose --quiet --connection --schema --password-command --pg-bin --prepared-statements --no-prepared-statements --max-pool-size --listen --no-listen --listen-connection --tasks --app --crontab --strict --no-strict --watch --no-watch --executable-env --forbidden-flag --plugin --concurrency --jobs --poll-interval --prefetch --client-time --no-client-time --grace-period --recover --no-recover --heartbeat-interval --sweep-interval --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --processes --max-jobs --max-lifetime --max-rss --probe-port --probe-host --metrics --no-metrics --log-level --log-format --log-time --config --debug --help" ;;
+        "gw add") echo "--payload --payload-file --queue --run-at --max-attempts --job-key --job-key-mode --priority --flag --from --format --on-error --strict --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw complete") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw fail") echo "--reason --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw reschedule") echo "--run-at --priority --attempts --max-attempts --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw retry") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw cancel") echo "--job-key --task --queue --worker --flag --all --yes --reason --retry --timeout --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw remove") echo "--json --connection --schema --password-command --pg-bin --config --debug --help" ;;
         "gw cron parse") echo "--json --debug --help" ;;
         "gw cron validate") echo "--tasks --json --debug --help" ;;
         "gw cron next") echo "--number --after --item --json --debug --help" ;;
-        "gw cron run") echo "--json --connection --schema --pg-bin --crontab --config --debug --help" ;;
-        "gw cron list") echo "--json --connection --schema --pg-bin --crontab --config --debug --help" ;;
-        "gw cron forget") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw list") echo "--job-key --state --task --queue --worker --flag --error --after --limit --timeout --payload --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw show") echo "--job-key --key --payload --no-payload --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw stats") echo "--exact --tasks --watch --interval --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw queues") echo "--locked --after --limit --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw tasks") echo "--exact --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw tui") echo "--screen --filter --once --json --demo --record --replay --connection --schema --pg-bin --prepared-statements --no-prepared-statements --crontab --read-only --no-read-only --env --interval --theme --ascii --no-ascii --mouse --no-mouse --payload --no-payload --max-marked --log-payloads --config --debug --help" ;;
-        "gw workers") echo "--json --connection --schema --pg-bin --sweep-threshold --orphans-after --resilient-flag --resilient-multiplier --config --debug --help" ;;
-        "gw sweep") echo "--dry-run --json --connection --schema --pg-bin --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --config --debug --help" ;;
-        "gw unlock") echo "--dry-run --yes --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw cleanup") echo "--keep --dry-run --yes --json --connection --schema --pg-bin --tasks --app --config --debug --help" ;;
-        "gw doctor") echo "--json --connection --schema --pg-bin --prepared-statements --no-prepared-statements --config --debug --help" ;;
+        "gw cron run") echo "--json --connection --schema --password-command --pg-bin --crontab --config --debug --help" ;;
+        "gw cron list") echo "--json --connection --schema --password-command --pg-bin --crontab --config --debug --help" ;;
+        "gw cron forget") echo "--json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw list") echo "--job-key --state --task --queue --worker --flag --error --after --limit --timeout --payload --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw show") echo "--job-key --key --payload --no-payload --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw stats") echo "--exact --tasks --watch --interval --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw queues") echo "--locked --after --limit --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw tasks") echo "--exact --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw tui") echo "--screen --filter --once --json --demo --record --replay --connection --schema --password-command --pg-bin --prepared-statements --no-prepared-statements --crontab --read-only --no-read-only --env --interval --theme --ascii --no-ascii --mouse --no-mouse --payload --no-payload --max-marked --log-payloads --config --debug --help" ;;
+        "gw workers") echo "--json --connection --schema --password-command --pg-bin --sweep-threshold --orphans-after --resilient-flag --resilient-multiplier --config --debug --help" ;;
+        "gw sweep") echo "--dry-run --json --connection --schema --password-command --pg-bin --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --config --debug --help" ;;
+        "gw unlock") echo "--dry-run --yes --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw cleanup") echo "--keep --dry-run --yes --json --connection --schema --password-command --pg-bin --tasks --app --config --debug --help" ;;
+        "gw doctor") echo "--json --connection --schema --password-command --pg-bin --prepared-statements --no-prepared-statements --config --debug --help" ;;
         "gw bench") echo "--count --json --connection --pg-bin --prepared-statements --no-prepared-statements --concurrency --jobs --config --debug --help" ;;
-        "gw health") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw migrate") echo "--plan --sql --json --connection --schema --pg-bin --config --debug --help" ;;
-        "gw config show") echo "--json --connection --schema --pg-bin --config --debug --help" ;;
+        "gw health") echo "--json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw migrate") echo "--plan --sql --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
+        "gw config show") echo "--json --connection --schema --password-command --pg-bin --config --debug --help" ;;
         "gw config schema") echo " --debug --help" ;;
         "gw init") echo "--embedded --no-embedded --json --debug --help" ;;
-        "gw dev") echo "--connection --schema --pg-bin --tasks --app --crontab --concurrency --jobs --log-level --config --debug --help" ;;
+        "gw dev") echo "--connection --schema --password-command --pg-bin --tasks --app --crontab --concurrency --jobs --log-level --log-time --config --debug --help" ;;
     esac
 }
 
@@ -42,6 +42,7 @@ _gw_values() {
     case "$1 $2" in
         "gw run --connection"|"gw run -c") echo "-" ;;
         "gw run --schema"|"gw run -s") echo "-" ;;
+        "gw run --password-command") echo "-" ;;
         "gw run --pg-bin") echo "files" ;;
         "gw run --max-pool-size"|"gw run -m") echo "-" ;;
         "gw run --listen-connection") echo "-" ;;
@@ -50,6 +51,7 @@ _gw_values() {
         "gw run --crontab") echo "files" ;;
         "gw run --executable-env") echo "all minimal" ;;
         "gw run --forbidden-flag") echo "-" ;;
+        "gw run --plugin") echo "-" ;;
         "gw run --concurrency"|"gw run --jobs"|"gw run -j") echo "-" ;;
         "gw run --poll-interval") echo "-" ;;
         "gw run --prefetch") echo "-" ;;
@@ -69,6 +71,7 @@ _gw_values() {
         "gw run --probe-host") echo "-" ;;
         "gw run --log-level") echo "debug info warning error" ;;
         "gw run --log-format") echo "text json" ;;
+        "gw run --log-time") echo "auto always never" ;;
         "gw run --config"|"gw run -C") echo "files" ;;
         "gw run ") echo "-" ;;
         "gw add --payload"|"gw add -p") echo "-" ;;
@@ -85,6 +88,7 @@ _gw_values() {
         "gw add --on-error") echo "stop skip" ;;
         "gw add --connection"|"gw add -c") echo "-" ;;
         "gw add --schema"|"gw add -s") echo "-" ;;
+        "gw add --password-command") echo "-" ;;
         "gw add --pg-bin") echo "files" ;;
         "gw add --config"|"gw add -C") echo "files" ;;
         "gw add ") echo "tasks" ;;
@@ -97,6 +101,7 @@ _gw_values() {
         "gw complete --error") echo "-" ;;
         "gw complete --connection"|"gw complete -c") echo "-" ;;
         "gw complete --schema"|"gw complete -s") echo "-" ;;
+        "gw complete --password-command") echo "-" ;;
         "gw complete --pg-bin") echo "files" ;;
         "gw complete --config"|"gw complete -C") echo "files" ;;
         "gw complete ") echo "-" ;;
@@ -110,6 +115,7 @@ _gw_values() {
         "gw fail --error") echo "-" ;;
         "gw fail --connection"|"gw fail -c") echo "-" ;;
         "gw fail --schema"|"gw fail -s") echo "-" ;;
+        "gw fail --password-command") echo "-" ;;
         "gw fail --pg-bin") echo "files" ;;
         "gw fail --config"|"gw fail -C") echo "files" ;;
         "gw fail ") echo "-" ;;
@@ -126,6 +132,7 @@ _gw_values() {
         "gw reschedule --error") echo "-" ;;
         "gw reschedule --connection"|"gw reschedule -c") echo "-" ;;
         "gw reschedule --schema"|"gw reschedule -s") echo "-" ;;
+        "gw reschedule --password-command") echo "-" ;;
         "gw reschedule --pg-bin") echo "files" ;;
         "gw reschedule --config"|"gw reschedule -C") echo "files" ;;
         "gw reschedule ") echo "-" ;;
@@ -138,6 +145,7 @@ _gw_values() {
         "gw retry --error") echo "-" ;;
         "gw retry --connection"|"gw retry -c") echo "-" ;;
         "gw retry --schema"|"gw retry -s") echo "-" ;;
+        "gw retry --password-command") echo "-" ;;
         "gw retry --pg-bin") echo "files" ;;
         "gw retry --config"|"gw retry -C") echo "files" ;;
         "gw retry ") echo "-" ;;
@@ -150,11 +158,13 @@ _gw_values() {
         "gw cancel --timeout") echo "-" ;;
         "gw cancel --connection"|"gw cancel -c") echo "-" ;;
         "gw cancel --schema"|"gw cancel -s") echo "-" ;;
+        "gw cancel --password-command") echo "-" ;;
         "gw cancel --pg-bin") echo "files" ;;
         "gw cancel --config"|"gw cancel -C") echo "files" ;;
         "gw cancel ") echo "-" ;;
         "gw remove --connection"|"gw remove -c") echo "-" ;;
         "gw remove --schema"|"gw remove -s") echo "-" ;;
+        "gw remove --password-command") echo "-" ;;
         "gw remove --pg-bin") echo "files" ;;
         "gw remove --config"|"gw remove -C") echo "files" ;;
         "gw remove ") echo "keys" ;;
@@ -167,18 +177,21 @@ _gw_values() {
         "gw cron next ") echo "files" ;;
         "gw cron run --connection"|"gw cron run -c") echo "-" ;;
         "gw cron run --schema"|"gw cron run -s") echo "-" ;;
+        "gw cron run --password-command") echo "-" ;;
         "gw cron run --pg-bin") echo "files" ;;
         "gw cron run --crontab") echo "files" ;;
         "gw cron run --config"|"gw cron run -C") echo "files" ;;
         "gw cron run ") echo "-" ;;
         "gw cron list --connection"|"gw cron list -c") echo "-" ;;
         "gw cron list --schema"|"gw cron list -s") echo "-" ;;
+        "gw cron list --password-command") echo "-" ;;
         "gw cron list --pg-bin") echo "files" ;;
         "gw cron list --crontab") echo "files" ;;
         "gw cron list --config"|"gw cron list -C") echo "files" ;;
         "gw cron list ") echo "-" ;;
         "gw cron forget --connection"|"gw cron forget -c") echo "-" ;;
         "gw cron forget --schema"|"gw cron forget -s") echo "-" ;;
+        "gw cron forget --password-command") echo "-" ;;
         "gw cron forget --pg-bin") echo "files" ;;
         "gw cron forget --config"|"gw cron forget -C") echo "files" ;;
         "gw cron forget ") echo "-" ;;
@@ -194,18 +207,21 @@ _gw_values() {
         "gw list --timeout") echo "-" ;;
         "gw list --connection"|"gw list -c") echo "-" ;;
         "gw list --schema"|"gw list -s") echo "-" ;;
+        "gw list --password-command") echo "-" ;;
         "gw list --pg-bin") echo "files" ;;
         "gw list --config"|"gw list -C") echo "files" ;;
         "gw list ") echo "-" ;;
         "gw show --job-key"|"gw show --key"|"gw show -k") echo "keys" ;;
         "gw show --connection"|"gw show -c") echo "-" ;;
         "gw show --schema"|"gw show -s") echo "-" ;;
+        "gw show --password-command") echo "-" ;;
         "gw show --pg-bin") echo "files" ;;
         "gw show --config"|"gw show -C") echo "files" ;;
         "gw show ") echo "-" ;;
         "gw stats --interval") echo "-" ;;
         "gw stats --connection"|"gw stats -c") echo "-" ;;
         "gw stats --schema"|"gw stats -s") echo "-" ;;
+        "gw stats --password-command") echo "-" ;;
         "gw stats --pg-bin") echo "files" ;;
         "gw stats --config"|"gw stats -C") echo "files" ;;
         "gw stats ") echo "-" ;;
@@ -213,11 +229,13 @@ _gw_values() {
         "gw queues --limit"|"gw queues -n") echo "-" ;;
         "gw queues --connection"|"gw queues -c") echo "-" ;;
         "gw queues --schema"|"gw queues -s") echo "-" ;;
+        "gw queues --password-command") echo "-" ;;
         "gw queues --pg-bin") echo "files" ;;
         "gw queues --config"|"gw queues -C") echo "files" ;;
         "gw queues ") echo "-" ;;
         "gw tasks --connection"|"gw tasks -c") echo "-" ;;
         "gw tasks --schema"|"gw tasks -s") echo "-" ;;
+        "gw tasks --password-command") echo "-" ;;
         "gw tasks --pg-bin") echo "files" ;;
         "gw tasks --config"|"gw tasks -C") echo "files" ;;
         "gw tasks ") echo "-" ;;
@@ -227,6 +245,7 @@ _gw_values() {
         "gw tui --replay") echo "files" ;;
         "gw tui --connection"|"gw tui -c") echo "-" ;;
         "gw tui --schema"|"gw tui -s") echo "-" ;;
+        "gw tui --password-command") echo "-" ;;
         "gw tui --pg-bin") echo "files" ;;
         "gw tui --crontab") echo "files" ;;
         "gw tui --env") echo "-" ;;
@@ -238,6 +257,7 @@ _gw_values() {
         "gw tui ") echo "-" ;;
         "gw workers --connection"|"gw workers -c") echo "-" ;;
         "gw workers --schema"|"gw workers -s") echo "-" ;;
+        "gw workers --password-command") echo "-" ;;
         "gw workers --pg-bin") echo "files" ;;
         "gw workers --sweep-threshold") echo "-" ;;
         "gw workers --orphans-after") echo "-" ;;
@@ -247,6 +267,7 @@ _gw_values() {
         "gw workers ") echo "-" ;;
         "gw sweep --connection"|"gw sweep -c") echo "-" ;;
         "gw sweep --schema"|"gw sweep -s") echo "-" ;;
+        "gw sweep --password-command") echo "-" ;;
         "gw sweep --pg-bin") echo "files" ;;
         "gw sweep --sweep-threshold") echo "-" ;;
         "gw sweep --recovery-delay") echo "-" ;;
@@ -257,12 +278,14 @@ _gw_values() {
         "gw sweep ") echo "-" ;;
         "gw unlock --connection"|"gw unlock -c") echo "-" ;;
         "gw unlock --schema"|"gw unlock -s") echo "-" ;;
+        "gw unlock --password-command") echo "-" ;;
         "gw unlock --pg-bin") echo "files" ;;
         "gw unlock --config"|"gw unlock -C") echo "files" ;;
         "gw unlock ") echo "workers" ;;
         "gw cleanup --keep") echo "tasks" ;;
         "gw cleanup --connection"|"gw cleanup -c") echo "-" ;;
         "gw cleanup --schema"|"gw cleanup -s") echo "-" ;;
+        "gw cleanup --password-command") echo "-" ;;
         "gw cleanup --pg-bin") echo "files" ;;
         "gw cleanup --tasks") echo "files" ;;
         "gw cleanup --app"|"gw cleanup -A") echo "-" ;;
@@ -270,6 +293,7 @@ _gw_values() {
         "gw cleanup ") echo "failed-jobs unused-tasks unused-queues" ;;
         "gw doctor --connection"|"gw doctor -c") echo "-" ;;
         "gw doctor --schema"|"gw doctor -s") echo "-" ;;
+        "gw doctor --password-command") echo "-" ;;
         "gw doctor --pg-bin") echo "files" ;;
         "gw doctor --config"|"gw doctor -C") echo "files" ;;
         "gw doctor ") echo "-" ;;
@@ -281,16 +305,19 @@ _gw_values() {
         "gw bench ") echo "-" ;;
         "gw health --connection"|"gw health -c") echo "-" ;;
         "gw health --schema"|"gw health -s") echo "-" ;;
+        "gw health --password-command") echo "-" ;;
         "gw health --pg-bin") echo "files" ;;
         "gw health --config"|"gw health -C") echo "files" ;;
         "gw health ") echo "-" ;;
         "gw migrate --connection"|"gw migrate -c") echo "-" ;;
         "gw migrate --schema"|"gw migrate -s") echo "-" ;;
+        "gw migrate --password-command") echo "-" ;;
         "gw migrate --pg-bin") echo "files" ;;
         "gw migrate --config"|"gw migrate -C") echo "files" ;;
         "gw migrate ") echo "-" ;;
         "gw config show --connection"|"gw config show -c") echo "-" ;;
         "gw config show --schema"|"gw config show -s") echo "-" ;;
+        "gw config show --password-command") echo "-" ;;
         "gw config show --pg-bin") echo "files" ;;
         "gw config show --config"|"gw config show -C") echo "files" ;;
         "gw config show ") echo "-" ;;
@@ -298,12 +325,14 @@ _gw_values() {
         "gw init ") echo "files" ;;
         "gw dev --connection"|"gw dev -c") echo "-" ;;
         "gw dev --schema"|"gw dev -s") echo "-" ;;
+        "gw dev --password-command") echo "-" ;;
         "gw dev --pg-bin") echo "files" ;;
         "gw dev --tasks") echo "files" ;;
         "gw dev --app"|"gw dev -A") echo "-" ;;
         "gw dev --crontab") echo "files" ;;
         "gw dev --concurrency"|"gw dev --jobs"|"gw dev -j") echo "-" ;;
         "gw dev --log-level") echo "debug info warning error" ;;
+        "gw dev --log-time") echo "auto always never" ;;
         "gw dev --config"|"gw dev -C") echo "files" ;;
         "gw dev ") echo "-" ;;
     esac
@@ -318,7 +347,7 @@ _gw_commands() {
 }
 
 _gw_offer() {
-    # Word by word, and not through compgen -W, which would run what a name says.
+    # Word by word, and not through compgen -W, which would run what a name contains.
     local each
     while IFS= read -r each; do
         [[ -n $each && $each == "$cur"* ]] && COMPREPLY+=("${each#"$before"}")

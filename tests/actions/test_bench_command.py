@@ -24,7 +24,7 @@ def test_it_prints_figures_and_leaves_nothing_behind(gw: CliProgram, queue: Queu
     spans = [figures[name] for name in ("round_trip_ms", "commit_ms", "latency_p50_ms", "latency_p99_ms")]
     assert all(each > 0 for each in (*rates, *spans))
     assert figures["latency_p50_ms"] <= figures["latency_p99_ms"]
-    assert "the server is loaded" in ended.err
+    assert "the server is under load" in ended.err
     assert queue.rows(SCHEMAS) == []
     assert queue.ids() == [waiting]
 

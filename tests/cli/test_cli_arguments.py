@@ -44,8 +44,8 @@ def test_a_job_without_a_payload_gets_an_empty_object() -> None:
         pytest.param("{", "is not JSON: expecting property name", id="cut short"),
         pytest.param("{'a': 1}", "line 1, column 2", id="single quotes"),
         pytest.param('{"a": 1} x', "extra data at line 1, column 10", id="something behind"),
-        pytest.param("NaN", "NaN is no JSON value", id="not a number"),
-        pytest.param("[-Infinity]", "-Infinity is no JSON value", id="infinity"),
+        pytest.param("NaN", "NaN is not valid JSON", id="not a number"),
+        pytest.param("[-Infinity]", "-Infinity is not valid JSON", id="infinity"),
         pytest.param('"a\nb"', "invalid control character", id="a raw line break in a string"),
         pytest.param("", "is empty; give JSON such as", id="nothing"),
         pytest.param("  \n", "is empty", id="blanks"),
@@ -101,13 +101,13 @@ def test_two_payloads_are_one_too_many() -> None:
     ],
 )
 def test_a_time_is_read(text: str | None, at: object) -> None:
-    assert arguments.moment("--run-at", text) == at
+    assert arguments.point_in_time("--run-at", text) == at
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2026-01-31T08:00:00", "+5", "2026-13-01T00:00:00Z", ""])
 def test_what_is_no_time_is_rejected_with_its_flag(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^--run-at: "):
-        arguments.moment("--run-at", text)
+        arguments.point_in_time("--run-at", text)
 
 
 @pytest.mark.parametrize("text", ["x", "1.0", "", "1e3", "9" * 30, "٣", "0x10"])

@@ -64,7 +64,7 @@ def test_a_time_is_read_and_answered_in_utc(text: str, moment: datetime) -> None
 
 @pytest.mark.parametrize("text", ["", "yesterday", "+", "+5", "2026-13-01T00:00Z", "12:00", "\x1b[31m", "++5m"])
 def test_what_is_no_time_is_rejected_with_a_message(text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"not a (moment|duration)"):
+    with pytest.raises(InvalidInputError, match=r"not a (valid time|duration)"):
         parse_time(text, NOW)
 
 

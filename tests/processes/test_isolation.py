@@ -208,7 +208,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_task_of_a_folder_is_found_with_its_helpers(folder: Path) -> None:
     loaded = load_folder(folder)
-    assert loaded.faults == ()
+    assert loaded.errors == ()
     (found,) = loaded.registry
     outcome, log = run(loaded.registry)
 

@@ -305,8 +305,8 @@ def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
 
     assert report is not None
     assert [each.code for each in report.reasons] == [ReasonCode.QUEUE_LOCKED, ReasonCode.BEHIND_IN_QUEUE]
-    assert "pool-9" in report.reasons[0].sentence
-    assert "2 jobs are ahead" in report.reasons[1].sentence
+    assert "pool-9" in report.reasons[0].message
+    assert "2 jobs are ahead" in report.reasons[1].message
 
 
 def test_a_task_no_live_worker_knows_is_reported(queue: Queue) -> None:

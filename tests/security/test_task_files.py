@@ -97,7 +97,7 @@ def test_a_link_brings_no_line_of_a_file_outside_into_the_log(tasks: Path, text:
     (tasks.parent / "passwords").write_text(text)
     (tasks / "pw.py").symlink_to(tasks.parent / "passwords")
 
-    (fault,) = load_folder(tasks).faults
+    (fault,) = load_folder(tasks).errors
 
     assert str(tasks / "pw.py") in str(fault)
     assert "hunter2" not in str(fault)
@@ -108,7 +108,7 @@ def test_lines_of_the_folders_own_files_are_shown_also_where_the_folder_is_a_lin
     link = tasks.parent / "link"
     link.symlink_to(tasks)
 
-    (fault,) = load_folder(link).faults
+    (fault,) = load_folder(link).errors
 
     assert "def broken(:" in str(fault)
 

@@ -8,7 +8,7 @@ and case
       then :ROW.locked_at = any(:CLAIMS)
         or exists (
              select
-               from unnest(:CLAIMS) as written (locked_at)
+               from pg_catalog.unnest(:CLAIMS) as written (locked_at)
               where mod(round(date_part('epoch', :ROW.locked_at - written.locked_at) * 1000000::float8)::bigint, 600000000::bigint) = 0
            )
       else false
