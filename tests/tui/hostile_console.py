@@ -61,13 +61,12 @@ SECRET = "postgres://app:s3cret@db/app"
 
 
 if __name__ == "__main__":
-    from gw_cli import app as program
-
     if sys.argv[1] == "faulty":
         import gw_cli.commands.tui as command
+        from gw_cli.main import program
 
         command._demo = lambda _: FaultySource()
-        sys.exit(program.program(["tui", "--demo", *sys.argv[2:]]))
+        sys.exit(program(["tui", "--demo", *sys.argv[2:]]))
     if sys.argv[1] == "stuck":
         module.OverviewScreen = StuckScreen
         sys.exit(run(DemoSource(), Options(period=0.2)))

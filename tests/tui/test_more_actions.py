@@ -359,7 +359,7 @@ def test_every_command_of_every_screen_has_its_action() -> None:
 def test_what_an_entry_or_an_alert_says_is_copied() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
-        assert "stale worker" in await copied(console, "y")
+        assert "worker gw-app-3-977-760e1f is gone" in await copied(console, "y")
         console.app._clipboard = ""
         await console.press("7")
         await rows(console)

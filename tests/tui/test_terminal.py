@@ -66,7 +66,7 @@ def test_nothing_in_the_data_steers_the_terminal(start: Start, screen: str) -> N
 def test_no_color_means_none_and_the_cursor_is_still_seen(start: Start) -> None:
     terminal = start(console("--demo"), NO_COLOR="1")
     terminal.until(READY)
-    terminal.until("alerts")
+    terminal.until("Alerts")
     terminal.type("7")
     terminal.until("console started")
     terminal.type("q")
@@ -89,7 +89,7 @@ def test_a_terminal_that_cannot_be_drawn_on_gets_plain_lines(start: Start, kind:
     terminal = start(console("--demo"), TERM=kind)
 
     assert terminal.ended() == 0
-    assert b"Needs attention:" in terminal.output
+    assert b"Alerts:" in terminal.output
     assert f"a terminal of the kind {kind} cannot be drawn on".encode() in terminal.output
     assert b"\x1b" not in terminal.output
 
