@@ -29,7 +29,7 @@ CLAIM_PLAN: Final = {
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
     # The generic plan guesses that a limit keeps a tenth of the table. Past some 100,000 jobs that looks costly enough
-    # to be compiled, anew at every claim, which took 90 ms where the claim itself takes 4.
+    # to be compiled, again at every claim, which took 90 ms where the claim itself takes 4.
     "jit": "off",
     # So that silence for longer than this means that nobody is there, and no claim is carried out that nobody awaits.
     "statement_timeout": "15s",
@@ -168,7 +168,7 @@ class SkipAhead:
     """Remembers the first job found of each priority, and says when a claim may begin there.
 
     While a transaction elsewhere keeps vacuum from removing them, the index entries of jobs long gone stand before
-    those of the jobs that wait, and every claim reads them all. Only then, told by how long claims take, do most claims
+    those of the jobs that wait, and every claim reads them all. Only then, judged by the duration of claims, do most claims
     begin where the last one found something; from time to time one begins at the very beginning, and when that is quick
     again all of them do.
     """

@@ -529,7 +529,7 @@ class DemoSource:
             return sorted(name for name in found if name.startswith(prefix))
 
     def listen(self) -> DemoEar:
-        """Begin to hear of new jobs."""
+        """Subscribe to notifications of new jobs."""
         if self.failure is not None:
             raise self.failure
         return DemoEar(self)

@@ -68,7 +68,7 @@ class ConnectionLost(Message):
 
 
 class JobsAnnounced(Message):
-    """Workers were told of new jobs."""
+    """New jobs were announced."""
 
     def __init__(self, jobs: int) -> None:
         super().__init__()

@@ -128,7 +128,7 @@ class RecordingSource:
         return self._noted("snapshot", self._source.snapshot)
 
     def count_locks(self) -> timedelta | None:
-        """Have what workers hold counted anew; the snapshots tell."""
+        """Count the locks of workers again; the next snapshots show the result."""
         return self._source.count_locks()
 
     def page(
@@ -182,7 +182,7 @@ class RecordingSource:
         return self._source.run(action)
 
     def listen(self) -> JobSubscription:
-        """Begin to hear of new jobs."""
+        """Subscribe to notifications of new jobs."""
         return self._source.listen()
 
     def cancel(self) -> None:
@@ -303,7 +303,7 @@ def _masked_item(item: CronItem) -> CronItem:
 
 
 class NoSubscription:
-    """Hears nothing."""
+    """Receives no notifications."""
 
     def __init__(self) -> None:
         self._closed = threading.Event()

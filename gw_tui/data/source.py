@@ -102,7 +102,7 @@ class Crontabs:
 
 
 class JobSubscription(Protocol):
-    """Hears of new jobs."""
+    """Receives notifications of new jobs."""
 
     def wait(self, timeout: timedelta) -> int:
         """Wait until jobs are announced, and return how many; 0 when the time passes."""
@@ -163,7 +163,7 @@ class DataSource(Protocol):
         """Have something done, and say what became of each job."""
 
     def listen(self) -> JobSubscription:
-        """Begin to hear of new jobs."""
+        """Subscribe to notifications of new jobs."""
 
     def cancel(self) -> None:
         """End the look that is under way; it raises. For another thread."""
@@ -278,7 +278,7 @@ class ClientSource:
         return self._looking.workers.list(self._place.recovery)
 
     def crontabs(self) -> Crontabs:
-        """Return the recurring tasks; the file is read anew, so that a change of it shows."""
+        """Return the recurring tasks; the file is read again, so that changes show."""
         read = self._place.crontab
         return Crontabs(known=self._looking.known_crontabs(), items=None if read is None else read())
 
@@ -305,7 +305,7 @@ class ClientSource:
         return result
 
     def listen(self) -> JobSubscription:
-        """Begin to hear of new jobs."""
+        """Subscribe to notifications of new jobs."""
         return self._looking.listen()
 
     def cancel(self) -> None:

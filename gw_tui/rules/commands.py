@@ -1,4 +1,4 @@
-"""Everything the console can be told, in one table: it makes the bindings, the help, the palette and the key bar."""
+"""Every command of the console in one table, from which bindings, help, palette and key bar derive."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class CommandContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleCommand:
-    """One thing the console can be told; the method that does it is `action_ID` of the screen or the app."""
+    """One command of the console; the method that does it is `action_ID` of the screen or the app."""
 
     id: str
     keys: tuple[str, ...]
