@@ -167,10 +167,10 @@ class Claims:
 class SkipAhead:
     """Remembers the first job found of each priority, and says when a claim may begin there.
 
-    While a transaction elsewhere keeps vacuum from removing them, the index entries of jobs long gone stand before
-    those of the jobs that wait, and every claim reads them all. Only then, judged by the duration of claims, do most claims
-    begin where the last one found something; from time to time one begins at the very beginning, and when that is quick
-    again all of them do.
+    While a transaction elsewhere keeps vacuum from removing them, the index entries of deleted jobs stand before
+    those of the jobs that wait, and every claim reads them all. Only then, judged by the duration of claims, do most
+    claims begin where the last one found something. From time to time one begins at the very beginning; when that is
+    quick again, all of them do.
     """
 
     def __init__(self) -> None:
