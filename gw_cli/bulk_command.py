@@ -255,7 +255,7 @@ class Answer:
         self.verb = verb
         self.done = 0
         self.skipped = 0
-        self._missing = 0
+        self._not_found = 0
         self._total = total
         self._as_json = as_json
         self._for_a_person = not as_json and output.is_terminal(sys.stdout)
@@ -273,7 +273,7 @@ class Answer:
         # Counted before anything is printed: a closed pipe does not roll back the batch.
         self.done += len(batch.changed)
         self.skipped += len(batch.skipped)
-        self._missing += sum(each.reason == "missing" for each in batch.skipped)
+        self._not_found += sum(each.reason == "not_found" for each in batch.skipped)
         for job in batch.changed:
             self._say(job.id, job.task, None, None, f"{self.verb.past} job {job.id} ({job.task})")
         for skipped in batch.skipped:
@@ -289,7 +289,7 @@ class Answer:
             stderr.note(f"{self._sum()}.")
         if not self.skipped:
             return ExitCode.OK
-        return ExitCode.NOT_FOUND if self._missing == self.skipped and not self.done else ExitCode.FAILED
+        return ExitCode.NOT_FOUND if self._not_found == self.skipped and not self.done else ExitCode.FAILED
 
     def break_off(self) -> None:
         """Say what was done before it ended early: that stays done."""
@@ -332,7 +332,7 @@ class Answer:
 
 def _skip_message(skipped: SkippedJob) -> str:
     match str(skipped.reason):
-        case "missing":
+        case "not_found":
             return f"Skipped job {skipped.id}: there is no such job"
         case "locked":
             return f"Skipped job {skipped.id} ({skipped.task}): worker {skipped.locked_by} runs it"

@@ -16,7 +16,7 @@ from gw_cli.sanitize import visible
 from gw_core import JobKeyMode, JobSpec
 from gw_core.errors import InvalidInputError
 
-LONGEST_LINE: Final = 64 * 1024 * 1024
+MAX_LINE_LENGTH: Final = 64 * 1024 * 1024
 """A longer line is rejected, so that a file of another kind is not read into memory whole."""
 
 NUL: Final = b"\\u0000"
@@ -61,7 +61,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def read(source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any]) -> Iterator[CommandInfo]:
     """Yield what the lines say; `defaults` are the fields of `JobSpec` that a line may leave out."""
-    spec_of = _Specs(defaults).of
+    spec_of = _Specs(defaults).from_line
     for number, line in _csv(source) if as_csv else _json_lines(source):
         if type(line) is str:
             yield number, line
@@ -84,7 +84,7 @@ class _Specs:
         self._defaults = defaults
         self._frames: dict[tuple[object, ...], JobSpec] = {}
 
-    def of(self, line: _Line) -> JobSpec:
+    def from_line(self, line: _Line) -> JobSpec:
         """Return the job of a line; raises `InvalidInputError`."""
         payload = line.payload if memoryview(line.payload) else None
         if line.key is not None:
@@ -118,7 +118,7 @@ def _spec(line: _Line, defaults: Mapping[str, Any], payload: msgspec.Raw | None)
     if line.key is not None:
         fields["job_key"] = line.key
     if line.key_mode is not None:
-        fields["job_key_mode"] = JobKeyMode.of(line.key_mode)
+        fields["job_key_mode"] = JobKeyMode.parse(line.key_mode)
     if line.priority is not None:
         fields["priority"] = line.priority
     if line.flags is not None:
@@ -137,10 +137,10 @@ def _has_nul(payload: msgspec.Raw) -> bool:
 def _json_lines(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
     decode = msgspec.json.Decoder(_Line).decode
     number = 0
-    while text := source.readline(LONGEST_LINE + 1):
+    while text := source.readline(MAX_LINE_LENGTH + 1):
         number += 1
-        if len(text) > LONGEST_LINE:
-            raise InvalidInputError(f"line {number} is longer than {LONGEST_LINE} bytes; is this a file of jobs?")
+        if len(text) > MAX_LINE_LENGTH:
+            raise InvalidInputError(f"line {number} is longer than {MAX_LINE_LENGTH} bytes; is this a file of jobs?")
         if number == 1:
             text = text.removeprefix(b"\xef\xbb\xbf")
         if text.isspace() or not text:
@@ -163,7 +163,7 @@ def _gist(error: Exception) -> str:
 
 
 def _csv(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
-    csv.field_size_limit(LONGEST_LINE)
+    csv.field_size_limit(MAX_LINE_LENGTH)
     reader = csv.reader(_decoded(source), strict=True)
     columns = _columns(next(reader, None))
     number = reader.line_num + 1
@@ -182,9 +182,9 @@ def _csv(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
 
 
 def _decoded(source: BinaryIO) -> Iterator[str]:
-    for number, line in enumerate(iter(lambda: source.readline(LONGEST_LINE + 1), b""), 1):
-        if len(line) > LONGEST_LINE:
-            raise InvalidInputError(f"line {number} is longer than {LONGEST_LINE} bytes; is this a file of jobs?")
+    for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_LENGTH + 1), b""), 1):
+        if len(line) > MAX_LINE_LENGTH:
+            raise InvalidInputError(f"line {number} is longer than {MAX_LINE_LENGTH} bytes; is this a file of jobs?")
         try:
             yield (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode()
         except UnicodeDecodeError as error:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WHOLE_ANSWER_SECONDS: Final = 0.19
 """The longest wait after a Tab, from the start of the program."""
 
-LONGEST_FETCH_SECONDS: Final = 5
+FETCH_TIMEOUT_SECONDS: Final = 5
 FRESH_SECONDS: Final = 5.0
 KEPT_SECONDS: Final = 3600.0
 MAX_NAMES: Final = 200
@@ -149,7 +149,7 @@ def _fetch_and_end(orders: int, answers: int) -> None:
 
     try:
         os.setsid()
-        signal.alarm(LONGEST_FETCH_SECONDS)
+        signal.alarm(FETCH_TIMEOUT_SECONDS)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(nowhere, number)

@@ -8,7 +8,7 @@ from typing import Final
 from gw_core.operations import UNSAFE_NAME, UNSAFE_TEXT
 
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
-_LONGEST_QUOTED: Final = 60
+_MAX_QUOTED: Final = 60
 _ADDRESS: Final = re.compile(r"\b([a-z][a-z0-9+.-]*://).*@.*|\b(password\s*=).*", re.IGNORECASE | re.DOTALL)
 
 
@@ -23,7 +23,7 @@ def quoted(text: str) -> str:
     Of an address with a user only the scheme is left, and of a connection string what is before its password.
     """
     text = without_address(text)
-    return f"'{visible(text if len(text) <= _LONGEST_QUOTED else text[: _LONGEST_QUOTED - 1] + '…')}'"
+    return f"'{visible(text if len(text) <= _MAX_QUOTED else text[: _MAX_QUOTED - 1] + '…')}'"
 
 
 def without_address(text: str) -> str:

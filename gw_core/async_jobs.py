@@ -70,7 +70,7 @@ class AsyncJobs:
         for start in range(0, len(ordered), BATCH):
             async with self._connect(conn) as connection, connection.atomic():
                 results.append(await _one_batch(connection, statement, ordered[start : start + BATCH], values, wakes))
-        return ActionResult.of(results)
+        return ActionResult.combine(results)
 
 
 async def _one_batch(
@@ -88,7 +88,7 @@ async def _one_batch(
     skipped = [
         *(_skipped(jobs[each]) for each in jobs if each not in done),
         *(SkippedJob(row[0], row[1], SkipReason.BUSY, row[2]) for row in busy.values()),
-        *(SkippedJob(each, None, SkipReason.MISSING) for each in absent if each not in busy),
+        *(SkippedJob(each, None, SkipReason.NOT_FOUND) for each in absent if each not in busy),
     ]
     changed = tuple(ChangedJob(each, jobs[each].task_identifier, jobs[each]) for each in sorted(done))
     return ActionResult(changed, tuple(sorted(skipped, key=lambda each: each.id)))

@@ -87,7 +87,7 @@ class Client:
         self._interceptors = Interceptors(plugins)
 
     @cached_property
-    def reports(self) -> JobQueries:
+    def queries(self) -> JobQueries:
         """Queries the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
         from gw_core.postgres.job_queries import JobQueries
 
@@ -95,19 +95,19 @@ class Client:
 
     def snapshot(self, recovery: RecoverySettings | None = None) -> QueueSnapshot:
         """Return the state of the whole queue in one round trip, at a cost that does not grow with the queue."""
-        return self.reports.snapshot(recovery)
+        return self.queries.snapshot(recovery)
 
     def statistics(self, *, exact: bool = False) -> QueueStatistics:
         """Return how many jobs are in each state, in total and by task; `exact` counts instead of estimating."""
-        return self.reports.statistics(exact=exact)
+        return self.queries.statistics(exact=exact)
 
     def queues(self, *, after: str = "", limit: int = 50, only_held: bool = False) -> list[QueueReport]:
         """Return named queues by name, those after `after`, or only those of them that are locked."""
-        return self.reports.queues(after=after, limit=limit, only_held=only_held)
+        return self.queries.queues(after=after, limit=limit, only_held=only_held)
 
     def tasks(self, *, exact: bool = False) -> list[TaskReport]:
         """Return every task in the database, by name, with its jobs and the live workers that have it."""
-        return self.reports.tasks(exact=exact)
+        return self.queries.tasks(exact=exact)
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -275,14 +275,14 @@ class Client:
 
     # -- recurring tasks -------------------------------------------------------------------------------------------
 
-    def known_crontabs(self) -> list[KnownCronItem]:
+    def cron_items(self) -> list[KnownCronItem]:
         """Return the crontab items the database has seen, with their last run."""
         from gw_core.postgres.cron_store import CronStore
 
         with self._connections.connection() as connection:
             return CronStore(connection, self.schema).known()
 
-    def forget_crontab(self, identifier: str) -> KnownCronItem | None:
+    def forget_cron_item(self, identifier: str) -> KnownCronItem | None:
         """Forget a crontab item and return it, or None; a worker that still has it registers it again."""
         from gw_core.postgres.cron_store import CronStore
 

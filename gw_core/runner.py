@@ -37,7 +37,7 @@ from gw_core.execution.context import TaskResources
 from gw_core.log import JobLog, enable_loggers, get_logger
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.maintenance.heartbeat import (
-    ANSWER_WITHIN as HEARTBEAT_ANSWER_WITHIN,
+    RESPONSE_TIMEOUT as HEARTBEAT_RESPONSE_TIMEOUT,
     SESSION as HEARTBEAT_SESSION,
     Heartbeat,
 )
@@ -179,7 +179,7 @@ class Runner:
         self._migration = SharedConnection(self._database, role="migrate")
         # A connection of its own, so that heartbeats never wait for other statements.
         self._heartbeat_connection = SharedConnection(
-            self._database, role="heartbeat", settings=HEARTBEAT_SESSION, response_timeout=HEARTBEAT_ANSWER_WITHIN
+            self._database, role="heartbeat", settings=HEARTBEAT_SESSION, response_timeout=HEARTBEAT_RESPONSE_TIMEOUT
         )
         self._adder = Enqueuer(
             self._connections,
@@ -317,7 +317,7 @@ class Runner:
         if not once:
             self._services += self._lasting_services(pool, loaded, scheduler)
             # Before the first claim: every worker that locks jobs has a heartbeat.
-            self._heartbeat.beat()
+            self._heartbeat.write()
             recovery = self.settings.recovery if self.settings.recover else None
             self.events.emit(RecoveryConfigured(worker_id=pool.id, recovery=recovery))
         self._is_up.set()
@@ -338,7 +338,7 @@ class Runner:
             once=once,
             listen_database=self._listen_database,
             on_ended=self.stop,
-            on_refused=lambda error: self._request_end(_End(str(error), exit_code=1)),
+            on_rejected=lambda error: self._request_end(_End(str(error), exit_code=1)),
             on_migration=self._check_revision,
             on_crash=self._on_crash,
         )
@@ -374,7 +374,7 @@ class Runner:
 
     def _use(self, pool: WorkerPool, registry: TaskRegistry) -> None:
         """Switch to reloaded tasks and the cron items they declare."""
-        pool.use_and_look(registry)
+        pool.use_registry(registry)
         try:
             self._marked = marked_items(registry)
         except GraphileWorkerError as error:

@@ -108,8 +108,8 @@ class ServiceFactory:
             },
             # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
             first_after=settings.effective_heartbeat_interval if once else timedelta(0),
-            wants_echo=pool.needs_ping if settings.listen else lambda: False,
-            on_echo=pool.expect_ping,
+            needs_ping=pool.needs_ping if settings.listen else lambda: False,
+            on_ping_sent=pool.expect_ping,
             on_cancel_request=pool.on_cancel_request,
             on_written=pool.renew_lease,
             on_breaking_migration=on_breaking_migration,

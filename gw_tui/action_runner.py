@@ -95,7 +95,7 @@ class ActionRunner:
         if batch.is_plain and not batch.is_stopped:
             self._console.notify(f"✔ {self._words(batch)}", markup=False)
         else:
-            self._console.push_screen(ResultDialog.of(batch))
+            self._console.push_screen(ResultDialog.from_batch(batch))
 
     def _keep(self, batch: ActionBatch) -> None:
         """Note a batch in the journal, and what was removed for `undo`."""

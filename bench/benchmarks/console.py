@@ -34,8 +34,8 @@ BACKENDS: Final = "connections"
 OPEN: Final = "seen idle in a transaction"
 GROWTH: Final = "MiB grown"
 LAG: Final = "lag of the screen p95 ms"
-LAG_EVERY: Final = 0.05
-LOOK_EVERY: Final = 0.5
+LAG_INTERVAL: Final = 0.05
+REFRESH_INTERVAL: Final = 0.5
 SCREEN_SECONDS: Final = 20.0
 WARM: Final = 0.25
 """The first quarter of the time fills caches and rings, and shows every screen once; what comes after it counts."""
@@ -236,15 +236,15 @@ async def _for_something(source: InstrumentedSource, seen: _Seen) -> None:
     """Give a machine that stands still the time to see anything."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while (len(source.ticks) < 2 or not seen.memory) and time.monotonic() < deadline:
-        await asyncio.sleep(LAG_EVERY)
+        await asyncio.sleep(LAG_INTERVAL)
 
 
 async def _lag(seen: _Seen) -> None:
     """Measure how late the loop of the screen wakes."""
     while True:
         began = time.perf_counter()
-        await asyncio.sleep(LAG_EVERY)
-        seen.lags.append(1000 * (time.perf_counter() - began - LAG_EVERY))
+        await asyncio.sleep(LAG_INTERVAL)
+        seen.lags.append(1000 * (time.perf_counter() - began - LAG_INTERVAL))
 
 
 async def _tour(app: ConsoleApp, source: InstrumentedSource, pilot: Pilot[None], seconds: float) -> None:
@@ -262,7 +262,7 @@ async def _tour(app: ConsoleApp, source: InstrumentedSource, pilot: Pilot[None],
 
 async def _sessions(connection: psycopg.Connection, seen: _Seen) -> None:
     while True:
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(REFRESH_INTERVAL)
         row = await asyncio.to_thread(lambda: connection.execute(SESSIONS).fetchone())
         assert row is not None
         seen.backends = max(seen.backends, int(row[0]))
@@ -272,10 +272,10 @@ async def _sessions(connection: psycopg.Connection, seen: _Seen) -> None:
 
 async def _announce(url: str, a_second: int) -> None:
     """Announce jobs as a busy application does."""
-    count = int(a_second * LOOK_EVERY)
+    count = int(a_second * REFRESH_INTERVAL)
     with _connected(url) as connection:
         while True:
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(REFRESH_INTERVAL)
             await asyncio.to_thread(lambda: connection.execute(NOTIFY, (count,)).fetchall())
 
 

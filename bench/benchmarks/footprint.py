@@ -21,7 +21,7 @@ PEAK: Final = "peak MiB"
 GROWTH: Final = "MiB grown"
 CONCURRENCIES: Final = (10, 100)
 MEBIBYTE_IN_KIB: Final = 1024
-FEWEST_SAMPLES: Final = 8
+MIN_SAMPLES: Final = 8
 FLAT: Final = 4
 """What may be added in half of the time; of that, two belong to the numbers of a million jobs, which the task keeps."""
 
@@ -120,7 +120,7 @@ def _resident(status: Path) -> list[int]:
 
 
 def _growth(samples: Sequence[int]) -> dict[str, float]:
-    if len(samples) < FEWEST_SAMPLES:
+    if len(samples) < MIN_SAMPLES:
         return {}
     quarter = len(samples) // 4
     return {GROWTH: (median(samples[-quarter:]) - median(samples[quarter : 2 * quarter])) / MEBIBYTE_IN_KIB}

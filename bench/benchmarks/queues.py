@@ -13,14 +13,14 @@ from bench.server import ask
 
 AT_LEAST: Final = 20_000
 HELD: Final = "held-"
-FEWEST_FOR_STATISTICS: Final = 10
+MIN_SAMPLES_FOR_STATISTICS: Final = 10
 """With fewer queues than this there is nothing that a plan made without statistics could get wrong."""
 NODE_UNBATCHED: Final = Node({"concurrentJobs": 24, "maxPoolSize": 25}, log_success=False)
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
     """Few and many queues, with statistics and without, and free jobs behind stuck ones."""
-    many = [count for count in bench.scale.queues if count >= FEWEST_FOR_STATISTICS]
+    many = [count for count in bench.scale.queues if count >= MIN_SAMPLES_FOR_STATISTICS]
     return (
         *(_queues(bench, count) for count in bench.scale.queues),
         *(_without_statistics(bench, count) for count in many),

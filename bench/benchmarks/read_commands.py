@@ -231,14 +231,14 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
         for _ in range(count):
             if time.monotonic() >= again:
                 again = time.monotonic() + LOCKS_INTERVAL.total_seconds()
-                client.reports.count_locks()
+                client.queries.count_locks()
                 locks.append(sum(times.take().values()))
             began = time.perf_counter()
-            snapshot = client.reports.snapshot(locks_every=None)
+            snapshot = client.queries.snapshot(locks_every=None)
             walls.append(1000 * (time.perf_counter() - began))
             durations.append(sum(times.take().values()))
-            if snapshot.unseen:
-                raise NotMeasuredError(f"a snapshot could not read {snapshot.unseen}")
+            if snapshot.errors:
+                raise NotMeasuredError(f"a snapshot could not read {snapshot.errors}")
             time.sleep(BETWEEN_GLANCES)
     return {
         "snapshot p50 ms in the server": median(durations),

@@ -30,8 +30,8 @@ COLUMNS: Final = (
     output.Column("result", "RESULT"),
     output.Column("worker", "WORKER", shrinks=True),
 )
-LONGEST_REASON: Final = 1_000
-LONGEST_WAIT: Final = timedelta(hours=1)
+MAX_REASON_LENGTH: Final = 1_000
+MAX_WAIT: Final = timedelta(hours=1)
 
 app = new_app()
 
@@ -70,8 +70,8 @@ def cancel(
     """
     wanted = bulk_command.selection(selection, every=every, key=key, task=task, queue=queue, worker=worker, flag=flag)
     timeout = _timeout(wait)
-    if reason is not None and len(reason) > LONGEST_REASON:
-        raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {LONGEST_REASON}")
+    if reason is not None and len(reason) > MAX_REASON_LENGTH:
+        raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {MAX_REASON_LENGTH}")
     with open_to_change(configuration) as client:
         jobs = client.jobs.cancel(
             _confirmed(client, wanted, yes=yes), reason=_stored(reason), by=_who(), retry=retry, timeout=timeout
@@ -100,7 +100,7 @@ def _timeout(text: str) -> timedelta:
     from gw_core.operations import parse_duration
 
     timeout: timedelta = parse_duration(text)
-    if timeout > LONGEST_WAIT:
+    if timeout > MAX_WAIT:
         raise InvalidInputError(f"--timeout {quoted(text)}: give at most 1h")
     return timeout
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gw_core.crontab import KnownCronItem
     from gw_core.errors import CrontabLineError
 
-MOST_RUNS = 100_000
+MAX_RUNS = 100_000
 USUAL_CRONTAB: Final = Path("crontab")
 MINUTE: Final = timedelta(minutes=1)
 
@@ -72,7 +72,7 @@ KNOWN_COLUMNS: Final = (
     output.Column("next_run", "NEXT RUN"),
     output.Column("missed", "MISSED", right=True),
 )
-MOST_MISSED: Final = 1_000
+MAX_MISSED: Final = 1_000
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="Crontab; - reads stdin")]
 
@@ -129,7 +129,7 @@ def validate(
 def next_runs(
     file: File,
     number: Annotated[
-        str, typer.Option("--number", "-n", metavar="N", help=f"Number of runs, up to {MOST_RUNS}", show_default=True)
+        str, typer.Option("--number", "-n", metavar="N", help=f"Number of runs, up to {MAX_RUNS}", show_default=True)
     ] = "10",
     after: Annotated[
         str, typer.Option("--after", metavar="TIME", help="Runs after this time: 2026-01-31T08:00:00Z or +5m")
@@ -143,7 +143,7 @@ def next_runs(
     """
     from gw_core.operations import parse_time
 
-    most = positive_number("--number", number, MOST_RUNS)
+    most = positive_number("--number", number, MAX_RUNS)
     items = _items(file)
     chosen = items if item is None else [_find(items, item)]
     runs = islice(_upcoming(chosen, parse_time(after, datetime.now(UTC))), most)
@@ -195,7 +195,7 @@ def list_known(
     file = configuration[table.CRONTAB] or (USUAL_CRONTAB if USUAL_CRONTAB.is_file() else None)
     items = {} if file is None else {item.identifier: item for item in _items(str(file))}
     with open_to_read(configuration) as client:
-        known = client.known_crontabs()
+        known = client.cron_items()
     now = datetime.now(UTC)
     rows = [_known_record(each, items.get(each.identifier), now) for each in known]
     output.records(rows, keys=KNOWN_KEYS, columns=KNOWN_COLUMNS, as_json=as_json)
@@ -215,7 +215,7 @@ def forget(
     A worker that still has the item in its crontab registers it again, without backfilling missed runs.
     """
     with open_to_change(configuration) as client:
-        forgotten = client.forget_crontab(item)
+        forgotten = client.forget_cron_item(item)
     if forgotten is None:
         raise NothingMatchedError(f"the database knows no recurring task {quoted(item)}; nothing was forgotten")
     record = {
@@ -260,7 +260,7 @@ def _known_record(known: KnownCronItem, item: CronItem | None, now: datetime) ->
         since = known.known_since if known.last_execution is None else known.last_execution + MINUTE
         this_minute = now.replace(second=0, microsecond=0)  # whose run may be on its way
         next_run = item.schedule.next_after(now)
-        missed = sum(1 for _ in islice(item.schedule.between(since, this_minute), MOST_MISSED))
+        missed = sum(1 for _ in islice(item.schedule.between(since, this_minute), MAX_MISSED))
     return {
         "id": known.identifier,
         "known_since": known.known_since,

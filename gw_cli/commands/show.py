@@ -54,7 +54,7 @@ def show(
     if (number is None) == (key is None):
         raise InvalidInputError("name one job: give its ID, or its key with --job-key")
     with open_client(configuration) as client:
-        report = client.reports.job(number, job_key=key, with_payload=payload)
+        report = client.queries.job(number, job_key=key, with_payload=payload)
     if report is None:
         missing = f"there is no job {number}" if key is None else f"no job has the key {quoted(key)}"
         raise NothingMatchedError(f"{missing}; a job that was completed is gone")

@@ -40,7 +40,7 @@ PIPE_KEYS: Final = ("state", "count", "quality")
 COLUMNS: Final = (output.Column("task", "TASK", shrinks=True), output.Column("state", "STATE"))
 NUMBERS: Final = (output.Column("shown", "JOBS", right=True),)
 CLEAR: Final = "\x1b[H\x1b[J"
-SHORTEST_INTERVAL: Final = 0.2
+MIN_INTERVAL: Final = 0.2
 
 app = new_app()
 
@@ -81,8 +81,8 @@ def _interval(text: str) -> timedelta:
     from gw_core.operations import parse_duration
 
     interval = parse_duration(text)
-    if interval.total_seconds() < SHORTEST_INTERVAL:
-        raise InvalidInputError(f"--interval: an interval below {SHORTEST_INTERVAL}s slows the workers down")
+    if interval.total_seconds() < MIN_INTERVAL:
+        raise InvalidInputError(f"--interval: an interval below {MIN_INTERVAL}s slows the workers down")
     return interval
 
 

@@ -20,7 +20,7 @@ UNITS: Final = {
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[wdhms])")
 _WHOLE = re.compile(f"(?:{_PART.pattern})+")
 _MAX_INPUT = 64
-_LONGEST_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 def parse_duration(text: str) -> timedelta:
@@ -79,4 +79,4 @@ def parse_time(text: str, now: datetime) -> datetime:
 
 def shown(text: str) -> str:
     """Return untrusted text quoted, escaped and short enough for a message."""
-    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
+    return repr(text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…")

@@ -151,7 +151,7 @@ class JobSpec:
     def _check_key_mode(self) -> None:
         if self.job_key_mode is JobKeyMode.REPLACE:  # as nearly always
             return
-        mode = JobKeyMode.of(self.job_key_mode)
+        mode = JobKeyMode.parse(self.job_key_mode)
         object.__setattr__(self, "job_key_mode", mode)
         if mode is not JobKeyMode.REPLACE and self.job_key is None:
             raise InvalidJobError(f"job key mode '{mode}' was given without a job key; give job_key as well")

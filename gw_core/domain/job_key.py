@@ -20,7 +20,7 @@ class JobKeyMode(StrEnum):
     """Leave any existing job alone, even a running or permanently failed one; the new one may never run."""
 
     @classmethod
-    def of(cls, given: JobKeyMode | str) -> JobKeyMode:
+    def parse(cls, given: JobKeyMode | str) -> JobKeyMode:
         """Return the mode for its name; raises `InvalidJobError` for any other."""
         try:
             return cls(given)

@@ -25,7 +25,7 @@ class JobState(StrEnum):
     """It failed permanently: no attempts are left."""
 
     @classmethod
-    def of(cls, value: JobState | str | None) -> JobState | None:
+    def parse(cls, value: JobState | str | None) -> JobState | None:
         """Return the state of that name; raises `InvalidInputError` for a name that is none."""
         if value is None:
             return None

@@ -23,7 +23,7 @@ class JobVersion:
     locked_by: str | None = None
 
     @classmethod
-    def of(cls, job: Job) -> Self:
+    def from_job(cls, job: Job) -> Self:
         """Remember a job as it was listed or shown."""
         return cls(**{name: getattr(job, name) for name in cls.__slots__})
 

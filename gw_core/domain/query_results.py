@@ -14,7 +14,7 @@ from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
 from gw_core.domain.job_status import PlannedAttempt, Reason
 
-FEWEST_HITS: Final = 30
+MIN_HITS: Final = 30
 """An estimate from fewer hits in a sample is called rough."""
 
 LAST_ID: Final = 2**63 - 1
@@ -52,7 +52,7 @@ def projected(hits: int, share: float) -> Count:
     """Return the count that so many hits in this share (0 to 1) of the table stand for."""
     if share >= 1:
         return Count(hits)
-    return Count(round(hits / share), Quality.ESTIMATE if hits >= FEWEST_HITS else Quality.ROUGH)
+    return Count(round(hits / share), Quality.ESTIMATE if hits >= MIN_HITS else Quality.ROUGH)
 
 
 # -- pages of jobs ---------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class PageCursor:
         return cls("newest", (str(before),))
 
     @classmethod
-    def of(cls, text: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """Read a mark back; raises `InvalidInputError` for a text that is none."""
         if re.fullmatch("[0-9]{1,19}", text) and int(text) < 2**63:
             return cls.after_id(int(text))

@@ -94,7 +94,7 @@ class WorkerInfo:
         return max(timedelta(0), min(signs, default=timedelta(0)))
 
 
-def allowed_silence(worker: WorkerInfo, settings: RecoverySettings) -> timedelta:
+def allowed_inactivity(worker: WorkerInfo, settings: RecoverySettings) -> timedelta:
     """Return how long this worker may be inactive before it is presumed dead."""
     if not worker.has_heartbeat:
         return settings.orphans_after
@@ -109,7 +109,7 @@ def is_dead(worker: WorkerInfo, settings: RecoverySettings, *, possible_for: tim
     `possible_for` is how long heartbeats were possible at all: a server that was down received none.
     """
     inactivity = worker.inactive_for if possible_for is None else min(worker.inactive_for, possible_for)
-    return inactivity >= allowed_silence(worker, settings)
+    return inactivity >= allowed_inactivity(worker, settings)
 
 
 def overdue_after(every: timedelta, tolerated: timedelta) -> timedelta:

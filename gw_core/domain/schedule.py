@@ -15,7 +15,7 @@ from gw_core.domain.durations import shown
 from gw_core.domain.errors import InvalidInputError
 
 MINUTE: Final = timedelta(minutes=1)
-SHORTEST_RUN: Final = 3
+MIN_RANGE_LENGTH: Final = 3
 """Consecutive values from this many on are printed as a range."""
 
 MAX_PATTERN_LENGTH: Final = 1_000
@@ -395,7 +395,7 @@ def _runs(values: tuple[int, ...]) -> Iterator[str]:
         if index + 1 < len(values) and values[index + 1] == value + 1:
             continue
         run = values[start : index + 1]
-        if len(run) >= SHORTEST_RUN:
+        if len(run) >= MIN_RANGE_LENGTH:
             yield f"{run[0]}-{run[-1]}"
         else:
             yield from map(str, run)

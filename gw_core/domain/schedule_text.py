@@ -6,9 +6,9 @@ from calendar import monthrange
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gw_core.domain.schedule import FIELDS, MONTH_NAMES, SHORTEST_RUN, WEEKDAY_NAMES, Schedule
+from gw_core.domain.schedule import FIELDS, MIN_RANGE_LENGTH, MONTH_NAMES, WEEKDAY_NAMES, Schedule
 
-MOST_TIMES: Final = 6
+MAX_TIMES: Final = 6
 """More times of day than this are described as minutes and hours instead of one by one."""
 
 _MINUTES, _HOURS, _DAYS, _MONTHS, _WEEKDAYS = (field.everything for field in FIELDS)
@@ -38,7 +38,7 @@ def never_fires(schedule: Schedule) -> bool:
 
 def _time(schedule: Schedule) -> str:
     minutes, hours = schedule.minutes, schedule.hours
-    if len(minutes) * len(hours) <= MOST_TIMES:
+    if len(minutes) * len(hours) <= MAX_TIMES:
         return f"at {_listed([f'{hour:02}:{minute:02}' for hour in hours for minute in minutes])} UTC"
     if hours == _HOURS:
         return _every_hour(minutes)
@@ -128,7 +128,7 @@ def _week_from_monday(weekdays: Sequence[int]) -> list[int]:
 
 def _step(values: Sequence[int], everything: Sequence[int]) -> int:
     """Return n when the values are every n-th of the field and at least three, else 0."""
-    if len(values) < SHORTEST_RUN:
+    if len(values) < MIN_RANGE_LENGTH:
         return 0
     step = values[1] - values[0]
     return step if step > 1 and tuple(values) == tuple(everything[::step]) else 0
@@ -141,7 +141,9 @@ def _runs(values: Sequence[int], name: Callable[[int], str]) -> list[str]:
         if index + 1 < len(values) and values[index + 1] == value + 1:
             continue
         run = values[start : index + 1]
-        parts += [f"{name(run[0])} to {name(run[-1])}"] if len(run) >= SHORTEST_RUN else [name(each) for each in run]
+        parts += (
+            [f"{name(run[0])} to {name(run[-1])}"] if len(run) >= MIN_RANGE_LENGTH else [name(each) for each in run]
+        )
         start = index + 1
     return parts
 

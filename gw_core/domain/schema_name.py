@@ -6,7 +6,7 @@ from typing import Final
 
 from gw_core.domain.errors import InvalidSettingError
 
-MOST_BYTES: Final = 63
+MAX_BYTES: Final = 63
 """PostgreSQL cuts longer names without an error."""
 
 
@@ -16,7 +16,7 @@ def check_schema_name(name: str) -> None:
         size = len(name.encode())
     except UnicodeEncodeError:
         size = 0
-    if not 1 <= size <= MOST_BYTES or "\x00" in name:
+    if not 1 <= size <= MAX_BYTES or "\x00" in name:
         raise InvalidSettingError(
-            f"{name!r} is not a valid schema name; PostgreSQL takes 1 to {MOST_BYTES} bytes of UTF-8 without NUL"
+            f"{name!r} is not a valid schema name; PostgreSQL takes 1 to {MAX_BYTES} bytes of UTF-8 without NUL"
         )

@@ -96,14 +96,14 @@ class LockedQueue:
 class QueueSnapshot:
     """The queue at `at` of the database's clock.
 
-    A number that could not be had cheaply is None; a part that failed is named with its reason in `unseen`: `revision`,
+    A number that could not be had cheaply is None; a part that failed is named with its reason in `errors`: `revision`,
     `counters`, `priorities`, `locks`, `failed`, `workers`, `rust workers`, `queues` or `crontabs`.
     """
 
     at: datetime
     took: timedelta
     """How long the answer took, the way to the database included."""
-    worked: timedelta | None = None
+    server_time: timedelta | None = None
     """How long the server worked at it, by its own measurement; None where it could not measure."""
     server: ServerInfo
     schema: SchemaInfo
@@ -126,7 +126,7 @@ class QueueSnapshot:
     held_queues: Sequence[LockedQueue] = ()
     held_queues_are_all: bool = True
     crontabs: Sequence[KnownCronItem] = ()
-    unseen: Sequence[tuple[str, str]] = field(default=())
+    errors: Sequence[tuple[str, str]] = field(default=())
 
     @property
     def ready(self) -> Count:

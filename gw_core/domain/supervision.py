@@ -9,14 +9,14 @@ from datetime import timedelta
 from typing import Final
 
 FIRST_PAUSE: Final = timedelta(seconds=0.25)
-LONGEST_PAUSE: Final = timedelta(seconds=30)
-LONGEST_PAUSE_IN_PASSING: Final = timedelta(seconds=2)
+MAX_PAUSE: Final = timedelta(seconds=30)
+MAX_TRANSIENT_PAUSE: Final = timedelta(seconds=2)
 """What waits for a database must be there soon after it is back."""
 
 SETTLED_AFTER: Final = timedelta(seconds=60)
 """A process that ran this long was healthy: a later exit counts as a new failure."""
 
-MOST_VAIN_STARTS: Final = 5
+MAX_FAILED_STARTS: Final = 5
 """How many processes in a row may end before they were ready, when no other one works, until it counts as no use."""
 
 SIGNALLED: Final = 128
@@ -78,8 +78,8 @@ def what_next(end: ProcessExit, fleet: ProcessStates) -> Restart | Abandon | Sto
     if fleet.once:
         return Abandon()
     if end.code in fleet.passing and fleet.is_proven:
-        return Restart(min(LONGEST_PAUSE_IN_PASSING, pause_after(end.quick_ends)))
-    if not end.was_ready and not fleet.others_work and fleet.vain_starts >= MOST_VAIN_STARTS:
+        return Restart(min(MAX_TRANSIENT_PAUSE, pause_after(end.quick_ends)))
+    if not end.was_ready and not fleet.others_work and fleet.vain_starts >= MAX_FAILED_STARTS:
         return StopAll(
             f"{fleet.vain_starts} starts in a row failed; the last one {exit_description(end.code)}", code or 1
         )
@@ -90,7 +90,7 @@ def what_next(end: ProcessExit, fleet: ProcessStates) -> Restart | Abandon | Sto
 
 def pause_after(quick_ends: int) -> timedelta:
     """Return how long to wait before starting again what ended soon after its start so many times before."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(quick_ends, 20)))
+    return min(MAX_PAUSE, FIRST_PAUSE * (1 << min(quick_ends, 20)))
 
 
 def exit_code_of(code: int) -> int:

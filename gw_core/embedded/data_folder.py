@@ -33,7 +33,7 @@ from gw_core.embedded.address import PORT
 LOCK_TIMEOUT = 60.0
 PAUSE = 0.005
 # The shortest sun_path among the systems we run on (macOS), its terminating zero taken off.
-LONGEST_SOCKET_PATH = 103
+MAX_SOCKET_PATH = 103
 LOG_LIMIT = 8 * 1024 * 1024
 
 
@@ -255,7 +255,7 @@ class DataFolder:
     def socket_folder(self) -> Path:
         """A path to the data folder that fits into a socket's address; clients find the socket there."""
         # libpq takes a comma for the start of a second host.
-        fits = len(os.fsencode(self.data / f".s.PGSQL.{PORT}")) <= LONGEST_SOCKET_PATH
+        fits = len(os.fsencode(self.data / f".s.PGSQL.{PORT}")) <= MAX_SOCKET_PATH
         return self.data if fits and b"," not in os.fsencode(self.data) else self._short_link()
 
     def _short_link(self) -> Path:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 UNFINISHED: Final = "data.new"
 DATA: Final = "data"
-LONGEST_COMPLAINT: Final = 1000
+MAX_ERROR_LENGTH: Final = 1000
 
 
 def make_folders(base: int, parts: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ def fill(data: int, commands: Sequence[Sequence[str]], settings: str, environmen
             # One sync for everything is many times faster than initdb's own, file by file.
             os.sync()
             return None
-        complaint = " ".join(answer.stderr.decode("utf-8", "replace").split())[-LONGEST_COMPLAINT:]
+        complaint = " ".join(answer.stderr.decode("utf-8", "replace").split())[-MAX_ERROR_LENGTH:]
     return complaint
 
 

@@ -22,7 +22,7 @@ from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded import preparation, watchdog
 from gw_core.embedded.account import ROOT, Account, can_reach, give, keeper_of, minimal_environment, name_of
 from gw_core.embedded.address import PORT, ROLE, conninfo_for, folder_of
-from gw_core.embedded.binaries import LONGEST_PATH, Binaries, find_binaries, runnable
+from gw_core.embedded.binaries import MAX_PATH_LENGTH, Binaries, find_binaries, runnable
 from gw_core.embedded.data_folder import LOCK_TIMEOUT, PAUSE, DataFolder, ServerUsage
 
 SETTINGS = """
@@ -283,7 +283,7 @@ class _Folder:
     def __init__(self, opened: int, folder: Path, account: Account) -> None:
         self.descriptor = os.dup(opened)
         self.path = str(folder)
-        if account.borrowed or len(os.fsencode(folder)) > LONGEST_PATH:
+        if account.borrowed or len(os.fsencode(folder)) > MAX_PATH_LENGTH:
             through = f"/proc/self/fd/{self.descriptor}"
             if os.path.isdir(through):
                 self.path = through

@@ -10,7 +10,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from gw_core import forks
 
-MOST_THREADS: Final = 32
+MAX_THREADS: Final = 32
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class DaemonExecutor(ThreadPoolExecutor):
             if self._is_closed:
                 raise RuntimeError("the event loop is stopping; it starts no more calls in threads")
             self._calls.put(call)
-            if not self._idle.acquire(blocking=False) and self._started < MOST_THREADS:
+            if not self._idle.acquire(blocking=False) and self._started < MAX_THREADS:
                 self._started += 1
                 threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
         return future

@@ -11,11 +11,11 @@ from typing import Final
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import GiveUp, RetryAfter, error_message
 
-LONGEST_CAUSE: Final = 300
+MAX_CAUSE_LENGTH: Final = 300
 """Characters of a cause's message, or of all members of a group together."""
 
-_MOST_MEMBERS: Final = 3
-_LONGEST_CHAIN: Final = 100
+_MAX_MEMBERS: Final = 3
+_MAX_CHAIN: Final = 100
 _LIBRARIES: Final = tuple(
     {path + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib") if (path := sysconfig.get_path(name))}
 )
@@ -48,7 +48,7 @@ def _innermost(error: BaseException) -> tuple[BaseException, str]:
     found, word = error, ""
     if isinstance(error, GraphileWorkerError):  # ours say their cause themselves
         return found, word
-    for _ in range(_LONGEST_CHAIN):  # it may be a circle
+    for _ in range(_MAX_CHAIN):  # it may be a circle
         if found.__cause__ is not None:
             found, word = found.__cause__, "caused by"
         elif found.__context__ is not None and not found.__suppress_context__:
@@ -61,9 +61,9 @@ def _innermost(error: BaseException) -> tuple[BaseException, str]:
 def _members(error: BaseException) -> str:
     if not isinstance(error, BaseExceptionGroup):
         return ""
-    members = [_cut(error_message(each), LONGEST_CAUSE // _MOST_MEMBERS) for each in error.exceptions[:_MOST_MEMBERS]]
-    if len(error.exceptions) > _MOST_MEMBERS:
-        members.append(f"and {len(error.exceptions) - _MOST_MEMBERS} more")
+    members = [_cut(error_message(each), MAX_CAUSE_LENGTH // _MAX_MEMBERS) for each in error.exceptions[:_MAX_MEMBERS]]
+    if len(error.exceptions) > _MAX_MEMBERS:
+        members.append(f"and {len(error.exceptions) - _MAX_MEMBERS} more")
     return f": {'; '.join(members)}"
 
 
@@ -90,6 +90,6 @@ def _shown_path(path: str) -> str:
     return path if len(parts) <= 4 else os.sep.join(["…", *parts[-3:]])
 
 
-def _cut(text: str, longest: int = LONGEST_CAUSE) -> str:
+def _cut(text: str, longest: int = MAX_CAUSE_LENGTH) -> str:
     first, *others = text.strip().splitlines() or [""]
     return first if len(first) <= longest and not others else f"{first[:longest]}…"

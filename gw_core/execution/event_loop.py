@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 THREAD_NAME: Final = "gw-async"
 
-_LOOK_UP_EVERY: Final = 0.25
+_POLL_INTERVAL: Final = 0.25
 """Seconds between two looks of a waiting worker at whether its job is being given back."""
 
 _FATAL_TO_LOOPS = (SystemExit, KeyboardInterrupt)
@@ -163,7 +163,7 @@ class SharedLoop:
             raise result.error
         return result
 
-    def interrupt_given_back(self) -> None:
+    def interrupt_returned(self) -> None:
         """Cancel the work of jobs that are being given back; returns at once.
 
         Those who wait would do it within a moment, but a process about to end leaves them none.
@@ -201,15 +201,15 @@ def interruption() -> Snooze:
 
 def _wait(done: Future[Any], thread: EventLoopThread, context: JobContext) -> None:
     """Wait for the end, and pass on that the job is being given back."""
-    told = False
+    asked = False
     while True:
         try:
-            done.exception(None if told else _LOOK_UP_EVERY)
+            done.exception(None if asked else _POLL_INTERVAL)
             return
         except TimeoutError:
             if context.should_stop.forced:
                 thread.interrupt(done)
-                told = True
+                asked = True
 
 
 # -- the shared one ------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ TERMINATION_TIMEOUT: Final = timedelta(seconds=10)
 DRAIN_TIMEOUT: Final = timedelta(seconds=1)
 """How long output is read after the program ended, when something it started still holds its pipes."""
 
-LONGEST_LINE: Final = 16_384
+MAX_LINE_LENGTH: Final = 16_384
 """Longer lines of output are logged in pieces of this many bytes, so that no output grows our memory."""
 
 ALWAYS_HANDED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
@@ -74,12 +74,12 @@ def run_executable(
         exit_code = talk.until_the_end()
     if exit_code == 0:
         return
-    if talk.was_told_to_stop or program.was_interrupted:
+    if talk.was_asked_to_stop or program.was_interrupted:
         raise Snooze(WorkerSettings().interrupted_delay, f"{path.name} was ended because the worker is stopping")
     raise ExecutableError(f"{path.name} {_how_it_ended(exit_code)}{talk.last_words()}")
 
 
-def interrupt_given_back() -> None:
+def interrupt_returned() -> None:
     """Kill the programs of jobs that are being given back, with all they started; returns at once.
 
     Their threads would do it within a moment, but a process about to end leaves them none.
@@ -104,7 +104,7 @@ def environment_of(job: Job, handed_on: Sequence[str] | None = None) -> dict[str
     as Graphile Worker does.
     """
     run_at = job.run_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    told = {
+    variables = {
         "GRAPHILE_WORKER_PAYLOAD_FORMAT": "json",
         "GRAPHILE_WORKER_TASK_IDENTIFIER": job.task_identifier,
         "GRAPHILE_WORKER_JOB_ID": str(job.id),
@@ -116,7 +116,7 @@ def environment_of(job: Job, handed_on: Sequence[str] | None = None) -> dict[str
     }
     # A worker may itself run inside an executable task; the key of that job is not this one's.
     kept = os.environ.keys() if handed_on is None else {*ALWAYS_HANDED_ON, *handed_on}
-    everything = {**{name: value for name, value in os.environ.items() if name in kept}, **told}
+    everything = {**{name: value for name, value in os.environ.items() if name in kept}, **variables}
     return {name: value for name, value in everything.items() if value is not None}
 
 
@@ -240,14 +240,14 @@ class _ProgramSession:
         self._clock = clock
         self._unsent = memoryview(b'{"payload":' + job.payload.encode("utf-8", "surrogatepass") + b"}")
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        self._lines = {"stdout": _Lines(self._tell_stdout), "stderr": _Lines(self._tell_stderr)}
-        self._told_at: float | None = None
+        self._lines = {"stdout": _Lines(self._log_stdout), "stderr": _Lines(self._log_stderr)}
+        self._stop_sent_at: float | None = None
         self._ended_at: float | None = None
 
     @property
-    def was_told_to_stop(self) -> bool:
+    def was_asked_to_stop(self) -> bool:
         """True when the program was sent SIGTERM."""
-        return self._told_at is not None
+        return self._stop_sent_at is not None
 
     def until_the_end(self) -> int:
         """Return the exit code, when the program has ended and its output is read."""
@@ -256,7 +256,7 @@ class _ProgramSession:
             exit_code = self._listen(pipes)
         for lines in self._lines.values():
             lines.end()
-        if self.was_told_to_stop or self._program.was_interrupted:
+        if self.was_asked_to_stop or self._program.was_interrupted:
             self._program.kill_leftovers()
         return exit_code
 
@@ -286,7 +286,7 @@ class _ProgramSession:
                 self._serve(pipes, key)
             if exit_code is not None and self._is_drained(something_came=bool(ready)):
                 return exit_code
-            self._look_after_stop()
+            self._check_stop()
             # With all pipes closed only the end is awaited: usually at once, so look soon, then less often.
             rest = 0.001 if open_pipes else min(_TICK, rest * 2)
 
@@ -323,21 +323,21 @@ class _ProgramSession:
         lines.feed(chunk)
         return bool(chunk)
 
-    def _look_after_stop(self) -> None:
+    def _check_stop(self) -> None:
         stop = self._context.should_stop
         if stop.forced:
             self._program.interrupt()
-        elif self._told_at is None:
+        elif self._stop_sent_at is None:
             if stop.is_set():
-                self._told_at = self._clock()
+                self._stop_sent_at = self._clock()
                 self._program.signal_group(signal.SIGTERM)
-        elif self._clock() - self._told_at > self._timeout:
+        elif self._clock() - self._stop_sent_at > self._timeout:
             self._program.signal_group(signal.SIGKILL)
 
-    def _tell_stdout(self, line: str) -> None:
+    def _log_stdout(self, line: str) -> None:
         self._context.logger.info("%s", line)
 
-    def _tell_stderr(self, line: str) -> None:
+    def _log_stderr(self, line: str) -> None:
         self._tail.append(line)
         self._context.logger.error("%s", line)
 
@@ -345,27 +345,27 @@ class _ProgramSession:
 class _Lines:
     """Cuts a stream of bytes into lines, and lines that are too long into pieces."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, emit: Callable[[str], None]) -> None:
+        self._emit = emit
         self._held = b""
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes and tell the lines they complete."""
         *whole, held = (self._held + chunk).split(b"\n")
         for line in whole:
-            self._tell_in_pieces(line)
-        while len(held) > LONGEST_LINE:
-            self._tell_in_pieces(held[:LONGEST_LINE])
-            held = held[LONGEST_LINE:]
+            self._emit_in_pieces(line)
+        while len(held) > MAX_LINE_LENGTH:
+            self._emit_in_pieces(held[:MAX_LINE_LENGTH])
+            held = held[MAX_LINE_LENGTH:]
         self._held = held
 
     def end(self) -> None:
         """Tell what came after the last line break."""
         held, self._held = self._held, b""
-        self._tell_in_pieces(held)
+        self._emit_in_pieces(held)
 
-    def _tell_in_pieces(self, line: bytes) -> None:
-        for start in range(0, len(line), LONGEST_LINE):
-            text = line[start : start + LONGEST_LINE].decode("utf-8", "replace").rstrip()
+    def _emit_in_pieces(self, line: bytes) -> None:
+        for start in range(0, len(line), MAX_LINE_LENGTH):
+            text = line[start : start + MAX_LINE_LENGTH].decode("utf-8", "replace").rstrip()
             if text:
-                self._tell(text)
+                self._emit(text)

@@ -11,20 +11,20 @@ _COROUTINES = "gw_core.execution.event_loop"
 _ISOLATION = "gw_core.execution.process_pool"
 
 
-def interrupt_given_back() -> None:
+def interrupt_returned() -> None:
     """Kill the programs and cancel the coroutines of jobs whose `should_stop` is forced; returns at once."""
-    executables.interrupt_given_back()
+    executables.interrupt_returned()
     if _COROUTINES in sys.modules:  # and asyncio with it
-        sys.modules[_COROUTINES].SHARED.interrupt_given_back()
+        sys.modules[_COROUTINES].SHARED.interrupt_returned()
 
 
-def kill_given_back() -> None:
+def kill_returned() -> None:
     """Kill the processes of isolated tasks whose job's `should_stop` is forced, which had their time; returns at once.
 
     Their threads would do it a little later, but a process about to end leaves them none.
     """
     if _ISOLATION in sys.modules:
-        sys.modules[_ISOLATION].PROCESSES.kill_given_back()
+        sys.modules[_ISOLATION].PROCESSES.kill_returned()
 
 
 def end_idle_processes() -> None:

@@ -123,7 +123,7 @@ def _msgspec_reader(annotation: object) -> PayloadReader:
             f"a payload cannot be converted to {name_of(annotation)}; "
             "use a dataclass, TypedDict, msgspec.Struct, pydantic model or plain JSON types"
         )
-    return PayloadReader(decoder.decode, _refuser(annotation, decoder.decode, _msgspec_reason))
+    return PayloadReader(decoder.decode, _rejecter(annotation, decoder.decode, _msgspec_reason))
 
 
 def _convert(kind: Any, value: Any) -> Any:
@@ -138,13 +138,13 @@ def _convert(kind: Any, value: Any) -> Any:
 
 
 # msgspec repeats the offending value for these two; a payload does not belong in a log.
-_TOLD_VALUE = re.compile(r"^Invalid (enum )?value .*?(?= - at `\$[^`]*`$|$)", re.DOTALL)
+_QUOTED_VALUE = re.compile(r"^Invalid (enum )?value .*?(?= - at `\$[^`]*`$|$)", re.DOTALL)
 
 
 def _msgspec_reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return _TOLD_VALUE.sub("the value is not among those allowed", str(error))
+    return _QUOTED_VALUE.sub("the value is not among those allowed", str(error))
 
 
 # -- pydantic ------------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def _is_pydantic(annotation: object) -> bool:
 
 def _pydantic_reader(annotation: Any) -> PayloadReader:
     validate = _pydantic_validator(annotation)
-    return PayloadReader(validate, _refuser(annotation, validate, _pydantic_reason))
+    return PayloadReader(validate, _rejecter(annotation, validate, _pydantic_reason))
 
 
 def _pydantic_validator(annotation: Any) -> Callable[[str | bytes], Any]:
@@ -175,7 +175,7 @@ def _pydantic_reason(error: Exception) -> str:
     if list_errors is None:
         return str(error)
     errors = list_errors()
-    return "; ".join(f"{fault['msg']} - at `{_path(fault['loc'])}`" for fault in errors)
+    return "; ".join(f"{error['msg']} - at `{_path(error['loc'])}`" for error in errors)
 
 
 def _path(location: Sequence[int | str]) -> str:
@@ -185,12 +185,12 @@ def _path(location: Sequence[int | str]) -> str:
 # -- both ----------------------------------------------------------------------------------------------------------
 
 
-def _refuser(
+def _rejecter(
     annotation: object, decode: Callable[[str], Any], reason: Callable[[Exception], str]
 ) -> Callable[[str, Exception], Any]:
     wanted = name_of(annotation)
 
-    def refuse(text: str, error: Exception) -> Any:
+    def reject(text: str, error: Exception) -> Any:
         if (rest := _without_transport(text)) is not None:
             try:
                 return decode(rest)
@@ -199,7 +199,7 @@ def _refuser(
         # Without the cause, whose own text may hold the payload.
         raise PayloadError(f"the payload does not fit {wanted}: {reason(error)}") from None
 
-    return refuse
+    return reject
 
 
 def name_of(annotation: object) -> str:

@@ -177,7 +177,7 @@ class IsolatedProcess:
             )
         GROUPS.add(self._popen.pid)
         with contextlib.suppress(ChannelClosedError):  # whoever talks to it finds out
-            self.line.say(setup)
+            self.line.send(setup)
 
     @property
     def is_alive(self) -> bool:
@@ -214,16 +214,16 @@ class _ProcessSession:
         self._process = process
         self._line = process.line
         self._context = context
-        self._told_at: float | None = None
-        self._told_forced = False
+        self._stop_sent_at: float | None = None
+        self._stop_was_forced = False
         self.has_begun = False
 
     def until_the_end(self, order: RunJob) -> FinishedMessage:
         """Return how the job ended; raises `ChannelClosedError` when the process is gone first."""
-        self._line.say(order)
+        self._line.send(order)
         while True:
-            message = self._line.hear(_TICK)
-            self._look_after_stop()
+            message = self._line.receive(_TICK)
+            self._check_stop()
             match message:
                 case None:
                     continue
@@ -232,21 +232,21 @@ class _ProcessSession:
                 case LogMessage():
                     self._log(message)
                 case Add():
-                    self._line.say(self._added(message))
+                    self._line.send(self._added(message))
                 case FinishedMessage():
                     return message
                 case _:
                     assert_never(message)
 
-    def _look_after_stop(self) -> None:
+    def _check_stop(self) -> None:
         stop = self._context.should_stop
         if not stop.is_set():
             return
         now = time.monotonic()
-        if self._told_at is None or stop.forced != self._told_forced:
-            self._told_at, self._told_forced = self._told_at or now, stop.forced
-            self._line.say(StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN))
-        if stop.forced and now - self._told_at >= KILL_AFTER.total_seconds():
+        if self._stop_sent_at is None or stop.forced != self._stop_was_forced:
+            self._stop_sent_at, self._stop_was_forced = self._stop_sent_at or now, stop.forced
+            self._line.send(StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN))
+        if stop.forced and now - self._stop_sent_at >= KILL_AFTER.total_seconds():
             self._process.kill()
 
     def _log(self, message: LogMessage) -> None:
@@ -339,11 +339,11 @@ class ProcessPool:
             self._lent.pop(process, None)
         return how
 
-    def kill_given_back(self) -> None:
+    def kill_returned(self) -> None:
         """Kill those whose job is being given back; returns at once."""
         with self._lock:
-            given_back = [process for process, context in self._lent.items() if context.should_stop.forced]
-        for process in given_back:
+            returned = [process for process, context in self._lent.items() if context.should_stop.forced]
+        for process in returned:
             process.kill()
 
     def kill_all(self) -> None:

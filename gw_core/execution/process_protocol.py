@@ -22,7 +22,7 @@ from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message
 from gw_core.execution.error_details import DETAILS, error_details
 
-LONGEST_TRACE: Final = 20_000
+MAX_TRACE_LENGTH: Final = 20_000
 """Characters of a traceback that travel."""
 
 Plain = str | int | float | bool | None
@@ -135,7 +135,7 @@ def failure_of(error: BaseException) -> Failure:
 
 def _trace(error: BaseException) -> str:
     try:
-        return "".join(traceback.format_exception(error))[-LONGEST_TRACE:]
+        return "".join(traceback.format_exception(error))[-MAX_TRACE_LENGTH:]
     except Exception:  # noqa: BLE001 - user code's __str__ or __repr__; the failure itself must travel
         return ""
 
@@ -216,7 +216,7 @@ def given_of(spec: Spec) -> JobSpec:
         run_at=spec.run_at if spec.run_in is None else timedelta(seconds=spec.run_in),
         max_attempts=spec.max_attempts,
         job_key=spec.job_key,
-        job_key_mode=JobKeyMode.of(spec.job_key_mode),
+        job_key_mode=JobKeyMode.parse(spec.job_key_mode),
         priority=spec.priority,
         flags=spec.flags,
     )
@@ -301,7 +301,7 @@ _HEAD: Final = struct.Struct("!4sI")
 _MARK: Final = b"gw\x01\x00"
 """Begins every message: what a task writes to this descriptor by mistake is no message, and no length."""
 
-LONGEST_MESSAGE: Final = 1 << 30
+MAX_MESSAGE_BYTES: Final = 1 << 30
 """Bytes; a payload, which PostgreSQL holds, is shorter."""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -324,27 +324,27 @@ class Channel:
         self._end = end
         forks.close_in_children(end)  # or the other side would not notice our end while a child lives
         self._decoder = decoder
-        self._saying = threading.Lock()  # keeps the messages of two threads apart
+        self._sending = threading.Lock()  # keeps the messages of two threads apart
         self._held = bytearray()
 
-    def say(self, *messages: ToProcess | FromProcess) -> None:
+    def send(self, *messages: ToProcess | FromProcess) -> None:
         """Send messages; raises `ChannelClosedError`, or `GraphileWorkerError` for one that is too long."""
         parts: list[bytes] = []
         for message in messages:
             body = _encode(message)
-            if len(body) > LONGEST_MESSAGE:
+            if len(body) > MAX_MESSAGE_BYTES:
                 raise GraphileWorkerError(
                     f"a message of {len(body)} bytes cannot pass between a worker and an isolated task; "
-                    f"at most {LONGEST_MESSAGE} bytes can"
+                    f"at most {MAX_MESSAGE_BYTES} bytes can"
                 )
             parts += (_HEAD.pack(_MARK, len(body)), body)
         try:
-            with self._saying:
+            with self._sending:
                 self._end.sendall(b"".join(parts))
         except OSError as error:
             raise ChannelClosedError from error
 
-    def hear(self, timeout: float | None = None) -> Any:
+    def receive(self, timeout: float | None = None) -> Any:
         """Return the next message, or None when none came within `timeout` seconds.
 
         Raises `ChannelClosedError`, and `GarbledMessageError` after something else was written to the line.
@@ -370,7 +370,7 @@ class Channel:
         if len(held) < _HEAD.size:
             return None
         mark, length = _HEAD.unpack_from(held)
-        if mark != _MARK or length > LONGEST_MESSAGE:
+        if mark != _MARK or length > MAX_MESSAGE_BYTES:
             raise GarbledMessageError(f"what came is not a message; it begins with {bytes(held[: _HEAD.size])!r}")
         end = _HEAD.size + length
         if len(held) < end:

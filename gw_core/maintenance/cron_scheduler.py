@@ -30,11 +30,11 @@ from gw_core.service import Service
 CATCH_UP_LIMIT: Final = timedelta(hours=24)
 """How far back minutes that passed while the scheduler ran are still scheduled, whether or not `fill` is set."""
 
-LONGEST_REST: Final = timedelta(seconds=30)
+MAX_REST: Final = timedelta(seconds=30)
 """A clock that was set is noticed, and a changing set of items read again, at least this often."""
 
-SHORTEST_DELAY: Final = timedelta(milliseconds=200)
-LONGEST_DELAY: Final = timedelta(seconds=10)
+MIN_DELAY: Final = timedelta(milliseconds=200)
+MAX_DELAY: Final = timedelta(seconds=10)
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -300,15 +300,15 @@ class Scheduler(Service):
 
     def _rest_until_next(self) -> timedelta:
         left = self._next + _JUST_AFTER - self._clock()
-        self._armed = timedelta() < left <= LONGEST_REST
-        return max(timedelta(), min(left, LONGEST_REST))
+        self._armed = timedelta() < left <= MAX_REST
+        return max(timedelta(), min(left, MAX_REST))
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
     def _back_off(self, error: Exception) -> timedelta:
         self._failures += 1
-        grown = SHORTEST_DELAY * 1.5 ** min(self._failures - 1, 20)
-        delay = min(grown, LONGEST_DELAY) * random.uniform(0.5, 1.5)
+        grown = MIN_DELAY * 1.5 ** min(self._failures - 1, 20)
+        delay = min(grown, MAX_DELAY) * random.uniform(0.5, 1.5)
         # Two workers whose crontabs differ in order may deadlock; one try later all is well, and not worth a warning.
         if not self._has_complained and not (self._failures == 1 and isinstance(error, TransientDatabaseError)):
             self._has_complained = True

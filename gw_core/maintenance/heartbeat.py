@@ -26,17 +26,17 @@ from gw_core.version import __version__
 TRY_AGAIN_AFTER: Final = timedelta(seconds=2)
 """How soon a failed heartbeat is repeated: others count from the last one that was written."""
 
-SHORTEST_GAP: Final = timedelta(seconds=1)
+MIN_GAP: Final = timedelta(seconds=1)
 """Between requested heartbeats: any client that can connect can send the notification that requests one."""
 
-ANSWER_WITHIN: Final = timedelta(seconds=10)
+RESPONSE_TIMEOUT: Final = timedelta(seconds=10)
 """How long a heartbeat may take until its connection is given up."""
 
 SESSION: Final = {"statement_timeout": "5s", "synchronous_commit": "off"}
 """What the connection for heartbeats is set to: it waits neither for locks nor for a disk or a standby. A heartbeat
 that a server crash loses does no harm, because no time before the server's start counts as inactivity."""
 
-A_MOMENT: Final = timedelta(seconds=0.1)
+MIN_TEARDOWN_TIME: Final = timedelta(seconds=0.1)
 """What taking the heartbeat away may take in any case."""
 
 
@@ -46,7 +46,7 @@ class Heartbeat(Service):
     `connection` is its own: a heartbeat must depend on nothing that other statements wait for.
     Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`, and if the schema has
     a breaking revision that this version does not know, which calls `on_breaking_migration` once.
-    One for which `wants_echo` returns true also sends a ping to all listeners; `on_echo` gets its monotonic time.
+    One for which `needs_ping` returns true also sends a ping to all listeners; `on_ping_sent` gets its monotonic time.
     `on_written` is called after each that was written, with the time since it was sent.
     With `first_after` none is written before that long has passed: a short run needs none.
 
@@ -64,8 +64,8 @@ class Heartbeat(Service):
         tolerated: timedelta,
         metadata: Callable[[], Mapping[str, Any]],
         first_after: timedelta = timedelta(0),
-        wants_echo: Callable[[], bool] = lambda: False,
-        on_echo: Callable[[float], None] = lambda sent_at: None,
+        needs_ping: Callable[[], bool] = lambda: False,
+        on_ping_sent: Callable[[float], None] = lambda sent_at: None,
         on_cancel_request: Callable[[], None] = lambda: None,
         on_written: Callable[[timedelta], None] = lambda since: None,
         on_breaking_migration: Callable[[int], None] = lambda revision: None,
@@ -79,8 +79,8 @@ class Heartbeat(Service):
         self._tolerated = tolerated
         self._metadata = metadata
         self._first_after = first_after
-        self._wants_echo = wants_echo
-        self._on_echo = on_echo
+        self._needs_ping = needs_ping
+        self._on_ping_sent = on_ping_sent
         self._on_cancel_request = on_cancel_request
         self._on_written = on_written
         self._on_breaking_migration = on_breaking_migration
@@ -99,13 +99,13 @@ class Heartbeat(Service):
     def step(self) -> timedelta:
         """Write a heartbeat; rest until the next."""
         if self._is_wanted:
-            too_soon = self._tried_at + SHORTEST_GAP.total_seconds() - time.monotonic()
-            return timedelta(seconds=too_soon) if too_soon > 0 else self.beat()
+            too_soon = self._tried_at + MIN_GAP.total_seconds() - time.monotonic()
+            return timedelta(seconds=too_soon) if too_soon > 0 else self.write()
         if self.last_written_at is None and (left := self._first_after - self._lived()) > timedelta(0):
             return left
         # The first of a lasting worker was written before its pool began to claim.
         if self.last_written_at is None or self._age() >= self._every:
-            return self.beat()
+            return self.write()
         return self._every - self._age()
 
     def check_soon(self) -> None:
@@ -121,7 +121,7 @@ class Heartbeat(Service):
         written_at, now = self.last_written_at, time.monotonic()
         return now if written_at is not None and now - written_at > self._too_late else self._late_at
 
-    def beat(self) -> timedelta:
+    def write(self) -> timedelta:
         """Write a heartbeat now; return how long to rest."""
         self._tried_at, self._is_wanted = time.monotonic(), False
         try:
@@ -136,7 +136,7 @@ class Heartbeat(Service):
         """Send no more heartbeats, and after a graceful stop delete the row, as long as there is time left for it."""
         self._is_graceful = is_graceful
         self.request_stop()
-        self.join_until(time_left, at_least=A_MOMENT)
+        self.join_until(time_left, at_least=MIN_TEARDOWN_TIME)
 
     def teardown(self) -> None:
         """Take the heartbeat away; a database that cannot be reached keeps it, and a sweep will find it."""
@@ -151,8 +151,8 @@ class Heartbeat(Service):
             self._report_failure(error)
 
     def _write(self) -> None:
-        echo, sent_at = self._wants_echo(), time.monotonic()
-        beat = with_workers(
+        ping, sent_at = self._needs_ping(), time.monotonic()
+        written = with_workers(
             self._connection,
             lambda store: store.heartbeat(
                 self._worker_id,
@@ -161,19 +161,19 @@ class Heartbeat(Service):
                 pid=os.getpid(),
                 version=__version__,
                 metadata=self._metadata(),
-                echo=echo,
+                ping=ping,
             ),
         )
-        if echo:
-            self._on_echo(sent_at)
-        if beat.has_cancel_requests:
+        if ping:
+            self._on_ping_sent(sent_at)
+        if written.has_cancel_requests:
             self._on_cancel_request()
-        if beat.breaking_revision is not None and not self._has_seen_migration:
+        if written.breaking_revision is not None and not self._has_seen_migration:
             self._has_seen_migration = True
-            self._events.emit(BreakingMigrationDetected(worker_id=self._worker_id, revision=beat.breaking_revision))
-            self._on_breaking_migration(beat.breaking_revision)
-        self._has_rust_workers = beat.has_rust_workers
-        self._report_lateness(beat.inactive_for)
+            self._events.emit(BreakingMigrationDetected(worker_id=self._worker_id, revision=written.breaking_revision))
+            self._on_breaking_migration(written.breaking_revision)
+        self._has_rust_workers = written.has_rust_workers
+        self._report_lateness(written.inactive_for)
         if self._age_seconds() > self._too_late:
             self._late_at = time.monotonic()
         self.last_written_at = sent_at

@@ -16,11 +16,11 @@ from typing import Final
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.service import Service
 
-LONGEST_ANSWER: Final = 3.0
+RESPONSE_TIMEOUT: Final = 3.0
 """Seconds a client may take to ask and to read; then it is cut off."""
 
-LONGEST_HEAD: Final = 8192
-MOST_CLIENTS: Final = 64
+MAX_REQUEST_HEAD: Final = 8192
+MAX_CLIENTS: Final = 64
 """Connections open at the same time. One more, and the address with the most of them loses its oldest, so that a flood
 from one address does not cut off other probes."""
 
@@ -114,7 +114,7 @@ class WebServer(Service):
     async def _serve(self) -> None:
         self._end = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(self._attend, sock=self._socket, limit=LONGEST_HEAD)
+        server = await asyncio.start_server(self._attend, sock=self._socket, limit=MAX_REQUEST_HEAD)
         if not self.is_stopping:  # requested before the loop could be informed
             await self._end.wait()
         server.close()
@@ -122,13 +122,13 @@ class WebServer(Service):
             client.transport.abort()
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._clients) >= MOST_CLIENTS:
+        if len(self._clients) >= MAX_CLIENTS:
             surplus = self._one_too_many()
             del self._clients[surplus]
             surplus.transport.abort()
         self._clients[writer] = _address_of(writer)
         try:
-            async with asyncio.timeout(LONGEST_ANSWER):
+            async with asyncio.timeout(RESPONSE_TIMEOUT):
                 await self._answer(reader, writer)
         except (TimeoutError, OSError):
             writer.transport.abort()

@@ -20,7 +20,7 @@ from gw_core.domain.recovery import (
     SkipRecovery,
     SweepReport,
     WorkerInfo,
-    allowed_silence,
+    allowed_inactivity,
     decide,
     is_dead,
 )
@@ -28,7 +28,7 @@ from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.worker_store import DeadWorkers, RecoveredJobs, WorkerStore, with_workers
 from gw_core.service import Service
 
-ORPHANS_EVERY: Final = timedelta(minutes=10)
+ORPHANS_INTERVAL: Final = timedelta(minutes=10)
 """The shortest time between searches for locks without a heartbeat: each reads the whole table of jobs."""
 
 
@@ -137,7 +137,7 @@ class Sweep:
         return recovered
 
     def _allowances(self, workers: list[WorkerInfo]) -> DeadWorkers:
-        return {worker.id: allowed_silence(worker, self._settings) for worker in workers}
+        return {worker.id: allowed_inactivity(worker, self._settings) for worker in workers}
 
     def _report(self, report: SweepReport, recovered: RecoveredJobs) -> None:
         for job in recovered.jobs:
@@ -172,7 +172,7 @@ class Sweeper(Service):
         super().__init__("gw-sweep", on_crash=on_crash)
         self._sweep = sweep
         self._threshold = settings.threshold.total_seconds()
-        self._orphans_every = min(ORPHANS_EVERY, settings.orphans_after / 4).total_seconds()
+        self._orphans_every = min(ORPHANS_INTERVAL, settings.orphans_after / 4).total_seconds()
         self._events = events
         self._every = every
         self._held_up_at = held_up_at

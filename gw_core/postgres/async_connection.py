@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.add_calls import Call
-from gw_core.postgres.callers_connection import Rows, check_dialect, is_django, of, type_name
+from gw_core.postgres.callers_connection import Rows, check_dialect, is_django, is_instance, type_name
 from gw_core.postgres.database import Database
 from gw_core.postgres.error_mapping import translated
 
@@ -48,26 +48,34 @@ async def async_callers_connection(conn: object, schema: str) -> AsyncCallersCon
         return AsyncPsycopgConnection(conn, schema)
     if isinstance(conn, psycopg.AsyncCursor):
         return AsyncPsycopgConnection(conn.connection, schema)
-    if of(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "async_scoped_session"):
+    if is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "async_scoped_session"):
         # The driver's connection beneath would be wrong: SQLAlchemy begins asyncpg's transaction at its own first
         # statement, so that a statement sent past it would be committed alone.
         return AsyncSqlAlchemyConnection(await conn.connection(), schema)
-    if of(conn, "sqlalchemy.ext.asyncio", "AsyncConnection"):
+    if is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncConnection"):
         return AsyncSqlAlchemyConnection(conn, schema)
-    if of(conn, "asyncpg", "Connection") or of(conn, "asyncpg.pool", "PoolConnectionProxy"):
+    if is_instance(conn, "asyncpg", "Connection") or is_instance(conn, "asyncpg.pool", "PoolConnectionProxy"):
         return AsyncpgConnection(conn, schema)
     raise _rejected(conn)
 
 
 def _rejected(conn: object) -> InvalidInputError:
     kind = type_name(conn)
-    if of(conn, "asyncpg", "Pool") or of(conn, "sqlalchemy.ext.asyncio", "AsyncEngine") or isinstance(conn, str):
+    if (
+        is_instance(conn, "asyncpg", "Pool")
+        or is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncEngine")
+        or isinstance(conn, str)
+    ):
         return InvalidInputError(
             f"conn cannot be of type {kind}, which has no transaction to join; pass {ACCEPTED}, "
             "or give it to AsyncClient itself"
         )
     is_synchronous = isinstance(conn, psycopg.Connection | psycopg.Cursor) or is_django(conn)
-    if is_synchronous or of(conn, "sqlalchemy.orm", "Session") or of(conn, "sqlalchemy.engine", "Connection"):
+    if (
+        is_synchronous
+        or is_instance(conn, "sqlalchemy.orm", "Session")
+        or is_instance(conn, "sqlalchemy.engine", "Connection")
+    ):
         return InvalidInputError(f"conn is synchronous ({kind}); pass it to a Client, or pass {ACCEPTED}")
     return InvalidInputError(f"conn cannot be of type {kind}; pass {ACCEPTED}, or leave conn out")
 
@@ -161,11 +169,11 @@ class GivenPool:
     """A pool or engine of the caller's."""
 
     def __init__(self, source: object) -> None:
-        if of(source, "psycopg_pool", "AsyncConnectionPool"):
+        if is_instance(source, "psycopg_pool", "AsyncConnectionPool"):
             self.connection = source.connection
-        elif of(source, "asyncpg", "Pool"):
+        elif is_instance(source, "asyncpg", "Pool"):
             self.connection = source.acquire
-        elif of(source, "sqlalchemy.ext.asyncio", "AsyncEngine"):
+        elif is_instance(source, "sqlalchemy.ext.asyncio", "AsyncEngine"):
             self.connection = source.begin
         else:
             raise InvalidInputError(f"an AsyncClient cannot use {type_name(source)}; pass {ACCEPTED_SOURCES}")

@@ -44,9 +44,9 @@ class SkipReason(StrEnum):
 
     LOCKED = "locked"
     """A worker runs it."""
-    MISSING = "missing"
+    NOT_FOUND = "not_found"
     """There is no such job, or no longer."""
-    NOT_FAILED = "not failed"
+    NOT_FAILED = "not_failed"
     """It has not failed yet, so there is nothing to retry."""
     CHANGED = "changed"
     """It is not any more what was seen."""
@@ -106,7 +106,7 @@ class ActionResult:
         return dict(Counter(each.reason for each in self.skipped))
 
     @classmethod
-    def of(cls, batches: Iterable[ActionResult]) -> ActionResult:
+    def combine(cls, batches: Iterable[ActionResult]) -> ActionResult:
         """Run through batches and return them as one result."""
         changed: list[ChangedJob] = []
         skipped: list[SkippedJob] = []
@@ -188,7 +188,7 @@ class _Actions:
             return []
         there = {row[0]: row for row in rows(connection, query("find_skipped_jobs", self.schema), {"ids": list(ids)})}
         busy = [SkippedJob(row[0], row[1], SkipReason.BUSY, row[2]) for row in there.values()]
-        return busy + [SkippedJob(each, None, SkipReason.MISSING) for each in ids if each not in there]
+        return busy + [SkippedJob(each, None, SkipReason.NOT_FOUND) for each in ids if each not in there]
 
     def _announce(self, connection: Connection, count: int) -> None:
         if count:
@@ -304,7 +304,7 @@ class JobBatches(_Actions):
             fragment = Fragment("jobs.id = any(%(ids)s::bigint[])", {"ids": list(some)})
             batch, _ = self._one_batch(fragment, act, after=0, through=some[-1])
             missing = set(some) - set(batch.ids) - {each.id for each in batch.skipped}
-            skipped = [*batch.skipped, *(SkippedJob(each, None, SkipReason.MISSING) for each in missing)]
+            skipped = [*batch.skipped, *(SkippedJob(each, None, SkipReason.NOT_FOUND) for each in missing)]
             yield ActionResult(batch.changed, tuple(sorted(skipped, key=lambda each: each.id)))
 
     def _one_batch(self, fragment: Fragment, act: _Act, *, after: int, through: int) -> tuple[ActionResult, int | None]:
@@ -425,13 +425,13 @@ class Jobs(_Actions):
 
     def complete(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> ActionResult:
         """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
-        return ActionResult.of(self.in_batches().complete(which, expected=expected))
+        return ActionResult.combine(self.in_batches().complete(which, expected=expected))
 
     def fail(
         self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[JobVersion] | None = None
     ) -> ActionResult:
         """Fail jobs permanently; `reason` becomes their last error."""
-        return ActionResult.of(self.in_batches().fail(which, reason, expected=expected))
+        return ActionResult.combine(self.in_batches().fail(which, reason, expected=expected))
 
     def reschedule(
         self,
@@ -447,7 +447,7 @@ class Jobs(_Actions):
 
         A failed job runs again when `attempts` is set below its `max_attempts`.
         """
-        return ActionResult.of(
+        return ActionResult.combine(
             self.in_batches().reschedule(
                 which, expected=expected, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
             )
@@ -458,7 +458,7 @@ class Jobs(_Actions):
 
         The latter get all their attempts again. Idle workers are woken.
         """
-        return ActionResult.of(self.in_batches().retry(which, expected=expected))
+        return ActionResult.combine(self.in_batches().retry(which, expected=expected))
 
     def restore(self, job: Job) -> int | None:
         """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.

@@ -48,22 +48,22 @@ def callers_connection(conn: object, schema: str) -> CallersConnection:
     """
     if isinstance(conn, psycopg.Cursor | psycopg.Connection):
         return PsycopgConnection(conn if isinstance(conn, psycopg.Connection) else conn.connection, schema)
-    if of(conn, "sqlalchemy.orm", "Session", "scoped_session"):
+    if is_instance(conn, "sqlalchemy.orm", "Session", "scoped_session"):
         return SqlAlchemyConnection(conn.connection(), schema)
-    if of(conn, "sqlalchemy.engine", "Connection"):
+    if is_instance(conn, "sqlalchemy.engine", "Connection"):
         return SqlAlchemyConnection(conn, schema)
-    if of(conn, "sqlalchemy.pool", "PoolProxiedConnection"):
+    if is_instance(conn, "sqlalchemy.pool", "PoolProxiedConnection"):
         return callers_connection(conn.driver_connection, schema)
     if is_django(conn):
         return DjangoConnection(conn, schema)
-    if of(conn, "psycopg2.extensions", "connection"):
+    if is_instance(conn, "psycopg2.extensions", "connection"):
         return Psycopg2Connection(conn, schema)
-    if of(conn, "psycopg2.extensions", "cursor"):
+    if is_instance(conn, "psycopg2.extensions", "cursor"):
         return Psycopg2Connection(conn.connection, schema)
     raise _rejected(conn)
 
 
-def of(value: object, module: str, *classes: str) -> TypeGuard[Any]:
+def is_instance(value: object, module: str, *classes: str) -> TypeGuard[Any]:
     """Return whether `value` is of one of the classes, without importing their module."""
     loaded = sys.modules.get(module)
     kinds = [getattr(loaded, name, None) for name in classes]
@@ -93,9 +93,11 @@ def _rejected(conn: object) -> InvalidInputError:
 def _is_async(conn: object) -> bool:
     return (
         isinstance(conn, psycopg.AsyncConnection | psycopg.AsyncCursor)
-        or of(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "AsyncConnection", "async_scoped_session", "AsyncEngine")
-        or of(conn, "asyncpg", "Connection", "Pool")
-        or of(conn, "asyncpg.pool", "PoolConnectionProxy")
+        or is_instance(
+            conn, "sqlalchemy.ext.asyncio", "AsyncSession", "AsyncConnection", "async_scoped_session", "AsyncEngine"
+        )
+        or is_instance(conn, "asyncpg", "Connection", "Pool")
+        or is_instance(conn, "asyncpg.pool", "PoolConnectionProxy")
     )
 
 

@@ -15,7 +15,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.callers_connection import (
     callers_connection,
     is_django,
-    of,
+    is_instance,
     tuple_cursor,
     type_name,
 )
@@ -34,7 +34,7 @@ def psycopg_connection(conn: object, schema: str) -> Connection:
 
     Raises `InvalidInputError` for connections of other drivers.
     """
-    if of(conn, "sqlalchemy.orm", "Session", "scoped_session"):
+    if is_instance(conn, "sqlalchemy.orm", "Session", "scoped_session"):
         conn.flush()
     driver = callers_connection(conn, schema).driver
     if not isinstance(driver, psycopg.Connection):

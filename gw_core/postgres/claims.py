@@ -53,14 +53,14 @@ SLOW_SECONDS_A_JOB: Final = 0.00002
 SLOW_ONES: Final = 3
 """So many in a row are no accident: a plan that was made, a machine that was busy."""
 
-WIDEST_MARGIN: Final = 5.0
+MAX_MARGIN: Final = 5.0
 """Seconds before the first job found last time at which a claim begins: there are the jobs of transactions that took
 their time. Where even that holds very many dead rows, as after a bulk, the margin shrinks until claims are quick."""
 
 SHARE: Final = 20
 """Claims from the very beginning take at most one part in so many of the time, …"""
 
-LONGEST_WITHOUT: Final = 30.0
+MAX_SKIPPING_SECONDS: Final = 30.0
 """… and are this many seconds apart at most: what lies before the margin waits so long."""
 
 
@@ -177,7 +177,7 @@ class SkipAhead:
         self.unqueued: dict[int, float] = {}
         """By priority: `run_at`, in seconds since 1970, of the first job without a named queue that was found last."""
         self.queued: dict[int, float] = {}
-        self._margin = WIDEST_MARGIN
+        self._margin = MAX_MARGIN
         self._slow_ones = 0
         self._whole_at = 0.0
 
@@ -200,11 +200,11 @@ class SkipAhead:
             return
         self._slow_ones += 1
         if self._slow_ones >= SLOW_ONES:
-            self._whole_at = now + min(SHARE * seconds, max(LONGEST_WITHOUT, 3 * seconds))
+            self._whole_at = now + min(SHARE * seconds, max(MAX_SKIPPING_SECONDS, 3 * seconds))
 
     def record_partial_scan(self, *, found: int, seconds: float) -> None:
         """Note how long a claim took that began at the heads."""
-        self._margin = self._margin / 4 if _is_slow(found, seconds) else min(WIDEST_MARGIN, self._margin * 1.1 + 0.001)
+        self._margin = self._margin / 4 if _is_slow(found, seconds) else min(MAX_MARGIN, self._margin * 1.1 + 0.001)
 
     def record_found(self, jobs: Iterable[tuple[int, float, bool]]) -> None:
         """Note priority, `run_at` in seconds since 1970 and whether it has a named queue, of each job found."""

@@ -51,13 +51,13 @@ CONNECTION_TIMEOUTS: Final = {
 ENCODING: Final = "UTF8"
 """What every connection speaks, whatever the environment or the connection string asks for: payloads are JSON."""
 
-FIRST_ANSWER_WITHIN: Final = timedelta(seconds=15)
+FIRST_RESPONSE_TIMEOUT: Final = timedelta(seconds=15)
 """How long a new connection may take over the first statement: a proxy may accept us with no server behind it."""
 
 FAILOVER_CONNECT_TIMEOUT: Final = 4
 """Seconds for a connection attempt when there is another host to try: a dead former primary may come first."""
 
-ANSWER_WITHIN: Final = timedelta(seconds=20)
+RESPONSE_TIMEOUT: Final = timedelta(seconds=20)
 """How long the server may say nothing to those who claim and settle: it ends their statements after 15 s itself."""
 
 MAX_TICK: Final = 1.0
@@ -169,7 +169,7 @@ def answered_within(connection: Connection, span: timedelta) -> Iterator[None]:
         yield
         return
     before = connection.response_timeout
-    own = span + FIRST_ANSWER_WITHIN
+    own = span + FIRST_RESPONSE_TIMEOUT
     connection.response_timeout = own if before is None else min(before, own)
     try:
         yield
@@ -290,7 +290,7 @@ class Database:
         with translated(self.schema):
             with _system_errors_as_the_drivers():
                 connection = QueueConnection.connect(self.libpq_conninfo(role), autocommit=True)
-            connection.response_timeout = min(response_timeout or FIRST_ANSWER_WITHIN, FIRST_ANSWER_WITHIN)
+            connection.response_timeout = min(response_timeout or FIRST_RESPONSE_TIMEOUT, FIRST_RESPONSE_TIMEOUT)
             try:
                 self._reject_unknown_encoding(connection)
                 if self._notice_pooler:

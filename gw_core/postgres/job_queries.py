@@ -221,7 +221,7 @@ class JobQueries:
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
-        mark = PageCursor.of(str(after)) if isinstance(after, int | str) else after
+        mark = PageCursor.parse(str(after)) if isinstance(after, int | str) else after
         schema, database = self._database(wanted)
         if wanted.cannot_match(database):
             return JobPage()

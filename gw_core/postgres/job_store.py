@@ -24,7 +24,7 @@ _Outcome = TypeVar("_Outcome", bound=Outcome)
 _JOB_ID: Final = attrgetter("job.id")
 
 
-LONGEST_DELAY: Final = timedelta(days=100 * 365)
+MAX_DELAY: Final = timedelta(days=100 * 365)
 
 SETTLE_PLAN: Final = {
     "jit": "off",
@@ -196,4 +196,4 @@ def _when(run_at: datetime | timedelta | None) -> tuple[datetime | None, float |
 
 def _delay_seconds(delay: timedelta) -> float:
     """Return a delay a task asked for; PostgreSQL's calendar ends, and one bad outcome would hold up all others."""
-    return min(delay, LONGEST_DELAY).total_seconds()
+    return min(delay, MAX_DELAY).total_seconds()

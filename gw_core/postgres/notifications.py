@@ -22,7 +22,7 @@ CHANNELS: Final = ("jobs:insert", "worker:migrate")
 MAX_NOTIFIED: Final = 1_000_000
 """Jobs that one notification may announce; what claims more is not to be trusted with more."""
 
-ECHO: Final = "gw:echo"
+PING: Final = "gw:echo"
 """The channel of heartbeats, for all pools: receiving another pool's ping proves that listening works."""
 
 
@@ -46,7 +46,7 @@ class Subscription:
         try:
             # One round trip, and so one transaction: all of them or none.
             connection.execute(
-                "; ".join(f'listen "{channel}"' for channel in (*CHANNELS, ECHO, own_channel(worker_id)))
+                "; ".join(f'listen "{channel}"' for channel in (*CHANNELS, PING, own_channel(worker_id)))
             )
         except psycopg.Error as error:
             raise translate(error) from error

@@ -52,7 +52,7 @@ class Snapshots:
         # The last result of the lock query, its time, and the error if it failed.
         self._locks: Rows = []
         self._locks_at = -inf
-        self._locks_unseen: tuple[tuple[str, str], ...] = ()
+        self._lock_errors: tuple[tuple[str, str], ...] = ()
 
     def read(self, recovery: RecoverySettings, *, locks_every: timedelta | None = timedelta()) -> QueueSnapshot:
         """Return the current snapshot; `recovery` defines which workers are presumed dead.
@@ -73,16 +73,16 @@ class Snapshots:
         """
         if self._known is None or not self._known.has_locked_index:
             return timedelta()
-        answers, unseen = self._ask({"locks": self._about_locks(recovery), "server_time": ("snapshot_server_time", {})})
-        self._locks, self._locks_at, self._locks_unseen = answers.get("locks", []), monotonic(), unseen
-        return _worked(answers)
+        answers, errors = self._ask({"locks": self._about_locks(recovery), "server_time": ("snapshot_server_time", {})})
+        self._locks, self._locks_at, self._lock_errors = answers.get("locks", []), monotonic(), errors
+        return _server_time(answers)
 
     def _read(self, recovery: RecoverySettings) -> tuple[QueueSnapshot, SchemaInfo | None]:
         known, most_ready = self._known, self._most_ready()
         began = perf_counter()
-        answers, unseen = self._ask(self._questions(recovery, most_ready))
+        answers, errors = self._ask(self._questions(recovery, most_ready))
         took = timedelta(seconds=perf_counter() - began)
-        unseen += self._with_locks(answers)
+        errors += self._with_locks(answers)
         place = answers["place"][0]
         counters, estimates = _counters(answers.get("counters"))
         held = _locked_queues(answers.get("queues", ()), answers.get("queue starts", ()))
@@ -90,7 +90,7 @@ class Snapshots:
         snapshot = QueueSnapshot(
             at=timestamp(place[0]),
             took=took,
-            worked=_worked(answers),
+            server_time=_server_time(answers),
             server=_server(place),
             schema=_installed(self._schema, place, answers.get("revision")),
             counters=counters,
@@ -106,7 +106,7 @@ class Snapshots:
             held_queues=held[:MAX_QUEUES],
             held_queues_are_all=len(held) <= MAX_QUEUES,
             crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
-            unseen=unseen,
+            errors=errors,
         )
         if snapshot.schema != known:
             self._locks_at = -inf
@@ -120,9 +120,9 @@ class Snapshots:
     def _with_locks(self, answers: dict[str, Rows]) -> tuple[tuple[str, str], ...]:
         """Keep what was found of locks, or put in what is known of them; return what else was not to be seen."""
         if "locks" in answers:
-            self._locks, self._locks_at, self._locks_unseen = answers["locks"], monotonic(), ()
-        elif self._locks_unseen and self._locks_at != -inf:
-            return self._locks_unseen
+            self._locks, self._locks_at, self._lock_errors = answers["locks"], monotonic(), ()
+        elif self._lock_errors and self._locks_at != -inf:
+            return self._lock_errors
         elif self._locks_at != -inf:
             answers["locks"] = self._locks
         return ()
@@ -184,7 +184,7 @@ class Snapshots:
         self, questions: Mapping[str, tuple[str, dict[str, Any]]]
     ) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
         answers: dict[str, Rows] = {}
-        unseen: list[tuple[str, str]] = []
+        errors: list[tuple[str, str]] = []
         for part, question in questions.items():
             if part == "server_time":  # of a statement alone it would say nothing
                 continue
@@ -195,8 +195,8 @@ class Snapshots:
             except DatabaseError as error:
                 if part == "place":
                     raise
-                unseen.append((part, str(error)))
-        return answers, tuple(unseen)
+                errors.append((part, str(error)))
+        return answers, tuple(errors)
 
     def _rows(self, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
         """Run statements in one transaction and one trip there and back."""
@@ -208,7 +208,7 @@ class Snapshots:
 # -- what is answered --------------------------------------------------------------------------------------------------
 
 
-def _worked(answers: Mapping[str, Rows]) -> timedelta | None:
+def _server_time(answers: Mapping[str, Rows]) -> timedelta | None:
     return timedelta(seconds=answers["server_time"][0][0]) if "server_time" in answers else None
 
 

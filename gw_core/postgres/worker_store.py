@@ -125,9 +125,9 @@ class WorkerStore:
         pid: int,
         version: str,
         metadata: Mapping[str, Any],
-        echo: bool = False,
+        ping: bool = False,
     ) -> HeartbeatResult:
-        """Write a pool's heartbeat, also in graphile_worker_rs's table if it exists; with `echo` ping all listeners."""
+        """Write a pool's heartbeat, also in graphile_worker_rs's table if it exists; with `ping` ping all listeners."""
         about = msgspec.json.encode(metadata).decode()
         silent_seconds, has_rust_workers, has_cancel_requests, _, breaking_revision = self._rows(
             "heartbeat",
@@ -138,7 +138,7 @@ class WorkerStore:
             version=version,
             metadata=about,
             schema=self.schema,
-            echo=echo,
+            ping=ping,
             revision=REVISION,
         )[0]
         if has_rust_workers:

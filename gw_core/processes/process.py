@@ -19,7 +19,7 @@ from gw_core.processes.control_channel import FORCE, READY, STOP
 PassOn = Callable[[str, bytes], None]
 """Takes whole lines of "stdout" or "stderr"."""
 
-LONGEST_HELD: Final = 1 << 20
+MAX_BUFFERED_BYTES: Final = 1 << 20
 """Bytes of an unfinished line that are held back; a longer one is passed on in pieces."""
 
 _CHUNK: Final = 1 << 16
@@ -188,7 +188,7 @@ class _WholeLines:
         if rest := chunk[end:]:
             self._held.append(rest)
             self._held_bytes += len(rest)
-        if self._held_bytes > LONGEST_HELD:
+        if self._held_bytes > MAX_BUFFERED_BYTES:
             self.end()
 
     def end(self) -> None:

@@ -22,7 +22,7 @@ from gw_core.domain.process_events import (
     SupervisorStopped,
 )
 from gw_core.domain.supervision import (
-    LONGEST_PAUSE,
+    MAX_PAUSE,
     SETTLED_AFTER,
     SIGNALLED,
     ProcessExit,
@@ -209,7 +209,7 @@ class Supervisor:
             # The system has no room for one more process now; those that run go on.
             if not self._is_proven:
                 raise
-            place.start_at = time.monotonic() + LONGEST_PAUSE.total_seconds()
+            place.start_at = time.monotonic() + MAX_PAUSE.total_seconds()
             self.events.emit(MaintenanceFailed(service=f"starting process {place.number}", error=error))
 
     def _on_ready(self, place: _Place, process: WorkerProcess) -> None:

@@ -53,7 +53,7 @@ from gw_core.log import record_fields
 if TYPE_CHECKING:
     from gw_core.postgres.connections import ConnectionPool
 
-MOST_CONNECTIONS: Final = 4
+MAX_CONNECTIONS: Final = 4
 """Connections a task may have open from its own process at the same time."""
 
 _LOADED: Final[dict[TaskLocation, Task]] = {}
@@ -104,7 +104,7 @@ class _Server:
     def _hear(self) -> None:
         try:
             while True:
-                self._take(self._line.hear())
+                self._take(self._line.receive())
         except ChannelClosedError:
             self._orders.put(None)
             with self._lock:
@@ -141,7 +141,7 @@ class _Server:
         with self._lock:
             self._context = context
         try:
-            self._line.say(self._ended(order, context))
+            self._line.send(self._ended(order, context))
         except ChannelClosedError:
             return
         finally:
@@ -153,7 +153,7 @@ class _Server:
             task = _loaded(order.home)
         except BaseException as error:  # noqa: BLE001 - whatever loading raises, sys.exit() included
             return FinishedMessage(failure_of(error))
-        self._line.say(StartedMessage())
+        self._line.send(StartedMessage())
         outcome = execute(order.job, task, context)
         match outcome:
             case Completed():
@@ -167,10 +167,10 @@ class _Server:
 
     # -- for the context ---------------------------------------------------------------------------------------------
 
-    def say(self, message: FromProcess) -> None:
+    def send(self, message: FromProcess) -> None:
         """Report to the worker; ignored when it is gone."""
         try:
-            self._line.say(message)
+            self._line.send(message)
         except ChannelClosedError:
             return
 
@@ -178,7 +178,7 @@ class _Server:
         """Let the worker add jobs, past its plugins and events."""
         question = Add([spec_of(spec) for spec in specs], together)
         with self._asking:
-            self._line.say(question)
+            self._line.send(question)
             answer = self._answers.get()
         if answer.failure is not None:
             raise our_error_of(answer.failure)
@@ -215,7 +215,7 @@ class _LazyConnections:
         with self._lock:
             if self._connections is None:
                 database = Database(setup.conninfo, schema=setup.schema, prepared_statements=setup.prepared_statements)
-                self._connections = ConnectionPool(database, max_size=MOST_CONNECTIONS, role="task")
+                self._connections = ConnectionPool(database, max_size=MAX_CONNECTIONS, role="task")
             return self._connections
 
 
@@ -289,7 +289,7 @@ class _ToWorker(logging.Handler):
             failure = None if error is None else failure_of(error)
             fields = plain_of(record_fields(record))
             message = sayable(record.getMessage())
-            self._server.say(LogMessage(record.name, record.levelno, message, fields, failure))
+            self._server.send(LogMessage(record.name, record.levelno, message, fields, failure))
         except Exception:  # noqa: BLE001 - logging must not fail the task
             self.handleError(record)
 

@@ -76,7 +76,7 @@ class State(Kind):
 
     def read(self, element: Element, path: Path = ()) -> Value:
         """Return the name of the state."""
-        return Text(str(JobState.of(element.plain)))
+        return Text(str(JobState.parse(element.plain)))
 
     def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:
         """Compare the state of a job."""

@@ -478,7 +478,7 @@ def _put_back(name: str, module: ModuleType | None) -> None:
 
 
 def _forget_modules_of(root: Path) -> None:
-    """Let the next import of anything in the folder read its file again."""
+    """Let the next import is_instance anything in the folder read its file again."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and Path(file).is_relative_to(root):

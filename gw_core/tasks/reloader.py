@@ -12,7 +12,7 @@ from gw_core.service import Service
 from gw_core.tasks.loading import LoadedTasks, reload_folder
 from gw_core.tasks.registry import TaskRegistry
 
-_LOOK_UP_EVERY: Final = timedelta(milliseconds=500)
+_POLL_INTERVAL: Final = timedelta(milliseconds=500)
 """How long the watching library may wait before it comes back to see whether we are to stop."""
 
 
@@ -44,7 +44,7 @@ class TaskWatcher(Service):
             # A single file is watched through its folder, since editors replace a file rather than write to it.
             self.loaded.root if self.loaded.root.is_dir() else self.loaded.root.parent,
             stop_event=self._stopping,
-            rust_timeout=int(_LOOK_UP_EVERY / timedelta(milliseconds=1)),
+            rust_timeout=int(_POLL_INTERVAL / timedelta(milliseconds=1)),
             yield_on_timeout=True,
             raise_interrupt=False,
         )

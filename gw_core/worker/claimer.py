@@ -23,7 +23,7 @@ from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.settings import PoolerMode, WorkerSettings
 from gw_core.postgres.claims import CLAIM_PLAN
-from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
+from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
 from gw_core.postgres.error_mapping import needs_connection
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.notifications import Subscription
@@ -88,13 +88,13 @@ class Claimer(Service):
         slots: Sequence[RunSlot],
         events: Events,
         on_cancel_requests: Callable[[Sequence[CancelRequest]], None],
-        hearing: NotificationHealth | None,
+        notifications: NotificationHealth | None,
         on_drained: Callable[[], None] | None,
         on_crash: Callable[[str, BaseException], None],
-        on_refused: Callable[[GraphileWorkerError], None] | None = None,
+        on_rejected: Callable[[GraphileWorkerError], None] | None = None,
     ) -> None:
         super().__init__("gw-claim", on_crash=on_crash)
-        self._on_refused = on_refused
+        self._on_rejected = on_rejected
         self._rejections = 0
         self._worker_id = worker_id
         self._database = database
@@ -110,7 +110,7 @@ class Claimer(Service):
         self._on_drained = on_drained
         self._on_cancel_requests = on_cancel_requests
         self._cancel_requested = False
-        self._hearing = hearing
+        self._notifications = notifications
         self._prefetch_seconds = (1 - RETURN_SHARE) * settings.prefetch.total_seconds()
         self._stuck_after = max(MIN_STUCK, self._prefetch_seconds)
         self._overdue_after = 2 * self._stuck_after
@@ -392,22 +392,22 @@ class Claimer(Service):
         self._claim_in_doubt = False
 
     def _connect(self) -> JobStore:
-        connection = self._database.connect("claim", CLAIM_PLAN, response_timeout=ANSWER_WITHIN)
+        connection = self._database.connect("claim", CLAIM_PLAN, response_timeout=RESPONSE_TIMEOUT)
         store = JobStore(connection, self._database.schema)
         self._tasks_read = ((), 0.0)
-        if self._hearing is not None and connection.pooling is not PoolerMode.TRANSACTION:
-            self._listen(connection, self._hearing)
+        if self._notifications is not None and connection.pooling is not PoolerMode.TRANSACTION:
+            self._listen(connection, self._notifications)
         self._may_find = True  # jobs added before LISTEN
         return store
 
-    def _listen(self, connection: QueueConnection, hearing: NotificationHealth) -> None:
+    def _listen(self, connection: QueueConnection, notifications: NotificationHealth) -> None:
         try:
-            self._listener = Subscription(connection, hearing.on_notification, worker_id=self._worker_id)
+            self._listener = Subscription(connection, notifications.on_notification, worker_id=self._worker_id)
         except GraphileWorkerError:
             connection.close()
             raise
         self._selector.register(self._listener, selectors.EVENT_READ)
-        hearing.begin()
+        notifications.begin()
 
     def _is_drained(self, store: JobStore) -> bool:
         if len(self._ledger) or not self._settler.is_idle:
@@ -423,9 +423,9 @@ class Claimer(Service):
 
     def _until_poll(self, now: float) -> timedelta:
         rest = max(0.0, self._next_poll - now)
-        overdue_in = None if self._listener is None or self._hearing is None else self._hearing.ping_overdue_in()
-        if overdue_in is not None:
-            rest = min(rest, max(0.0, overdue_in))
+        if self._listener is not None and self._notifications is not None:
+            overdue_in = self._notifications.ping_overdue_in()
+            rest = rest if overdue_in is None else min(rest, max(0.0, overdue_in))
         if self._handoff.waiting:
             rest = min(rest, self._until_overdue(now))
         return timedelta(seconds=rest)
@@ -446,12 +446,12 @@ class Claimer(Service):
             return
         for key, _ in self._selector.select(duration.total_seconds()):
             if key.fileobj is self._wake_out:
-                self._silence()
+                self._drain_wakeups()
             else:
                 self._receive()
         self._resting = False
 
-    def _silence(self) -> None:
+    def _drain_wakeups(self) -> None:
         try:
             while len(self._wake_out.recv(64)) == 64:
                 pass
@@ -469,15 +469,15 @@ class Claimer(Service):
 
     def _reconnect_if_unresponsive(self) -> None:
         """Listen on a new connection when a ping is overdue, after reading what has already arrived."""
-        hearing = self._hearing
-        if hearing is None or self._listener is None or (hearing.ping_overdue_in() or 1.0) > 0:
+        notifications = self._notifications
+        if notifications is None or self._listener is None or (notifications.ping_overdue_in() or 1.0) > 0:
             return
         self._receive()
-        if self._listener is not None and hearing.is_unresponsive():
+        if self._listener is not None and notifications.is_unresponsive():
             self._disconnect()
 
-    def _rest_after(self, span: timedelta) -> None:
-        self._stopping.wait(span.total_seconds())
+    def _rest_after(self, duration: timedelta) -> None:
+        self._stopping.wait(duration.total_seconds())
 
     # -- failures ----------------------------------------------------------------------------------------------------
 
@@ -485,8 +485,8 @@ class Claimer(Service):
         if isinstance(error, ForbiddenFlagsError):
             self._events.emit(MaintenanceFailed(service=self.name, error=error))
             self._rejections += 1
-            if self._on_refused is not None and self._rejections >= MAX_REJECTIONS:
-                self._on_refused(error)
+            if self._on_rejected is not None and self._rejections >= MAX_REJECTIONS:
+                self._on_rejected(error)
             self._next_poll = time.monotonic() + self._poll_every
             return self._settings.poll_interval
         delay = reconnect_delay(self._tries)
@@ -513,8 +513,8 @@ class Claimer(Service):
         if self._listener is not None:
             self._selector.unregister(self._listener)
             self._listener = None
-            if self._hearing is not None:
-                self._hearing.end()
+            if self._notifications is not None:
+                self._notifications.end()
         if self._store is not None:
             self._store.connection.close()
             self._store = None

@@ -18,7 +18,7 @@ from gw_core.domain.events import (
     PoolListenRestored,
     PoolNotified,
 )
-from gw_core.postgres.database import ANSWER_WITHIN, Database, QueueConnection
+from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
 from gw_core.postgres.notifications import Notification, Subscription, announced_jobs, own_channel
 from gw_core.service import Service
 from gw_core.worker.settler import NO_DELAY, reconnect_delay
@@ -153,13 +153,13 @@ class ListenThread(Service):
     def __init__(
         self,
         database: Database,
-        hearing: NotificationHealth,
+        notifications: NotificationHealth,
         *,
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-listen", on_crash=on_crash)
         self._database = database
-        self._hearing = hearing
+        self._notifications = notifications
         self._connection: QueueConnection | None = None
         self._listener: Subscription | None = None
         self._tries = 0
@@ -192,32 +192,32 @@ class ListenThread(Service):
         with selectors.DefaultSelector() as selector:
             selector.register(listener, selectors.EVENT_READ)
             selector.register(self._rung, selectors.EVENT_READ)
-            for key, _ in selector.select(self._hearing.ping_overdue_in()):
+            for key, _ in selector.select(self._notifications.ping_overdue_in()):
                 if key.fileobj is self._rung:
                     self._rung.recv(64)
                 else:
                     listener.receive()
-        if self._hearing.is_unresponsive():
+        if self._notifications.is_unresponsive():
             self._disconnect()
 
     def _begin(self) -> Subscription:
-        self._connection = self._database.connect("listen", response_timeout=ANSWER_WITHIN)
+        self._connection = self._database.connect("listen", response_timeout=RESPONSE_TIMEOUT)
         self._listener = Subscription(
-            self._connection, self._hearing.on_notification, worker_id=self._hearing.worker_id
+            self._connection, self._notifications.on_notification, worker_id=self._notifications.worker_id
         )
-        self._hearing.begin()
-        self._hearing.catch_up()
+        self._notifications.begin()
+        self._notifications.catch_up()
         return self._listener
 
     def _try_later(self, error: GraphileWorkerError) -> timedelta:
         delay = reconnect_delay(self._tries)
-        self._hearing.report_lost(error)
+        self._notifications.report_lost(error)
         self._tries += 1
         self._disconnect()
         return delay
 
     def _disconnect(self) -> None:
-        self._hearing.end()
+        self._notifications.end()
         self._listener = None
         if self._connection is not None:
             self._connection.close()

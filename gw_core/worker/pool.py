@@ -21,7 +21,7 @@ from gw_core.domain.plugins import Interceptors
 from gw_core.domain.recovery import overdue_after
 from gw_core.domain.settings import WorkerSettings
 from gw_core.execution.context import JobContext, TaskResources
-from gw_core.execution.kill import end_idle_processes, interrupt_given_back, kill_given_back
+from gw_core.execution.kill import end_idle_processes, interrupt_returned, kill_returned
 from gw_core.execution.task import Task
 from gw_core.postgres.database import Database
 from gw_core.tasks.registry import TaskRegistry
@@ -70,7 +70,7 @@ class WorkerPool:
         once: bool = False,
         listen_database: Database | None = None,
         on_ended: Callable[[str], None],
-        on_refused: Callable[[GraphileWorkerError], None],
+        on_rejected: Callable[[GraphileWorkerError], None],
         on_migration: Callable[[], None],
         on_crash: Callable[[str, BaseException], None],
     ) -> None:
@@ -117,7 +117,7 @@ class WorkerPool:
             for number in range(1, settings.concurrency + 1)
         ]
         self._slots = [thread.slot for thread in self._threads]
-        self._hearing = NotificationHealth(
+        self._notifications = NotificationHealth(
             worker_id=self.id,
             events=events,
             on_jobs=self._request_claim,
@@ -137,13 +137,13 @@ class WorkerPool:
             slots=self._slots,
             events=events,
             on_cancel_requests=lambda requests: self._cancellations.take(requests, self._slots),
-            hearing=self._hearing if settings.listen and listen_database is None else None,
+            notifications=self._notifications if settings.listen and listen_database is None else None,
             on_drained=(lambda: on_ended("no job is left to run")) if once else None,
             on_crash=on_crash,
-            on_refused=on_refused if once else None,
+            on_rejected=on_rejected if once else None,
         )
         self._listener = (
-            ListenThread(listen_database, self._hearing, on_crash=on_crash)
+            ListenThread(listen_database, self._notifications, on_crash=on_crash)
             if settings.listen and listen_database is not None
             else None
         )
@@ -187,7 +187,7 @@ class WorkerPool:
             del self._tasks[identifier]
         self._names = registry.identifiers
 
-    def use_and_look(self, registry: TaskRegistry) -> None:
+    def use_registry(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on, and claim jobs of those that are new."""
         self.use(registry)
         self.request_claim()
@@ -199,7 +199,7 @@ class WorkerPool:
             if id(context.job) in lost:
                 context.should_stop.forced = True
                 context.should_stop.set(StopReason.LOCK_LOST)
-        interrupt_given_back()
+        interrupt_returned()
 
     def start(self) -> None:
         """Start all threads; returns at once."""
@@ -217,11 +217,11 @@ class WorkerPool:
 
     def needs_ping(self) -> bool:
         """Tell whether a heartbeat shall send an echo, for lack of anything else that was heard lately."""
-        return self._hearing.needs_ping()
+        return self._notifications.needs_ping()
 
     def expect_ping(self, sent_at: float) -> None:
         """Note that whoever listens for this pool should hear an echo that was sent no sooner than this."""
-        self._hearing.expect_ping(sent_at)
+        self._notifications.expect_ping(sent_at)
         # Whoever listens rests perhaps for longer than an echo may take.
         (self._listener or self._claimer).wake()
 
@@ -290,7 +290,7 @@ class WorkerPool:
 
     def _wait_for_workers(self) -> bool:
         """Wait for the threads within the grace period; tell their jobs when it is time. True when all have ended."""
-        tell_at = self._asked_at + self._settings.notify_tasks_after.total_seconds()
+        notify_at = self._asked_at + self._settings.notify_tasks_after.total_seconds()
         end_at = self._asked_at + self._settings.grace_period.total_seconds()
         while True:
             self._progress.clear()
@@ -299,11 +299,11 @@ class WorkerPool:
             now = time.monotonic()
             if self._forced.is_set() or now >= end_at:
                 return False
-            if now >= tell_at:
+            if now >= notify_at:
                 self._notify_tasks()
             # A job that began in the moment of telling is told a little later.
-            next_look = min(end_at, tell_at if now < tell_at else now + 0.5)
-            self._progress.wait(max(0.0, next_look - now))
+            next_check = min(end_at, notify_at if now < notify_at else now + 0.5)
+            self._progress.wait(max(0.0, next_check - now))
 
     def _notify_tasks(self) -> None:
         for context in self._running():
@@ -320,7 +320,7 @@ class WorkerPool:
             interrupted.append((context.job, steady_time() - started))
             context.should_stop.forced = True
             context.should_stop.set()
-        interrupt_given_back()
+        interrupt_returned()
         self._events.emit(PoolInterrupting(worker_id=self.id, jobs=[job for job, _ in interrupted]))
         for job, seconds in interrupted:
             self._settler.report(
@@ -330,7 +330,7 @@ class WorkerPool:
         ends_at = time.monotonic() + CLEANUP_TIMEOUT.total_seconds()
         for thread in self._threads:
             thread.join(max(0.0, ends_at - time.monotonic()))
-        kill_given_back()
+        kill_returned()
 
     def _wake_claimer(self) -> None:
         self._claimer.wake()

@@ -26,7 +26,7 @@ from gw_core.domain.events import (
     PoolConnectionRestored,
 )
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.postgres.database import ANSWER_WITHIN, Connection, Database
+from gw_core.postgres.database import RESPONSE_TIMEOUT, Connection, Database
 from gw_core.postgres.error_mapping import needs_connection, rejects_a_row
 from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 from gw_core.service import Service
@@ -297,7 +297,7 @@ class Settler(Service):
 
     def _store(self) -> JobStore:
         if self._connection is None or self._connection.closed:
-            self._connection = self._database.connect("settle", SETTLE_PLAN, response_timeout=ANSWER_WITHIN)
+            self._connection = self._database.connect("settle", SETTLE_PLAN, response_timeout=RESPONSE_TIMEOUT)
         return JobStore(self._connection, self._database.schema)
 
     def _try_later(self, error: GraphileWorkerError) -> timedelta:

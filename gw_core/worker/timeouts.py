@@ -13,7 +13,7 @@ from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Failed, Outcome, error_message
 from gw_core.execution.context import JobContext
-from gw_core.execution.kill import interrupt_given_back
+from gw_core.execution.kill import interrupt_returned
 from gw_core.service import Service
 from gw_core.worker.lease import steady_time
 from gw_core.worker.run_slot import RunSlot
@@ -138,7 +138,7 @@ def stop_task(context: JobContext, reason: StopReason, *, forced: bool = False) 
     stop.forced = stop.forced or forced
     stop.set(reason)
     if forced:
-        interrupt_given_back()
+        interrupt_returned()
 
 
 def _failure(run: TimedRun) -> Failed:

@@ -416,7 +416,7 @@ class Forget(Action):
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Forget it."""
-        if client.forget_crontab(self.identifier):
+        if client.forget_cron_item(self.identifier):
             return Result(done=(self.identifier,))
         return Result(skipped=(SkippedItem(self.identifier, "not registered"),))
 
@@ -457,8 +457,8 @@ class CountExactly(Action):
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
         """Count them."""
         if self.queue is not None:
-            return Result(queue=client.reports.count_queue(self.queue))
-        return Result(statistics=client.reports.statistics(exact=True))
+            return Result(queue=client.queries.count_queue(self.queue))
+        return Result(statistics=client.queries.statistics(exact=True))
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
@@ -500,7 +500,7 @@ def _why(skipped: SkippedJob) -> str:
             return f"locked by {skipped.locked_by}"
         case "changed":
             return f"changed ({skipped.changes})" if skipped.changes else "changed"
-        case "missing" | "not_found":
+        case "not_found":
             return "gone"
         case "busy":
             return "being changed by another session"

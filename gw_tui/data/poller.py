@@ -213,10 +213,10 @@ class QueryThread:
             return True
         every = max(self._every(None), LOCKS_INTERVAL.total_seconds())
         try:
-            worked = self._source.count_locks()
+            server_time = self._source.count_locks()
         except Exception as error:  # noqa: BLE001 - see below
             return self._hindered(error, _Wanted(self._newest().generation), self._counting, every)
-        took = self._clock() - began if worked is None else worked.total_seconds()
+        took = self._clock() - began if server_time is None else server_time.total_seconds()
         self._counting.done(began, took=took, every=every)
         return True
 
@@ -231,9 +231,9 @@ class QueryThread:
         self._failures = 0
         # To connect, to travel, and to be held up by others' locks takes time without giving the server any work.
         took = snapshot.took.total_seconds()
-        worked = took if snapshot.worked is None else snapshot.worked.total_seconds()
-        longest = HELD_UP if snapshot.unseen else UNTIL_WOKEN
-        self._snapshots.done(now - took, took=worked, every=period, longest=longest)
+        server_time = took if snapshot.server_time is None else snapshot.server_time.total_seconds()
+        longest = HELD_UP if snapshot.errors else UNTIL_WOKEN
+        self._snapshots.done(now - took, took=server_time, every=period, longest=longest)
         self._post(SnapshotReceived(snapshot, took, rest=max(0.0, self._snapshots.due - now)))
         return True
 

@@ -80,7 +80,7 @@ class RescheduleDialog(Dialog[Reschedule]):
 
     def pending_action(self) -> Reschedule:
         """Return the change, for the jobs themselves."""
-        return replace(self.answer(), jobs=[JobVersion.of(each.job) for each in self._jobs])
+        return replace(self.answer(), jobs=[JobVersion.from_job(each.job) for each in self._jobs])
 
     def _moment(self, text: str) -> datetime:
         try:

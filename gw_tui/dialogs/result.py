@@ -49,7 +49,7 @@ class ResultDialog(ModalScreen[None]):
         self._failure = failure
 
     @classmethod
-    def of(cls, batch: ActionBatch) -> ResultDialog:
+    def from_batch(cls, batch: ActionBatch) -> ResultDialog:
         """Say what became of a batch."""
         return cls(batch.headline, batch.result.skipped, failure=batch.failure)
 

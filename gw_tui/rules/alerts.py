@@ -111,7 +111,7 @@ def _server(known: AlertInput) -> Iterator[Alert]:
         yield Alert(severity=Severity.WARNING, what=what)
     if not known.is_listening:
         yield Alert(severity=Severity.WARNING, what="not listening for new jobs: polling only", place="events")
-    for part, why in snapshot.unseen[:MAX_OF_A_KIND]:
+    for part, why in snapshot.errors[:MAX_OF_A_KIND]:
         yield Alert(severity=Severity.WARNING, what=f"{part} unavailable: {why}", place="events")
 
 

@@ -72,7 +72,7 @@ class Search:
     """In which order the jobs are."""
 
     @classmethod
-    def of(cls, wanted: Selection, begin: PageCursor | None = None) -> Search:
+    def start(cls, wanted: Selection, begin: PageCursor | None = None) -> Search:
         """Begin to make the page of a filter that begins after a mark."""
         return cls(wanted=wanted, begin=begin)
 

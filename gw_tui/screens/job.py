@@ -182,7 +182,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
 
     def _which(self, report: JobReport, now: datetime) -> Content:
         job = report.job
-        cell = state_cell(FoundJob(job, report.state), now, RowContext.of(self.console.snapshot))
+        cell = state_cell(FoundJob(job, report.state), now, RowContext.from_snapshot(self.console.snapshot))
         parts = [
             Content.styled(f"job {job.id}", "bold"),
             Content.styled(sanitize.line(job.task_identifier, 128), "bold"),

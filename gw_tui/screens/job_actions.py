@@ -139,7 +139,7 @@ class JobActionsMixin(ConsoleScreen):
     async def _ask_to_remove_by_key(self, key: str, found: FoundJob) -> None:
         runs = found.state is JobState.RUNNING
         words = KEY_IS_TAKEN.format(sanitize.line(found.job.locked_by, 60)) if runs else KEY_IS_REMOVED
-        action = RemoveByKey(key=key, job=JobVersion.of(found.job))
+        action = RemoveByKey(key=key, job=JobVersion.from_job(found.job))
         if await confirmed(self.console, action, f"Remove by key {key}?", f"{named((found,))}\n{words}", ok="Remove"):
             self._begin(ActionBatch(parts=(action,)))
 
@@ -166,7 +166,7 @@ class JobActionsMixin(ConsoleScreen):
 
 
 def _versions(jobs: Sequence[FoundJob]) -> list[JobVersion]:
-    return [JobVersion.of(each.job) for each in jobs]
+    return [JobVersion.from_job(each.job) for each in jobs]
 
 
 def _offered(jobs: Sequence[FoundJob]) -> Iterator[tuple[Choice, Action]]:

@@ -154,7 +154,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def __init__(self) -> None:
         super().__init__()
         self._pages = Pages()
-        self._search = Search.of(EVERYTHING)
+        self._search = Search.start(EVERYTHING)
         self._order = 0
         self._seen: dict[str, FoundJob] = {}
         self._last_mark: str | None = None
@@ -274,7 +274,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         if not self._search.asks:
             return None
         self.table.say_when_empty(self._emptiness())
-        now, around = self.console.now, RowContext.of(self.console.snapshot)
+        now, around = self.console.now, RowContext.from_snapshot(self.console.snapshot)
         key = ORDERS[self._order].key
         jobs = self._search.jobs if key is None else sorted(self._search.jobs, key=key)
         self._remember(jobs)
@@ -413,7 +413,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     def _turn_to(self, pages: Pages, wanted: Selection | None = None) -> None:
         self._pages = pages
-        self._search = Search.of(self._search.wanted if wanted is None else wanted, pages.begin)
+        self._search = Search.start(self._search.wanted if wanted is None else wanted, pages.begin)
         self._gathering = None
         self.failure = ""
         if self.stands:

@@ -186,7 +186,7 @@ class OverviewScreen(ConsoleScreen):
 
     def _count(self, state: JobState, snapshot: QueueSnapshot) -> Count | None:
         """Return the best number known: exact ones first, then the sample's; None where the role sees no rows."""
-        if snapshot.schema.rows_hidden or "priorities" in dict(snapshot.unseen):
+        if snapshot.schema.rows_hidden or "priorities" in dict(snapshot.errors):
             return None
         if state is JobState.READY and snapshot.ready.quality.value == "exact":
             return snapshot.ready

@@ -138,7 +138,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
         """Show the workers."""
         self._workers = {each.id: each for each in snapshot.workers}
         self._at = snapshot.at
-        self._unseen = next((why for part, why in snapshot.unseen if part == "workers"), "")
+        self._unseen = next((why for part, why in snapshot.errors if part == "workers"), "")
         self.draw()
 
     def show_time(self) -> None:
@@ -190,7 +190,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
     def _draw_held(self) -> None:
         if not self.stands or self._held is None:
             return
-        now, around = self.console.now, RowContext.of(self.console.snapshot)
+        now, around = self.console.now, RowContext.from_snapshot(self.console.snapshot)
         rows = []
         for each in self._held.jobs:
             row = row_of(each, now, around)

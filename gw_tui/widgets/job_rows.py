@@ -49,7 +49,7 @@ class RowContext:
     dead_workers: frozenset[str] = field(default=frozenset())
 
     @classmethod
-    def of(cls, snapshot: QueueSnapshot | None) -> RowContext:
+    def from_snapshot(cls, snapshot: QueueSnapshot | None) -> RowContext:
         """Return what a snapshot says of it."""
         if snapshot is None:
             return cls()

@@ -32,6 +32,6 @@ beat as (
 select case when is_new then null else (select silent_seconds from former) end,
        to_regprocedure(pg_catalog.format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
        exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(worker_id)s),
-       case when %(echo)s::boolean then pg_notify('gw:echo', '')::text end,
+       case when %(ping)s::boolean then pg_notify('gw:echo', '')::text end,
        (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s)
   from beat

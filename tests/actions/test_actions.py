@@ -101,7 +101,7 @@ def test_a_retry_leaves_a_job_that_has_not_failed(gw: CliProgram, queue: Queue) 
 
     ended = gw("retry", before[0][0], "--json")
 
-    assert (ended.code, ended.json[0]["reason"], queue.jobs()) == (1, "not failed", before)
+    assert (ended.code, ended.json[0]["reason"], queue.jobs()) == (1, "not_failed", before)
 
 
 # -- which jobs ----------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_a_running_job_is_left_alone_and_its_worker_named(gw: CliProgram, queue:
 def test_an_unknown_id_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
     ended = gw(*words(verb), 4711, "--json")
 
-    assert (ended.code, ended.json[0]["reason"]) == (6, "missing")
+    assert (ended.code, ended.json[0]["reason"]) == (6, "not_found")
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=str)
@@ -150,7 +150,7 @@ def test_of_several_ids_the_possible_ones_are_done_and_the_others_named(gw: CliP
         "id\ttask\tresult\treason\tlocked_by",
         f"{free}\tmail\tcompleted\t\t",
         f"{held}\tmail\tskipped\tlocked\tgw-host-1",
-        "999\t\tskipped\tmissing\t",
+        "999\t\tskipped\tnot_found\t",
     ]
     assert ended.err == "Completed 1 job, skipped 2.\n"
 

@@ -77,9 +77,9 @@ def test_jobs_that_were_skipped_are_named_with_the_reason(client: Client, queue:
     assert [(each.id, each.reason, each.locked_by) for each in result.skipped] == [
         (held, SkipReason.LOCKED, "gw-host-1"),
         (ready, SkipReason.NOT_FAILED, None),
-        (gone, SkipReason.MISSING, None),
+        (gone, SkipReason.NOT_FOUND, None),
     ]
-    assert result.skipped_by_reason == {SkipReason.LOCKED: 1, SkipReason.NOT_FAILED: 1, SkipReason.MISSING: 1}
+    assert result.skipped_by_reason == {SkipReason.LOCKED: 1, SkipReason.NOT_FAILED: 1, SkipReason.NOT_FOUND: 1}
 
 
 def test_a_call_on_more_jobs_than_one_batch_acts_on_all(client: Client, queue: Queue) -> None:

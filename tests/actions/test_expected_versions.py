@@ -39,7 +39,7 @@ def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[Jo
 
 def look(client: Client, *ids: int) -> list[JobVersion]:
     """See jobs as a list shows them."""
-    return [JobVersion.of(each.job) for each in client.jobs.list(Selection.of(id=ids)).jobs]
+    return [JobVersion.from_job(each.job) for each in client.jobs.list(Selection.of(id=ids)).jobs]
 
 
 def reasons(batch: ActionResult) -> list[tuple[int, SkipReason, str | None]]:
@@ -134,7 +134,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue, act: Any
 
     batch = act(seen)
 
-    assert (batch.changed, reasons(batch)) == ((), [(job, SkipReason.MISSING, None)])
+    assert (batch.changed, reasons(batch)) == ((), [(job, SkipReason.NOT_FOUND, None)])
 
 
 def test_a_job_that_another_session_is_changing_is_not_waited_for(client: Client, queue: Queue, act: Any) -> None:

@@ -21,7 +21,7 @@ def client(queue: Queue) -> Iterator[Client]:
 def seen(client: Client, key: str) -> JobVersion:
     job = client.jobs.get(job_key=key)
     assert job is not None
-    return JobVersion.of(job)
+    return JobVersion.from_job(job)
 
 
 def test_a_job_that_waits_is_removed_and_comes_back_whole(client: Client, queue: Queue) -> None:
@@ -81,7 +81,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue) -> None:
     skipped = client.remove("welcome", expected=before)
 
     assert isinstance(skipped, SkippedJob)
-    assert skipped.reason is SkipReason.MISSING
+    assert skipped.reason is SkipReason.NOT_FOUND
 
 
 def test_a_job_that_another_session_is_changing_is_not_waited_for(client: Client, queue: Queue) -> None:

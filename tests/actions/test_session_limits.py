@@ -109,7 +109,7 @@ def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
 def test_a_statement_under_way_is_cancelled_from_another_thread(queue: Queue, connections: int) -> None:
     slow(queue)
     with Client(queue.url, max_pool_size=connections) as client, ThreadPoolExecutor(1) as thread:
-        looking = thread.submit(client.reports.tasks)
+        looking = thread.submit(client.queries.tasks)
         asleep = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
         wait_until(lambda: queue.value(asleep), what="the look to be under way", deadline_seconds=60)
 

@@ -23,7 +23,7 @@ import psycopg
 
 from gw_core import Client, JobSpec
 from gw_core.errors import GraphileWorkerError
-from gw_core.postgres.database import ANSWER_WITHIN
+from gw_core.postgres.database import RESPONSE_TIMEOUT
 from gw_core.runner import MAINTENANCE_RESPONSE_TIMEOUT
 
 from .cleanup_guard import Guard
@@ -340,7 +340,7 @@ class _Scene:
 
         # A claim whose answer was swallowed is waited for before another connection is made.
         swallowed = self._operator.done["swallow"] + self._operator.done["mute"]
-        most = CALL + (ANSWER_WITHIN.total_seconds() if swallowed else 0.0)
+        most = CALL + (RESPONSE_TIMEOUT.total_seconds() if swallowed else 0.0)
         self._wait(most, "every worker to run something after the last fault", everybody_has_come, every=0.5)
         self._producers.added.extend(called)
 

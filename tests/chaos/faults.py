@@ -23,7 +23,7 @@ from .stall_detector import wait_for
 LINES: Final = ("gw:claim", "gw:settle", "gw:maintenance", "gw:heartbeat")
 """A worker's connections whose answers are lost or swallowed."""
 
-LATEST_SIGN_OF_LIFE: Final = 5.0
+EXIT_TIMEOUT: Final = 5.0
 """Seconds a worker may take to run its first job before it is killed all the same."""
 
 
@@ -223,7 +223,7 @@ class Operator:
             slot.lock.release()
 
     def _wait_for_sign_of_life(self, worker: Worker) -> None:
-        deadline = time.monotonic() + LATEST_SIGN_OF_LIFE
+        deadline = time.monotonic() + EXIT_TIMEOUT
         while not self._fleet.has_run_something(worker) and time.monotonic() < deadline:
             if self._closing.wait(0.05):
                 return

@@ -20,7 +20,7 @@ KEYS: Final = 25
 BATCH: Final = 400
 PAUSE: Final = 0.03
 AGAIN_AFTER: Final = 0.1
-MOST_LONG: Final = 100
+MAX_LONG_JOBS: Final = 100
 
 HOLDER: Final = re.compile(r"gw-.*-(\d+)-[0-9a-f]+")
 
@@ -166,7 +166,7 @@ class Producers:
         [kind] = rng.choices(kinds, (58.9, 33, 2, 0.5, 3, 0.5, 2, 0.1))
         if kind == "long":
             self._long += 1
-            return "long" if self._long <= MOST_LONG else "plain"
+            return "long" if self._long <= MAX_LONG_JOBS else "plain"
         return kind
 
     # -- keyed -------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def test_jobs_are_changed_by_id(database_url: str, source: Source) -> None:
             assert completed.ids == (ended,)
             assert [(each.id, each.reason, each.locked_by) for each in completed.skipped] == [
                 (running, SkipReason.LOCKED, "w"),
-                (999, SkipReason.MISSING, None),
+                (999, SkipReason.NOT_FOUND, None),
             ]
             assert await client.jobs.get(ended) is None
             dead, later, kept = [await client.jobs.get(each) for each in (failed, moved, waiting)]

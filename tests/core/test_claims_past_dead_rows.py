@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core.postgres.claims import LONGEST_WITHOUT, SHARE, SLOW_ONES, WIDEST_MARGIN, SkipAhead
+from gw_core.postgres.claims import MAX_MARGIN, MAX_SKIPPING_SECONDS, SHARE, SLOW_ONES, SkipAhead
 
 QUICK, SLOW = 0.005, 0.1
 
@@ -45,7 +45,7 @@ def test_without_a_job_found_there_is_nowhere_to_begin() -> None:
     assert not heads.may_skip(0.1)
 
 
-@pytest.mark.parametrize(("span", "until"), [(SLOW, SHARE * SLOW), (3.0, LONGEST_WITHOUT), (60.0, 180.0)])
+@pytest.mark.parametrize(("span", "until"), [(SLOW, SHARE * SLOW), (3.0, MAX_SKIPPING_SECONDS), (60.0, 180.0)])
 def test_claims_from_the_beginning_take_a_small_share_of_the_time_and_come_again(span: float, until: float) -> None:
     heads = heads_after(*[span] * SLOW_ONES)
 
@@ -67,8 +67,8 @@ def test_each_priority_begins_at_the_first_job_found_of_it_less_a_margin() -> No
     heads.record_found([(5, 300.0, False), (5, 200.0, False), (-1, 400.0, False), (5, 100.0, True)])
     heads.record_found([(5, 250.0, False)])
 
-    assert heads.columns(heads.unqueued) == ([-1, 5], [400.0 - WIDEST_MARGIN, 250.0 - WIDEST_MARGIN])
-    assert heads.columns(heads.queued) == ([5], [100.0 - WIDEST_MARGIN])
+    assert heads.columns(heads.unqueued) == ([-1, 5], [400.0 - MAX_MARGIN, 250.0 - MAX_MARGIN])
+    assert heads.columns(heads.queued) == ([5], [100.0 - MAX_MARGIN])
 
 
 def test_the_margin_shrinks_while_claims_within_it_are_slow_and_grows_again() -> None:
@@ -84,4 +84,4 @@ def test_the_margin_shrinks_while_claims_within_it_are_slow_and_grows_again() ->
 
     for _ in range(200):
         heads.record_partial_scan(found=1, seconds=QUICK)
-    assert margin() == WIDEST_MARGIN
+    assert margin() == MAX_MARGIN

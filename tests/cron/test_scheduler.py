@@ -28,7 +28,7 @@ from gw_core.events import (
     CronStarted,
     CronStarting,
 )
-from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, LONGEST_REST, Scheduler
+from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, MAX_REST, Scheduler
 from gw_core.operations import Database
 from gw_core.postgres.database import Connection
 
@@ -147,7 +147,7 @@ def test_the_rest_ends_just_after_the_minute_begins(world: CronFixture) -> None:
 
     assert scheduler.step() == timedelta(seconds=15, milliseconds=1)
     world.clock.now = at("12:01:00.002")
-    assert scheduler.step() == LONGEST_REST
+    assert scheduler.step() == MAX_REST
     assert world.due() == [("tick", "12:01")]
 
 

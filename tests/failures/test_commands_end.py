@@ -22,7 +22,8 @@ def hollow() -> Iterator[HollowServer]:
 
 def test_the_deadline_of_a_first_statement_is_shorter_than_a_probe_waits() -> None:
     assert (
-        database.FIRST_ANSWER_WITHIN.total_seconds() + int(str(database.CONNECTION_TIMEOUTS["connect_timeout"])) <= 30
+        database.FIRST_RESPONSE_TIMEOUT.total_seconds() + int(str(database.CONNECTION_TIMEOUTS["connect_timeout"]))
+        <= 30
     )
 
 
@@ -44,7 +45,7 @@ def test_the_deadline_of_a_first_statement_is_shorter_than_a_probe_waits() -> No
 def test_a_client_without_an_answer_to_its_first_statement_gives_up(
     hollow: HollowServer, monkeypatch: pytest.MonkeyPatch, act: Callable[[Client], object], max_connections: int
 ) -> None:
-    monkeypatch.setattr(database, "FIRST_ANSWER_WITHIN", ms(200))
+    monkeypatch.setattr(database, "FIRST_RESPONSE_TIMEOUT", ms(200))
 
     with (
         Client(hollow.url, max_pool_size=max_connections) as client,

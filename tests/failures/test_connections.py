@@ -95,7 +95,7 @@ def test_the_servers_own_limit_ends_a_claim_before_our_timeout_does() -> None:
 
     for plan in (CLAIM_PLAN, SETTLE_PLAN):
         limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))
-        assert limit < database.ANSWER_WITHIN
+        assert limit < database.RESPONSE_TIMEOUT
         assert limit < timedelta(seconds=claimer.CLAIM_TIMEOUT)
 
 
@@ -159,17 +159,17 @@ def test_time_in_which_this_process_stood_still_does_not_count_as_waiting(
 def test_an_unresponsive_listener_notices_it_by_a_ping_and_listens_again(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own_channel, echo = notifications.own_channel, notifications.ECHO
+    own_channel, echo = notifications.own_channel, notifications.PING
     listened: list[str] = []
 
     def channel(worker_id: str) -> str:
         if listened:  # this one receives notifications, however late its ping is on a machine that stands still
             monkeypatch.setattr(listener, "PING_TIMEOUT", 600.0)
-        monkeypatch.setattr(notifications, "ECHO", echo)
+        monkeypatch.setattr(notifications, "PING", echo)
         listened.append(worker_id)
         return own_channel(worker_id)
 
-    monkeypatch.setattr(notifications, "ECHO", "gw:somewhere else")
+    monkeypatch.setattr(notifications, "PING", "gw:somewhere else")
     monkeypatch.setattr(notifications, "own_channel", channel)
     monkeypatch.setattr(listener, "PING_TIMEOUT", 0.3)
     with site.running({"work": RunRecord()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
@@ -194,7 +194,7 @@ def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
 
     assert heard.needs_ping()  # unknown at first
     assert heard.needs_ping()
-    heard.on_notification(notifications.Notification(notifications.ECHO, "", 1))
+    heard.on_notification(notifications.Notification(notifications.PING, "", 1))
     assert not heard.needs_ping()
     assert heard.needs_ping()
 

@@ -226,7 +226,7 @@ def test_a_connection_whose_answers_were_swallowed_is_given_up(
 ) -> None:
     from gw_core.worker import settler
 
-    monkeypatch.setattr(settler, "ANSWER_WITHIN", ms(500))
+    monkeypatch.setattr(settler, "RESPONSE_TIMEOUT", ms(500))
     gate = site.gate()
     site.fill(1, task="quick")
     with site.running({"work": gate, "quick": print}, url=proxy.url, poll_interval=ms(50)) as running:

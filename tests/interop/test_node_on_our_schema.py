@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.catalog import catalog
-from support.node_worker import NEWEST, OLDEST_WITH_BATCHES, NodeWorker, node_worker
+from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, NodeWorker, node_worker
 from support.schema_fixture import connected
 from support.waiting import wait_until
 
@@ -17,7 +17,7 @@ from gw_core.postgres.migrations import SchemaStatus, migrate
 
 pytestmark = pytest.mark.interop
 
-VERSIONS = [OLDEST_WITH_BATCHES, NEWEST]
+VERSIONS = [FIRST_VERSION_WITH_BATCHES, NEWEST]
 NEWER_REVISION = "Database is using Graphile Worker schema revision 20"
 
 # The task records its arguments for the test.
@@ -66,8 +66,8 @@ def test_node_finds_nothing_to_migrate(node: NodeWorker, database_url: str, vers
 
     assert catalog(database_url, with_bodies=True) == before
     # 0.17 ends at revision 19 and reports it; the newest reports nothing.
-    assert (NEWER_REVISION in said) is (version == OLDEST_WITH_BATCHES)
-    assert ("WARN" in said) is (version == OLDEST_WITH_BATCHES)
+    assert (NEWER_REVISION in said) is (version == FIRST_VERSION_WITH_BATCHES)
+    assert ("WARN" in said) is (version == FIRST_VERSION_WITH_BATCHES)
     assert "ERROR" not in said
     assert migrate(database_url).applied == ()
 

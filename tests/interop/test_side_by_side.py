@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from mixed_workers import BATCHES, NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
-from support.node_worker import NEWEST, OLDEST_WITH_BATCHES, RunningWorker
+from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, RunningWorker
 from support.schema_fixture import Row
 
 from gw_core import JobSpec
 
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 
-KINDS = [Kind(OLDEST_WITH_BATCHES), Kind(NEWEST), Kind(NEWEST, BATCHES)]
+KINDS = [Kind(FIRST_VERSION_WITH_BATCHES), Kind(NEWEST), Kind(NEWEST, BATCHES)]
 ANY_KIND = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 AN_HOUR = "3600000"
@@ -193,7 +193,7 @@ def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(
 # -- either installs --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [OLDEST_WITH_BATCHES, NEWEST])
+@pytest.mark.parametrize("version", [FIRST_VERSION_WITH_BATCHES, NEWEST])
 def test_node_installs_and_we_run(empty_database_url: str, version: str) -> None:
     node = Kind(version).node
     node.install_schema(empty_database_url)
@@ -207,7 +207,7 @@ def test_node_installs_and_we_run(empty_database_url: str, version: str) -> None
         assert "WARN" not in said
 
 
-@pytest.mark.parametrize("version", [OLDEST_WITH_BATCHES, NEWEST])
+@pytest.mark.parametrize("version", [FIRST_VERSION_WITH_BATCHES, NEWEST])
 def test_we_install_and_node_runs(empty_database_url: str, version: str) -> None:
     with opened(empty_database_url) as site:
         site.gw("migrate")
@@ -226,6 +226,6 @@ def test_we_install_and_node_runs(empty_database_url: str, version: str) -> None
 def assert_all_went_well(kind: Kind, theirs: RunningWorker, ours: RunningWorker) -> None:
     """Neither warned of anything, apart from 0.17 of the revision that it does not know."""
     warnings = [line for line in theirs.output.splitlines() if "WARN" in line]
-    assert len(warnings) == (1 if kind.version == OLDEST_WITH_BATCHES else 0), theirs.output
+    assert len(warnings) == (1 if kind.version == FIRST_VERSION_WITH_BATCHES else 0), theirs.output
     assert "ERROR" not in theirs.output
     assert not any(word in ours.output for word in ("WARN", "ERROR", "Traceback")), ours.output

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from mixed_workers import BATCHES, LISTENING, NOTES, WAITS, Site, by_node, site as opened
-from support.node_worker import NEWEST, OLDEST_WITH_BATCHES, node_worker
+from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, node_worker
 from support.waiting import wait_until
 
 from gw_core import Runner, TaskRegistry, WorkerSettings
@@ -22,7 +22,7 @@ SOON = "100"
 LONG = "interval '5 hours'"
 NO_HURRY = {"gracefulShutdownAbortTimeout": 600_000}
 SWEEPS = {"minResetLockedInterval": 50, "maxResetLockedInterval": 100}
-VERSIONS = pytest.mark.parametrize("version", [OLDEST_WITH_BATCHES, NEWEST])
+VERSIONS = pytest.mark.parametrize("version", [FIRST_VERSION_WITH_BATCHES, NEWEST])
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_a_breaking_migration_that_no_worker_here_knows_ends_every_worker_alike(
         ours = stack.enter_context(site.gw_running({"job": NOTES["python"]}))
         theirs = [
             stack.enter_context(node_worker(version).running(site.url, {"job": NOTES["node"]}))
-            for version in (OLDEST_WITH_BATCHES, NEWEST)
+            for version in (FIRST_VERSION_WITH_BATCHES, NEWEST)
         ]
         site.wait_until_node_listens(2)
         ours.wait_until_ready(LISTENING)

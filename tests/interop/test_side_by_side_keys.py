@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from mixed_workers import NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
-from support.node_worker import NEWEST, OLDEST_WITH_BATCHES
+from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST
 
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 
@@ -17,7 +17,7 @@ def run(payload):
     return [ValueError("no") if item["n"] == 4 else None for item in payload]
 """
 NEWEST_KIND = Kind(NEWEST)
-VERSIONS = pytest.mark.parametrize("kind", [Kind(OLDEST_WITH_BATCHES), NEWEST_KIND], ids=str)
+VERSIONS = pytest.mark.parametrize("kind", [Kind(FIRST_VERSION_WITH_BATCHES), NEWEST_KIND], ids=str)
 
 
 @pytest.fixture

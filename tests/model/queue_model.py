@@ -46,7 +46,7 @@ TOOK: Final = 200.0
 """Seconds that every attempt is recorded to have taken: two of them fit into what a pool claims ahead, however slow the
 machine is that runs this."""
 
-MOST_TURNS: Final = 12
+MAX_STEPS: Final = 12
 """Runs of one service in one step: enough to halve a rejected batch until one outcome is left."""
 
 IDENTITY: Final = timedelta(minutes=10)
@@ -336,7 +336,7 @@ class World:
     def settle(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Let the settler work until it has nothing to do, or lost its connection."""
         with self.losing(loss):
-            for _ in range(MOST_TURNS):
+            for _ in range(MAX_STEPS):
                 if pool.settler.step() > NO_DELAY or (loss is not None and loss.has_happened):
                     break
 

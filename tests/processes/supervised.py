@@ -91,7 +91,7 @@ def quick_pauses(monkeypatch: Any) -> None:
     from gw_core.domain import supervision
 
     monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(milliseconds=10))
-    monkeypatch.setattr(supervision, "LONGEST_PAUSE", timedelta(milliseconds=20))
+    monkeypatch.setattr(supervision, "MAX_PAUSE", timedelta(milliseconds=20))
 
 
 __all__ = ["DEADLINE", "Supervised", "quick_pauses", "supervising", "wait_until"]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gw_core.domain.supervision import (
-    LONGEST_PAUSE,
-    LONGEST_PAUSE_IN_PASSING,
-    MOST_VAIN_STARTS,
+    MAX_FAILED_STARTS,
+    MAX_PAUSE,
+    MAX_TRANSIENT_PAUSE,
     Abandon,
     ProcessExit,
     ProcessStates,
@@ -52,7 +52,7 @@ ALONE = {"others_work": False}
         pytest.param(
             an_end(3, quick_ends=99, **IN_VAIN),
             a_fleet(vain_starts=99, **ALONE),
-            Restart(LONGEST_PAUSE_IN_PASSING),
+            Restart(MAX_TRANSIENT_PAUSE),
             id="the database went away",
         ),
         pytest.param(an_end(), a_fleet(once=True), Abandon(), id="dead in a single run"),
@@ -86,12 +86,12 @@ def test_a_failure_that_a_restart_cannot_fix_ends_all(end: ProcessExit, fleet: P
 
 
 def test_failed_starts_are_few_enough_to_be_reported_within_seconds() -> None:
-    assert sum((pause_after(number) for number in range(MOST_VAIN_STARTS - 1)), timedelta()) < timedelta(seconds=5)
+    assert sum((pause_after(number) for number in range(MAX_FAILED_STARTS - 1)), timedelta()) < timedelta(seconds=5)
 
 
 @given(st.integers(0, 10_000))
 def test_pauses_grow_and_stay_within_a_bound(ends: int) -> None:
-    assert pause_after(ends) <= pause_after(ends + 1) <= LONGEST_PAUSE
+    assert pause_after(ends) <= pause_after(ends + 1) <= MAX_PAUSE
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_a_stop_while_one_waits_to_be_started_again_does_not_wait_for_it(monkeyp
     from gw_core.domain import supervision
 
     monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(seconds=600))
-    monkeypatch.setattr(supervision, "LONGEST_PAUSE", timedelta(seconds=600))
+    monkeypatch.setattr(supervision, "MAX_PAUSE", timedelta(seconds=600))
     with Supervised({"code": 1}, processes=1) as running:
         running.heard.wait_for(ProcessEnded)
 
@@ -242,15 +242,15 @@ def test_a_process_that_closes_its_line_is_still_listened_to(tmp_path: Path) -> 
 
 
 def test_a_line_without_end_does_not_grow_our_memory() -> None:
-    from gw_core.processes.process import LONGEST_HELD, _WholeLines
+    from gw_core.processes.process import MAX_BUFFERED_BYTES, _WholeLines
 
     passed: list[bytes] = []
     lines = _WholeLines("stderr", lambda channel, text: passed.append(text))
-    for _ in range(3 * LONGEST_HELD // 65_536):
+    for _ in range(3 * MAX_BUFFERED_BYTES // 65_536):
         lines.feed(b"x" * 65_536)
 
     assert 2 <= len(passed) <= 3
-    assert max(map(len, passed)) < LONGEST_HELD + 2 * 65_536
+    assert max(map(len, passed)) < MAX_BUFFERED_BYTES + 2 * 65_536
 
 
 def test_the_stdin_of_a_process_is_empty_and_the_line_is_not_its() -> None:

@@ -26,8 +26,8 @@ class Queue:
         self.hands.execute("select set_config('search_path', %s, false)", ('"' + schema.replace('"', '""') + '"',))
 
     @property
-    def reports(self) -> JobQueries:
-        return self.client.reports
+    def queries(self) -> JobQueries:
+        return self.client.queries
 
     def close(self) -> None:
         self.client.close()

@@ -30,15 +30,15 @@ QUERIES = Path(__file__).parents[2] / "sql" / "queries"
 
 
 def ids_of(holder: Queue, /, *, limit: int = 50, **conditions: Any) -> list[int]:
-    return [each.job.id for each in holder.reports.list_jobs(Selection.of(**conditions), limit=limit).jobs]
+    return [each.job.id for each in holder.queries.list_jobs(Selection.of(**conditions), limit=limit).jobs]
 
 
-def all_pages(reports: JobQueries, wanted: Selection, *, limit: int, **options: Any) -> list[int]:
+def all_pages(queries: JobQueries, wanted: Selection, *, limit: int, **options: Any) -> list[int]:
     """The ids of every page, one after the other."""
     found: list[int] = []
     after = None
     while True:
-        page = reports.list_jobs(wanted, after=after, limit=limit, **options)
+        page = queries.list_jobs(wanted, after=after, limit=limit, **options)
         found += [each.job.id for each in page.jobs]
         if page.after is None:
             return found
@@ -60,7 +60,7 @@ def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
 def test_jobs_are_found_by_their_state(either: Queue, state: JobState) -> None:
     made = either.one_of_each()
 
-    page = either.reports.list_jobs(Selection.of(state=state))
+    page = either.queries.list_jobs(Selection.of(state=state))
 
     assert [(each.job.id, each.state) for each in page.jobs] == [(made[state], state)]
     assert page.after is None
@@ -93,7 +93,7 @@ def test_jobs_are_found_by_every_condition(either: Queue) -> None:
 def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions: dict[str, Any]) -> None:
     queue.ready()
 
-    page = queue.reports.list_jobs(Selection.of(**conditions))
+    page = queue.queries.list_jobs(Selection.of(**conditions))
 
     assert (page.jobs, page.scanned, page.after) == ((), 0, None)
 
@@ -101,8 +101,8 @@ def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions
 def test_payloads_are_loaded_only_when_asked_for(queue: Queue) -> None:
     queue.ready(payload={"secret": 1})
 
-    (without,) = queue.reports.list_jobs(Selection()).jobs
-    (with_payload,) = queue.reports.list_jobs(Selection(), with_payload=True).jobs
+    (without,) = queue.queries.list_jobs(Selection()).jobs
+    (with_payload,) = queue.queries.list_jobs(Selection(), with_payload=True).jobs
 
     assert (without.job.payload, with_payload.job.payload) == ("", '{"secret":1}')
 
@@ -116,9 +116,9 @@ def test_pages_hold_every_match_once(either: Queue, conditions: dict[str, Any]) 
     # Three priorities, few times: most jobs are equal to others in all that an index orders by.
     either.many(150, columns, "i % 3, now() + (i % 5 - 2) * interval '1 hour', case when i % 2 = 0 then 1 end")
     wanted = Selection.of(**conditions)
-    expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
+    expected = [each.job.id for each in either.queries.list_jobs(wanted, limit=1000).jobs]
 
-    assert all_pages(either.reports, wanted, limit=7) == expected
+    assert all_pages(either.queries, wanted, limit=7) == expected
     assert len(set(expected)) == len(expected) > 20
 
 
@@ -129,7 +129,7 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
     moments = "(array['-infinity', 'yesterday', 'tomorrow', 'infinity'])[1 + i % 4]::timestamptz"
     either.many(400, "priority, run_at, payload", f"i % 2, {moments}, json_build_object('long', repeat('x', 700))")
     wanted = Selection.of(state=JobState(state), task="mail")
-    expected = [each.job.id for each in either.reports.list_jobs(wanted, limit=1000).jobs]
+    expected = [each.job.id for each in either.queries.list_jobs(wanted, limit=1000).jobs]
     monkeypatch.setattr(bounds, "FIRST_CHUNK", 9)
     monkeypatch.setattr(bounds, "MAX_TIES", 5)
     monkeypatch.setattr(bounds, "MIN_TABLE_PAGES", 2)
@@ -138,7 +138,7 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
         read_only, "query", lambda name, schema, **names: statements.append(name) or query(name, schema, **names)
     )
 
-    assert all_pages(either.reports, wanted, limit=7, timeout=NO_TIME) == expected
+    assert all_pages(either.queries, wanted, limit=7, timeout=NO_TIME) == expected
     assert len(expected) == 200
     assert "job_page_of_equals" in statements
 
@@ -155,7 +155,7 @@ def test_waiting_jobs_come_in_the_order_in_which_they_will_run(either: Queue) ->
 def test_a_number_of_an_id_asks_for_the_order_of_ids(queue: Queue) -> None:
     jobs = [queue.ready(priority=-i) for i in range(3)]
 
-    page = queue.reports.list_jobs(Selection.of(state=JobState.READY), after=jobs[0])
+    page = queue.queries.list_jobs(Selection.of(state=JobState.READY), after=jobs[0])
 
     assert [each.job.id for each in page.jobs] == jobs[1:]
 
@@ -163,11 +163,11 @@ def test_a_number_of_an_id_asks_for_the_order_of_ids(queue: Queue) -> None:
 def test_a_job_gone_between_two_pages_loses_no_other(queue: Queue) -> None:
     queue.many(30)
     wanted = Selection.of(state=JobState.READY)
-    first = queue.reports.list_jobs(wanted, limit=10)
+    first = queue.queries.list_jobs(wanted, limit=10)
     shown = [each.job.id for each in first.jobs]
     queue.run("delete from _private_jobs where id = any(%s)", shown)
 
-    second = queue.reports.list_jobs(wanted, after=first.after, limit=100)
+    second = queue.queries.list_jobs(wanted, after=first.after, limit=100)
 
     assert len(second.jobs) == 20
 
@@ -177,11 +177,11 @@ def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: 
     queue.many(bounds.FIRST_CHUNK + 500)
     queue.failed()
 
-    page = queue.reports.list_jobs(Selection.of(state=JobState.FAILED), timeout=NO_TIME)
+    page = queue.queries.list_jobs(Selection.of(state=JobState.FAILED), timeout=NO_TIME)
 
     assert (page.jobs, page.scanned, page.is_full) == ((), bounds.FIRST_CHUNK, False)
     assert page.after is not None
-    assert len(all_pages(queue.reports, Selection.of(state=JobState.FAILED), limit=5, timeout=NO_TIME)) == 1
+    assert len(all_pages(queue.queries, Selection.of(state=JobState.FAILED), limit=5, timeout=NO_TIME)) == 1
 
 
 def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
@@ -190,7 +190,7 @@ def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
     endless = queue.add(change="attempts = 25, run_at = 'infinity'")
     late = queue.add(change="attempts = 25, run_at = now() + interval '2 hours'")
 
-    assert all_pages(queue.reports, Selection.of(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
+    assert all_pages(queue.queries, Selection.of(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
 def test_a_page_says_in_which_order_it_is(queue: Queue, conditions: dict[str, Any], order: str) -> None:
     queue.ready(queue_name="letters")
 
-    assert queue.reports.list_jobs(Selection.of(**conditions)).order == order
+    assert queue.queries.list_jobs(Selection.of(**conditions)).order == order
 
 
 @pytest.mark.parametrize("conditions", [{"state": "failed"}, {"state": "running"}, {"worker": "pool-1"}], ids=str)
@@ -215,7 +215,7 @@ def test_what_an_index_leads_to_is_found_without_reading_other_jobs(queue: Queue
     queue.many(3 * bounds.FIRST_CHUNK)
     one = queue.failed() if "failed" in conditions.values() else queue.running()
 
-    page = queue.reports.list_jobs(Selection.of(**conditions), timeout=NO_TIME)
+    page = queue.queries.list_jobs(Selection.of(**conditions), timeout=NO_TIME)
 
     assert ([each.job.id for each in page.jobs], page.scanned, page.after) == ([one], 1, None)
 
@@ -227,7 +227,7 @@ def test_pages_of_failed_and_running_jobs_hold_every_match_once(either: Queue, s
     columns = "attempts, run_at, locked_at, flags"
     either.many(50, columns, f"{attempts}, now() + i % 4 * interval '1 hour', {locked}, {flags}")
 
-    found = all_pages(either.reports, Selection.of(state=JobState(state), flag="slow"), limit=7)
+    found = all_pages(either.queries, Selection.of(state=JobState(state), flag="slow"), limit=7)
 
     assert sorted(found) == list(range(2, 51, 2))
 
@@ -236,7 +236,7 @@ def test_where_too_many_jobs_are_held_they_are_searched_for(queue: Queue, monkey
     queue.many(30, "locked_at, locked_by", "now(), 'pool-' || i % 2")
     monkeypatch.setattr(bounds, "MAX_LOCKED", 10)
 
-    assert all_pages(queue.reports, Selection.of(worker="pool-1"), limit=4) == list(range(1, 31, 2))
+    assert all_pages(queue.queries, Selection.of(worker="pool-1"), limit=4) == list(range(1, 31, 2))
 
 
 def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None:
@@ -244,14 +244,14 @@ def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None
     rare = either.ready("rare")
     wanted = Selection.of(state=JobState.READY, task="rare")
 
-    assert either.reports.list_jobs(wanted, timeout=NO_TIME).scanned == bounds.FIRST_CHUNK
-    assert all_pages(either.reports, wanted, limit=5, timeout=NO_TIME) == [rare]
+    assert either.queries.list_jobs(wanted, timeout=NO_TIME).scanned == bounds.FIRST_CHUNK
+    assert all_pages(either.queries, wanted, limit=5, timeout=NO_TIME) == [rare]
 
 
 def test_a_client_that_gets_many_jobs_is_not_cut_short(queue: Queue) -> None:
     queue.many(3 * bounds.FIRST_CHUNK, "attempts", "case when i % 5 = 0 then 25 else 0 end")
 
-    page = queue.reports.list_jobs(Selection.of(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
+    page = queue.queries.list_jobs(Selection.of(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
 
     assert (len(page.jobs), page.after) == (600, None)
 
@@ -266,7 +266,7 @@ def test_a_client_that_gets_many_jobs_is_not_cut_short(queue: Queue) -> None:
 )
 def test_a_mark_of_another_list_is_rejected(queue: Queue, conditions: dict[str, Any], after: str) -> None:
     with pytest.raises(InvalidInputError, match="belongs to another list"):
-        queue.reports.list_jobs(Selection.of(**conditions), after=after)
+        queue.queries.list_jobs(Selection.of(**conditions), after=after)
 
 
 # -- one job ----------------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_a_mark_of_another_list_is_rejected(queue: Queue, conditions: dict[str, 
 def test_a_job_is_shown_with_everything(either: Queue) -> None:
     job_id = either.backoff(payload={"n": 1}, job_key="k", queue_name="letters")
 
-    for report in (either.reports.job(job_id), either.reports.job(job_key="k")):
+    for report in (either.queries.job(job_id), either.queries.job(job_key="k")):
         assert report is not None
         assert (report.job.id, report.job.payload, report.state) == (job_id, '{"n":1}', JobState.BACKOFF)
         assert (report.attempts[0].number, report.attempts[0].at) == (4, report.job.run_at)
@@ -283,14 +283,14 @@ def test_a_job_is_shown_with_everything(either: Queue) -> None:
 
 
 def test_a_job_that_is_not_there_is_no_report(queue: Queue) -> None:
-    assert queue.reports.job(7) is None
-    assert queue.reports.job(job_key="none") is None
+    assert queue.queries.job(7) is None
+    assert queue.queries.job(job_key="none") is None
 
 
 def test_a_job_must_be_named_in_one_way(queue: Queue) -> None:
     for names in ({}, {"job_id": 1, "job_key": "k"}):
         with pytest.raises(InvalidInputError, match="name one job"):
-            queue.reports.job(**names)  # type: ignore[arg-type]
+            queue.queries.job(**names)  # type: ignore[arg-type]
 
 
 def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
@@ -301,7 +301,7 @@ def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
     last = queue.add(queue_name="letters")
     queue.hold("letters", by="pool-9")
 
-    report = queue.reports.job(last)
+    report = queue.queries.job(last)
 
     assert report is not None
     assert [each.code for each in report.reasons] == [ReasonCode.QUEUE_LOCKED, ReasonCode.BEHIND_IN_QUEUE]
@@ -313,7 +313,7 @@ def test_a_task_no_live_worker_knows_is_reported(queue: Queue) -> None:
     queue.heart("pool-9", tasks=["pay"])
     queue.heart("gone", tasks=["mail"], ago="1 hour")
 
-    report = queue.reports.job(queue.ready())
+    report = queue.queries.job(queue.ready())
 
     assert report is not None
     assert [each.code for each in report.reasons] == [ReasonCode.NO_WORKER_FOR_TASK]
@@ -328,9 +328,9 @@ def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue
     queue.heart("pool-9", tasks=["pay"])
     job_id = queue.ready()
 
-    ours_alone = queue.reports.job(job_id)
+    ours_alone = queue.queries.job(job_id)
     queue.run("insert into _private_workers values ('rusty', now(), now())")
-    with_theirs = queue.reports.job(job_id)
+    with_theirs = queue.queries.job(job_id)
 
     assert ours_alone is not None
     assert with_theirs is not None
@@ -346,7 +346,7 @@ def test_a_small_table_is_counted_exactly(either: Queue) -> None:
     either.ready("ready", queue_name="letters")
     either.hold("letters")
 
-    found = either.reports.statistics()
+    found = either.queries.statistics()
 
     assert {state: count.value for state, count in found.states.items()} == {**dict.fromkeys(JobState, 1), "ready": 2}
     assert (found.total.value, found.total.quality) == (6, Quality.EXACT)
@@ -359,7 +359,7 @@ def test_a_small_table_is_counted_exactly(either: Queue) -> None:
 
 
 def test_an_empty_queue_has_statistics(queue: Queue) -> None:
-    found = queue.reports.statistics()
+    found = queue.queries.statistics()
 
     assert (found.total.value, found.first_due_at, found.next_due_at, found.tasks) == (0, None, None, {})
 
@@ -368,7 +368,7 @@ def test_a_large_table_is_estimated_unless_counting_is_asked_for(queue: Queue, m
     queue.many(20_000)
     monkeypatch.setattr(bounds, "SAMPLED_PAGES", 150)
 
-    estimated, exact = queue.reports.statistics(), queue.reports.statistics(exact=True)
+    estimated, exact = queue.queries.statistics(), queue.queries.statistics(exact=True)
 
     assert estimated.total.quality is Quality.ESTIMATE
     assert 10_000 < estimated.total.value < 30_000
@@ -384,15 +384,15 @@ def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue
     either.hold("held", by="pool-3")
     either.run("insert into _private_job_queues (queue_name) values ('unused')")
 
-    held, letters, unused = either.reports.queues()
+    held, letters, unused = either.queries.queues()
 
     assert (held.name, held.held_by, held.waiting.value) == ("held", "pool-3", 1)
     assert held.held_at is not None
     assert (letters.name, letters.held_by, letters.head_id, letters.head_task) == ("letters", None, head, "next")
     assert (letters.waiting.value, letters.due.value, letters.due.quality) == (3, 2, Quality.EXACT)
     assert (unused.name, unused.waiting.value, unused.head_id, unused.head_run_at) == ("unused", 0, None, None)
-    assert [each.name for each in either.reports.queues(only_held=True)] == ["held"]
-    assert [each.name for each in either.reports.queues(after="held", limit=1)] == ["letters"]
+    assert [each.name for each in either.queries.queues(only_held=True)] == ["held"]
+    assert [each.name for each in either.queries.queues(after="held", limit=1)] == ["letters"]
 
 
 def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +401,7 @@ def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatc
     either.ready(queue_name="letters")
     either.many(20, "job_queue_id", "1")
 
-    (letters,) = either.reports.queues()
+    (letters,) = either.queries.queues()
 
     assert (letters.waiting.value, letters.waiting.quality) == (10, Quality.AT_LEAST)
 
@@ -411,7 +411,7 @@ def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> N
     queue.heart("pool-1", tasks=["ready", "running"])
     queue.heart("old", tasks=["failed"], ago="1 hour")
 
-    found = {each.name: each for each in queue.reports.tasks()}
+    found = {each.name: each for each in queue.queries.tasks()}
 
     assert found["running"].jobs[JobState.RUNNING].value == 1
     assert found["running"].known_by == ("pool-1",)
@@ -421,7 +421,7 @@ def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> N
 def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> None:
     either.ready()
 
-    (mail,) = either.reports.tasks()
+    (mail,) = either.queries.tasks()
 
     assert mail.known_by is None
 
@@ -431,15 +431,15 @@ def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> 
 
 def look_everywhere(queue: Queue) -> Iterator[Any]:
     for state in (None, *JobState):
-        yield queue.reports.list_jobs(Selection.of(state=state))
-        yield queue.reports.list_jobs(Selection.of(state=state, queue="letters", task="mail"))
-    first = queue.reports.list_jobs(Selection.of(state=JobState.READY), limit=2)
+        yield queue.queries.list_jobs(Selection.of(state=state))
+        yield queue.queries.list_jobs(Selection.of(state=state, queue="letters", task="mail"))
+    first = queue.queries.list_jobs(Selection.of(state=JobState.READY), limit=2)
     if first.after is not None:
-        yield queue.reports.list_jobs(Selection.of(state=JobState.READY), after=first.after)
-    yield queue.reports.job(1)
-    yield queue.reports.statistics()
-    yield queue.reports.queues()
-    yield queue.reports.tasks()
+        yield queue.queries.list_jobs(Selection.of(state=JobState.READY), after=first.after)
+    yield queue.queries.job(1)
+    yield queue.queries.statistics()
+    yield queue.queries.queues()
+    yield queue.queries.tasks()
 
 
 def test_reading_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
@@ -518,9 +518,9 @@ def test_a_table_locked_by_another_session_is_not_waited_for_long(
     with psycopg.connect(queue.url) as other:
         other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
         with pytest.raises(TransientDatabaseError, match="lock timeout"):
-            queue.reports.list_jobs(Selection())
+            queue.queries.list_jobs(Selection())
 
-    assert len(queue.reports.list_jobs(Selection()).jobs) == 1
+    assert len(queue.queries.list_jobs(Selection()).jobs) == 1
 
 
 def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases: Databases) -> None:
@@ -534,7 +534,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
         assert connection is not None
         connection.execute(f"set role {role}".encode())
         with pytest.raises(PermissionDeniedError, match="row security hides the jobs"):
-            queue.reports.list_jobs(Selection())
+            queue.queries.list_jobs(Selection())
         connection.execute("reset role")
     finally:
         queue.run(f"drop owned by {role}")
@@ -544,7 +544,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
 def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
     queue = Queue(empty_database_url)
     try:
-        for look in (queue.reports.queues, queue.reports.statistics, lambda: queue.reports.list_jobs(Selection())):
+        for look in (queue.queries.queues, queue.queries.statistics, lambda: queue.queries.list_jobs(Selection())):
             with pytest.raises(SchemaMissingError, match="gw migrate"):
                 look()
     finally:
@@ -565,11 +565,11 @@ def test_a_schema_of_any_name_is_read(empty_database_url: str) -> None:
 
 def test_a_page_without_jobs_cannot_be_asked_for(queue: Queue) -> None:
     with pytest.raises(InvalidInputError, match="at least 1"):
-        queue.reports.list_jobs(Selection(), limit=0)
+        queue.queries.list_jobs(Selection(), limit=0)
 
 
 def test_the_driver_s_errors_become_ours(queue: Queue) -> None:
     queue.run("drop table _private_job_queues cascade")
 
     with pytest.raises(DatabaseError):
-        queue.reports.statistics()
+        queue.queries.statistics()

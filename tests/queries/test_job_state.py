@@ -10,7 +10,7 @@ import pytest
 from gw_core import Job, JobState
 from gw_core.domain.job_state import state_of
 from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
-from gw_core.domain.query_results import FEWEST_HITS, projected
+from gw_core.domain.query_results import MIN_HITS, projected
 from gw_core.errors import InvalidInputError
 from gw_core.operations import PageCursor, Quality, ReasonCode, retry_delay
 
@@ -83,7 +83,7 @@ def test_a_job_is_in_one_state(job: Job, state: str) -> None:
     ],
 )
 def test_a_mark_reads_back_as_it_was_written(text: str) -> None:
-    assert str(PageCursor.of(text)) == text
+    assert str(PageCursor.parse(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_a_mark_reads_back_as_it_was_written(text: str) -> None:
 )
 def test_what_is_no_mark_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInputError, match="mark an earlier page ended with"):
-        PageCursor.of(text)
+        PageCursor.parse(text)
 
 
 def test_a_count_says_how_good_it_is() -> None:
     assert (projected(5, 1.0).value, projected(5, 1.0).quality) == (5, Quality.EXACT)
     assert (projected(500, 0.1).value, projected(500, 0.1).quality) == (5000, Quality.ESTIMATE)
-    assert projected(FEWEST_HITS - 1, 0.1).quality is Quality.ROUGH
+    assert projected(MIN_HITS - 1, 0.1).quality is Quality.ROUGH
 
 
 # -- the attempts to come ---------------------------------------------------------------------------------------------

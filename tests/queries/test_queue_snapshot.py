@@ -25,7 +25,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def test_a_snapshot_names_its_server(queue: Queue) -> None:
-    glance = queue.reports.snapshot()
+    glance = queue.queries.snapshot()
 
     assert glance.server.database == queue.run("select current_database()")[0][0]
     assert (glance.server.in_recovery, glance.server.read_only) == (False, False)
@@ -33,13 +33,13 @@ def test_a_snapshot_names_its_server(queue: Queue) -> None:
     assert glance.schema.has_locked_index
     assert glance.schema.has_failed_index
     assert abs(glance.at - datetime.now(UTC)) < timedelta(minutes=5)
-    assert glance.unseen == ()
+    assert glance.errors == ()
 
 
 def test_the_first_snapshot_is_complete(queue: Queue) -> None:
     queue.one_of_each()
 
-    glance = queue.reports.snapshot()
+    glance = queue.queries.snapshot()
 
     assert (glance.running, glance.failed, glance.ready) == (Count(1), Count(1), Count(1))
     assert [worker.id for worker in glance.workers] == ["pool-1"]
@@ -50,7 +50,7 @@ def test_each_priority_shows_its_head(queue: Queue) -> None:
     oldest = queue.add("early", "run_at = now() - interval '1 hour'", priority=5)
     queue.scheduled("later", priority=-5)
 
-    first, second = queue.reports.snapshot().priorities
+    first, second = queue.queries.snapshot().priorities
 
     assert (first.priority, first.ready, first.oldest_id) == (-5, Count(0), None)
     assert (second.priority, second.ready, second.oldest_id, second.oldest_task) == (5, Count(2), oldest, "early")
@@ -62,7 +62,7 @@ def test_the_oldest_ready_job_makes_the_age_of_the_backlog(queue: Queue) -> None
     queue.add("patient", "run_at = now() - interval '2 hours'")
     queue.scheduled(priority=7)
 
-    glance = queue.reports.snapshot()
+    glance = queue.queries.snapshot()
 
     assert glance.backlog_age is not None
     assert timedelta(hours=2) <= glance.backlog_age < timedelta(hours=2, minutes=30)
@@ -73,7 +73,7 @@ def test_the_oldest_ready_job_makes_the_age_of_the_backlog(queue: Queue) -> None
 
 
 def test_an_empty_queue_has_no_backlog(queue: Queue) -> None:
-    glance = queue.reports.snapshot()
+    glance = queue.queries.snapshot()
 
     assert (glance.ready, glance.oldest, glance.backlog_age, glance.next_due_at) == (Count(0), None, None, None)
     assert (glance.running, glance.failed) == (Count(0), Count(0))
@@ -86,7 +86,7 @@ def test_counting_ends_at_its_bounds(queue: Queue, monkeypatch: pytest.MonkeyPat
     for name in ("MAX_READY", "MIN_READY", "MAX_FAILED", "MAX_LOCKED"):
         monkeypatch.setattr(bounds, name, 10)
 
-    glance = queue.reports.snapshot()
+    glance = queue.queries.snapshot()
 
     at_least_ten = Count(10, Quality.AT_LEAST)
     assert (glance.ready, glance.failed, glance.running) == (at_least_ten, at_least_ten, at_least_ten)
@@ -96,7 +96,7 @@ def test_many_priorities_are_cut_short_and_said_to_be(queue: Queue, monkeypatch:
     queue.many(9, "priority", "i")
     monkeypatch.setattr(bounds, "MAX_PRIORITIES", 5)
 
-    glance = queue.reports.snapshot()
+    glance = queue.queries.snapshot()
 
     assert [head.priority for head in glance.priorities] == [1, 2, 3, 4, 5]
     assert not glance.has_all_priorities
@@ -111,7 +111,7 @@ def test_workers_are_known_by_their_heartbeats_and_by_their_locks(queue: Queue) 
     queue.ready(queue_name="letters")
     queue.hold("letters", by="node-2")
 
-    workers = {worker.id: worker for worker in queue.reports.snapshot().workers}
+    workers = {worker.id: worker for worker in queue.queries.snapshot().workers}
 
     assert [(each.id, each.jobs, each.queues) for each in workers.values()] == [
         ("alive", 1, 0),
@@ -125,8 +125,8 @@ def test_workers_are_known_by_their_heartbeats_and_by_their_locks(queue: Queue) 
 def test_recovery_settings_say_who_counts_as_dead(queue: Queue) -> None:
     queue.heart("quiet", ago="2 minutes")
 
-    (usual,) = queue.reports.snapshot().workers
-    (strict,) = queue.reports.snapshot(RecoverySettings(threshold=timedelta(minutes=1))).workers
+    (usual,) = queue.queries.snapshot().workers
+    (strict,) = queue.queries.snapshot(RecoverySettings(threshold=timedelta(minutes=1))).workers
 
     assert (usual.is_stale, strict.is_stale) == (False, True)
 
@@ -138,7 +138,7 @@ def test_held_queues_come_with_those_held_for_longest_first(queue: Queue) -> Non
     queue.hold("parcels", by="pool-2")
     queue.run("update _private_job_queues set locked_at = now() - interval '1 day' where queue_name = 'parcels'")
 
-    held = queue.reports.snapshot().held_queues
+    held = queue.queries.snapshot().held_queues
 
     assert [(each.name, each.held_by) for each in held] == [("parcels", "pool-2"), ("letters", "pool-1")]
 
@@ -146,7 +146,7 @@ def test_held_queues_come_with_those_held_for_longest_first(queue: Queue) -> Non
 def test_known_crontabs_are_shown(queue: Queue) -> None:
     queue.run("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
 
-    assert [each.identifier for each in queue.reports.snapshot().crontabs] == ["nightly"]
+    assert [each.identifier for each in queue.queries.snapshot().crontabs] == ["nightly"]
 
 
 def test_the_counters_are_the_servers(queue: Queue) -> None:
@@ -154,11 +154,11 @@ def test_the_counters_are_the_servers(queue: Queue) -> None:
     queue.hands.close()  # a session that ends hands in what it has counted
 
     def counted() -> TableCounters | None:
-        counters = queue.reports.snapshot().counters
+        counters = queue.queries.snapshot().counters
         return counters if counters is not None and counters.inserted == 20 else None
 
     assert wait_until(counted, what="the server's counters", deadline_seconds=60).deleted == 0
-    assert queue.reports.snapshot().total == Count(20, Quality.ESTIMATE)
+    assert queue.queries.snapshot().total == Count(20, Quality.ESTIMATE)
 
 
 # -- where less is to be seen -----------------------------------------------------------------------------------------
@@ -168,50 +168,50 @@ def test_npms_schema_shows_what_it_can(queue: Queue) -> None:
     queue.one_of_each()
     queue.without_our_line()
 
-    glance = queue.reports.snapshot()
+    glance = queue.queries.snapshot()
 
     assert (glance.running, glance.failed) == (None, None)
     assert glance.ready == Count(1)
     assert not glance.schema.has_locked_index
-    assert glance.unseen == ()
+    assert glance.errors == ()
 
 
 def test_a_schema_that_changes_between_two_snapshots_is_noticed(queue: Queue) -> None:
     queue.running()
-    before = queue.reports.snapshot()
+    before = queue.queries.snapshot()
     queue.without_our_line()
 
-    after = queue.reports.snapshot()
+    after = queue.queries.snapshot()
 
     assert (before.running, after.running) == (Count(1), None)
-    assert after.unseen == ()
+    assert after.errors == ()
 
 
 def test_a_frequent_reader_gets_the_known_count_of_locks_again(queue: Queue) -> None:
     queue.running(by="pool-1")
-    before = queue.reports.snapshot(locks_every=timedelta(days=1))
+    before = queue.queries.snapshot(locks_every=timedelta(days=1))
     queue.running(by="pool-1")
 
-    kept = queue.reports.snapshot(locks_every=timedelta(days=1))
-    anew = queue.reports.snapshot()
+    kept = queue.queries.snapshot(locks_every=timedelta(days=1))
+    anew = queue.queries.snapshot()
 
     assert [each.running for each in (before, kept, anew)] == [Count(1), Count(1), Count(2)]
     assert [worker.jobs for each in (before, kept, anew) for worker in each.workers] == [1, 1, 2]
 
 
 def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> None:
-    reports = queue.reports
-    reports.count_locks()
+    queries = queue.queries
+    queries.count_locks()
     queue.running(by="pool-1")
-    first = reports.snapshot(locks_every=None)
+    first = queries.snapshot(locks_every=None)
     queue.running(by="pool-1")
-    kept = reports.snapshot(locks_every=None)
+    kept = queries.snapshot(locks_every=None)
 
-    worked = reports.count_locks()
-    anew = reports.snapshot(locks_every=None)
+    server_time = queries.count_locks()
+    anew = queries.snapshot(locks_every=None)
 
     assert [each.running for each in (first, kept, anew)] == [Count(1), Count(1), Count(2)]
-    assert worked is not None
+    assert server_time is not None
     assert first.locks_age is not None
     assert kept.locks_age is not None
     assert first.locks_age < kept.locks_age
@@ -222,28 +222,28 @@ def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> 
 
 def test_a_failed_count_of_locks_is_named_by_the_snapshots(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
-    reports = queue.reports
+    queries = queue.queries
     queue.running()
-    reports.snapshot(locks_every=None)
+    queries.snapshot(locks_every=None)
     with queue.hands.transaction():
         queue.run("lock table _private_jobs in access exclusive mode")
-        reports.count_locks()
+        queries.count_locks()
 
-    blind = reports.snapshot(locks_every=None)
-    reports.count_locks()
-    anew = reports.snapshot(locks_every=None)
+    blind = queries.snapshot(locks_every=None)
+    queries.count_locks()
+    anew = queries.snapshot(locks_every=None)
 
-    assert ([part for part, _ in blind.unseen], blind.running, blind.locks_age) == (["locks"], None, None)
-    assert (anew.unseen, anew.running) == ((), Count(1))
+    assert ([part for part, _ in blind.errors], blind.running, blind.locks_age) == (["locks"], None, None)
+    assert (anew.errors, anew.running) == ((), Count(1))
 
 
 def test_a_snapshot_has_the_time_the_server_worked_at_it(queue: Queue) -> None:
-    queue.reports.snapshot()
+    queue.queries.snapshot()
 
-    glance = queue.reports.snapshot()
+    glance = queue.queries.snapshot()
 
-    assert glance.worked is not None
-    assert glance.worked > timedelta()
+    assert glance.server_time is not None
+    assert glance.server_time > timedelta()
 
 
 @pytest.mark.parametrize("before", [1, 9], ids=["planned each time", "planned for good"])
@@ -254,15 +254,15 @@ def test_a_part_that_fails_is_named_and_the_rest_is_seen(
     queue.ready()
     queue.run("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
     for _ in range(before):
-        queue.reports.snapshot()
+        queue.queries.snapshot()
     with queue.hands.transaction():
         queue.run("lock table _private_known_crontabs in access exclusive mode")
-        glance = queue.reports.snapshot()
+        glance = queue.queries.snapshot()
 
-    assert [part for part, _ in glance.unseen] == ["crontabs"]
+    assert [part for part, _ in glance.errors] == ["crontabs"]
     assert glance.ready == Count(1)
     for _ in range(before):
-        assert [each.identifier for each in queue.reports.snapshot().crontabs] == ["nightly"]
+        assert [each.identifier for each in queue.queries.snapshot().crontabs] == ["nightly"]
 
 
 def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases: Databases) -> None:
@@ -277,7 +277,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
     queue.run(f"drop role {role}")
 
     assert glance.schema.rows_hidden
-    assert {"priorities", "queues"} <= {part for part, _ in glance.unseen}
+    assert {"priorities", "queues"} <= {part for part, _ in glance.errors}
     assert glance.counters is not None
 
 
@@ -291,9 +291,9 @@ def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(qu
             client.snapshot()
         with queue.hands.transaction():
             queue.run("lock table _private_jobs in access exclusive mode")
-            assert client.snapshot().unseen
+            assert client.snapshot().errors
 
-        assert [client.snapshot().unseen for _ in range(8)] == [()] * 8
+        assert [client.snapshot().errors for _ in range(8)] == [()] * 8
 
 
 def test_a_schema_that_is_missing_is_an_error(empty_database_url: str) -> None:
@@ -311,12 +311,12 @@ def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
 
 def test_a_snapshot_is_one_round_trip(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.one_of_each()
-    queue.reports.snapshot()
+    queue.queries.snapshot()
     asked: list[int] = []
     rows = bounds.Snapshots._rows
     monkeypatch.setattr(bounds.Snapshots, "_rows", lambda self, questions: asked.append(1) or rows(self, questions))
 
-    queue.reports.snapshot()
+    queue.queries.snapshot()
 
     assert asked == [1]
 
@@ -327,8 +327,8 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
     queue.run("update _private_jobs set attempts = max_attempts where id % 10 = 0 and locked_at is null")
     if statistics == "fresh":
         queue.run("vacuum analyze _private_jobs")
-    queue.reports.snapshot()
-    glances = queue.reports._snapshots
+    queue.queries.snapshot()
+    glances = queue.queries._snapshots
 
     for part, (name, values) in glances._questions(RecoverySettings(), 1000).items():
         plan = plan_of(queue, name, values)
@@ -362,7 +362,7 @@ def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
 
 @pytest.fixture
 def seen(queue: Queue) -> QueueSnapshot:
-    return queue.reports.snapshot()
+    return queue.queries.snapshot()
 
 
 def later(glance: QueueSnapshot, seconds: float, *, inserted: int, updated: int = 0, deleted: int = 0) -> QueueSnapshot:

@@ -102,12 +102,12 @@ def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: RecoveryFixt
         worker_id="gw-1", connection=connection, events=Events(), every=ms(20), tolerated=ms(80), metadata=dict
     )
     assert heartbeat.held_up_at() is None
-    heartbeat.beat()
+    heartbeat.write()
     written_at = heartbeat.last_written_at
     assert written_at is not None
 
     assert wait_until(heartbeat.held_up_at) > written_at + 0.04  # one is overdue: it is held up now
-    heartbeat.beat()
+    heartbeat.write()
     late_at = heartbeat.held_up_at()
     assert late_at is not None
     assert heartbeat.last_written_at is not None

@@ -24,7 +24,7 @@ from gw_core.runner import BREAKING_MIGRATION_EXIT_CODE
 
 POLL = timedelta(seconds=5)
 COUNT = 1_000
-JOB_EVERY = 25
+JOB_INTERVAL = 25
 LONGEST = 7_900
 """Bytes: PostgreSQL rejects a notification of 8,000."""
 
@@ -105,14 +105,14 @@ def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
         listening(site.client) as heard,
     ):
         running.heard.wait_for(PoolListening)
-        channels = (*notifications.CHANNELS, notifications.ECHO, own_channel(running.worker_id))
+        channels = (*notifications.CHANNELS, notifications.PING, own_channel(running.worker_id))
         for number in range(COUNT):
             payload = dice.choice(HOSTILE)(dice).encode()[:LONGEST].decode("utf-8", "ignore")
             nobody.execute("select pg_notify(%s, %s)", (channels[number % len(channels)], payload.replace("\x00", "")))
-            if number % JOB_EVERY == 0:
+            if number % JOB_INTERVAL == 0:
                 added_at[number] = time.monotonic()
                 site.add(payload={"n": number})
-        running.heard.wait_for(JobCompleted, count=COUNT // JOB_EVERY)
+        running.heard.wait_for(JobCompleted, count=COUNT // JOB_INTERVAL)
 
         assert running.result is None
     assert max(started_at[each] - added_at[each] for each in added_at) < POLL.total_seconds()

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from gw_core.maintenance.probe_server import MOST_CLIENTS, HttpResponse, WebServer, is_known_host, said
+from gw_core.maintenance.probe_server import MAX_CLIENTS, HttpResponse, WebServer, is_known_host, said
 
 
 async def page() -> HttpResponse:
@@ -70,7 +70,7 @@ def test_every_probe_is_answered_while_another_address_floods(server: WebServer)
         for _ in range(20):
             # The probe's connection comes first, so that it is the oldest when the flood has filled every place.
             probe = flood.enter_context(socket.create_connection(server.address, timeout=30))
-            for _ in range(2 * MOST_CLIENTS):
+            for _ in range(2 * MAX_CLIENTS):
                 flood.enter_context(
                     socket.create_connection(server.address, timeout=30, source_address=("127.0.0.2", 0))
                 )

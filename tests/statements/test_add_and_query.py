@@ -11,7 +11,7 @@ from gw_core import Client, JobKeyMode, JobSpec
 from gw_core.errors import InvalidJobError, SchemaMissingError
 from statements.statement_fixture import HOUR, OURS, Queue
 
-A_MOMENT = datetime(2031, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
+SOME_TIME = datetime(2031, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
 
 # -- add --------------------------------------------------------------------------------------------------------------
 
@@ -21,7 +21,7 @@ def test_an_added_job_is_answered_as_it_stands_in_the_table(queue: Queue) -> Non
         task="mail",
         payload={"to": "ü \" ' % \\ 🚂"},
         queue_name='odd "queue" 100%',
-        run_at=A_MOMENT,
+        run_at=SOME_TIME,
         max_attempts=3,
         job_key="a key",
         priority=-7,
@@ -30,7 +30,7 @@ def test_an_added_job_is_answered_as_it_stands_in_the_table(queue: Queue) -> Non
     job = queue.client.add(spec)
 
     assert job == queue.get(job.id)
-    assert (job.task_identifier, job.queue_name, job.run_at) == ("mail", 'odd "queue" 100%', A_MOMENT)
+    assert (job.task_identifier, job.queue_name, job.run_at) == ("mail", 'odd "queue" 100%', SOME_TIME)
     assert job.decoded_payload() == {"to": "ü \" ' % \\ 🚂"}
     assert (job.max_attempts, job.key, job.priority, sorted(job.flag_names)) == (3, "a key", -7, ["a", "b"])
     assert (job.attempts, job.revision, job.locked_by, job.locked_at) == (0, 0, None, None)
@@ -58,7 +58,7 @@ def test_a_timedelta_counts_from_the_databases_clock(queue: Queue) -> None:
 def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:
     ids = queue.client.add_many(
         [
-            JobSpec(task="mail", payload=[1, {"a": None}], queue_name="q", run_at=A_MOMENT, priority=4),
+            JobSpec(task="mail", payload=[1, {"a": None}], queue_name="q", run_at=SOME_TIME, priority=4),
             JobSpec(task="other", payload="text", max_attempts=2, flags=["x"]),
             JobSpec(task="mail", job_key="k"),
         ]
@@ -68,7 +68,7 @@ def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:
     assert first is not None
     assert second is not None
     assert third is not None
-    assert (first.payload, first.queue_name, first.run_at, first.priority) == ('[1,{"a":null}]', "q", A_MOMENT, 4)
+    assert (first.payload, first.queue_name, first.run_at, first.priority) == ('[1,{"a":null}]', "q", SOME_TIME, 4)
     assert (second.task_identifier, second.payload, second.max_attempts, second.flag_names) == (
         "other",
         '"text"',

@@ -27,9 +27,9 @@ from typing import Any, Final
 from support.npm import npm_package
 from support.waiting import wait_until
 
-OLDEST_WITH_BATCHES: Final = "0.17.3"
+FIRST_VERSION_WITH_BATCHES: Final = "0.17.3"
 NEWEST: Final = "0.18.0"
-VERSIONS: Final = ("0.14.0-rc.0", "0.15.1", "0.16.6", OLDEST_WITH_BATCHES, NEWEST)
+VERSIONS: Final = ("0.14.0-rc.0", "0.15.1", "0.16.6", FIRST_VERSION_WITH_BATCHES, NEWEST)
 
 # All versions run under one Node.js, so that what the machine has does not matter; 0.18 needs 22.
 NODE_MAJOR: Final = 22

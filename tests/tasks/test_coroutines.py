@@ -161,9 +161,9 @@ def test_the_coroutines_of_returned_jobs_can_be_cancelled_immediately_and_only_o
     waiting = in_thread(lambda: ending(loop, cleans_up(), context))
     assert began.wait(DEADLINE)
     context.should_stop.forced = True
-    loop.interrupt_given_back()
+    loop.interrupt_returned()
     assert cancelled.wait(DEADLINE)
-    loop.interrupt_given_back()
+    loop.interrupt_returned()
 
     loop.run(set_free(), a_context())
 

@@ -23,7 +23,7 @@ from gw_core import Job, JobContext, Snooze, Task
 from gw_core.errors import ExecutableError
 from gw_core.events import Completed, Failed, Outcome, Returned
 from gw_core.execution import executables
-from gw_core.execution.executables import LONGEST_LINE, compose_executable, interrupt_given_back, run_executable
+from gw_core.execution.executables import MAX_LINE_LENGTH, compose_executable, interrupt_returned, run_executable
 from gw_core.execution.executor import execute
 
 
@@ -188,7 +188,7 @@ def test_endless_lines_do_not_grow_the_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
     assert sum(lengths) == 30_000_000
-    assert max(lengths) <= LONGEST_LINE
+    assert max(lengths) <= MAX_LINE_LENGTH
     assert peak < 5_000_000
 
 
@@ -401,7 +401,7 @@ def test_the_programs_of_returned_jobs_can_be_killed_immediately_and_no_others(t
         log.wait_for("ready")
 
     contexts[0].should_stop.forced = True
-    interrupt_given_back()
+    interrupt_returned()
 
     assert isinstance(theirs(), Snooze)
     go_on.touch()

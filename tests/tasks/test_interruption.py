@@ -14,13 +14,13 @@ from gw_core import Task, TaskRegistry
 from gw_core.events import Returned
 from gw_core.execution import event_loop, executables
 from gw_core.execution.executor import execute
-from gw_core.execution.kill import interrupt_given_back
+from gw_core.execution.kill import interrupt_returned
 
 
 def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_loop, "_LOOK_UP_EVERY", 2 * DEADLINE)
+    monkeypatch.setattr(event_loop, "_POLL_INTERVAL", 2 * DEADLINE)
     monkeypatch.setattr(executables, "_TICK", 2 * DEADLINE)
     began, log, registry = threading.Event(), LogRecorder(), TaskRegistry()
     program = write_program(tmp_path / "slow", "#!/bin/sh\necho ready\nexec sleep 600\n")
@@ -41,7 +41,7 @@ def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
 
     for context in contexts:
         context.should_stop.forced = True
-    interrupt_given_back()
+    interrupt_returned()
 
     assert [type(ended()) for ended in ends] == [Returned, Returned]
 
@@ -49,8 +49,8 @@ def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
 def test_without_async_tasks_asyncio_is_not_asked() -> None:
     script = """
 import sys
-from gw_core.execution.kill import interrupt_given_back
-interrupt_given_back()
+from gw_core.execution.kill import interrupt_returned
+interrupt_returned()
 print("gw_core.execution.event_loop" in sys.modules)
 """
     assert run_python(script).stdout == "False\n"

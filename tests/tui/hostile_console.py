@@ -32,7 +32,7 @@ class HostileSource(DemoSource):
             priorities=[replace(head, oldest_task=EVIL) for head in snapshot.priorities],
             workers=[replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(snapshot.workers)],
             held_queues=[replace(queue, name=EVIL, held_by=EVIL) for queue in snapshot.held_queues],
-            unseen=[(EVIL, EVIL)],
+            errors=[(EVIL, EVIL)],
         )
 
     def page(self, wanted: Selection, **more: Any) -> JobPage:

@@ -36,7 +36,7 @@ def lines(log: ActionLog) -> list[dict[str, Any]]:
 
 
 def seen(source: DemoSource, state: JobState, count: int = 1) -> list[JobVersion]:
-    return [JobVersion.of(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
+    return [JobVersion.from_job(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
 
 
 def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: ActionLog) -> None:
@@ -148,7 +148,7 @@ SECRET = '{"user": "me", "token": "hunter2"}'
 def removal(source: DemoSource) -> tuple[actions.Complete, actions.Result]:
     job = next(iter(source.queue.jobs.values()))
     gone = msgspec.structs.replace(job, payload=SECRET)
-    return actions.Complete(jobs=[JobVersion.of(gone)]), actions.Result(done=(str(job.id),), removed=(gone,))
+    return actions.Complete(jobs=[JobVersion.from_job(gone)]), actions.Result(done=(str(job.id),), removed=(gone,))
 
 
 def test_a_file_that_is_large_is_put_aside_in_place_of_the_one_before(

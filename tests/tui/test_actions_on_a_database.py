@@ -145,7 +145,7 @@ def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_ot
         make, check = dice.choice(KINDS)
         before = table(url)
 
-        result = source.run(make([JobVersion.of(each.job) for each in chosen]))
+        result = source.run(make([JobVersion.from_job(each.job) for each in chosen]))
 
         after = table(url)
         done, skipped = {int(each) for each in result.done}, {int(each.what) for each in result.skipped}
@@ -171,7 +171,7 @@ def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: 
     before = table(url)
     page = [each for each in source.page(Selection(), limit=200).jobs if each.job.locked_by is None]
 
-    gone = source.run(actions.Complete(jobs=[JobVersion.of(each.job) for each in page]))
+    gone = source.run(actions.Complete(jobs=[JobVersion.from_job(each.job) for each in page]))
     back = source.run(actions.Restore(jobs=gone.removed))
 
     after = table(url)
@@ -317,7 +317,7 @@ def retried_by_keys(url: str, log: Path) -> int:
 def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: ClientSource, tmp_path: Path) -> None:
     log = ActionLog(tmp_path / "actions.jsonl")
     page = [each for each in source.page(Selection(), limit=50).jobs if each.job.locked_by is None][:5]
-    action = actions.Complete(jobs=[JobVersion.of(each.job) for each in page])
+    action = actions.Complete(jobs=[JobVersion.from_job(each.job) for each in page])
     before = table(url)
     log.note(source.info, action, source.run(action))
 

@@ -192,7 +192,7 @@ def test_hidden_rows_standbys_lost_notifications_and_unseen_parts_are_reported()
         snapshot,
         schema=replace(snapshot.schema, rows_hidden=True),
         server=replace(snapshot.server, in_recovery=True),
-        unseen=(("priorities", "too slow"),),
+        errors=(("priorities", "too slow"),),
     )
 
     assert [alert.what for alert in found(changed, is_listening=False)] == [

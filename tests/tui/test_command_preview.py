@@ -78,7 +78,7 @@ class Ground:
         return [self.hands.execute(query.encode()).fetchall() for query in STATE]
 
     def seen(self, key: str) -> list[JobVersion]:
-        return [JobVersion.of(each.job) for each in self.source.page(Selection.of(key=key)).jobs]
+        return [JobVersion.from_job(each.job) for each in self.source.page(Selection.of(key=key)).jobs]
 
     def close(self) -> None:
         self.source.close()

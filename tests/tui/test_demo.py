@@ -57,7 +57,7 @@ def test_pages_hold_every_job_once(state: JobState | None) -> None:
 
 
 def seen_of(source: DemoSource, state: JobState) -> list[JobVersion]:
-    return [JobVersion.of(each.job) for each in source.page(Selection.of(state=state), with_payload=True).jobs]
+    return [JobVersion.from_job(each.job) for each in source.page(Selection.of(state=state), with_payload=True).jobs]
 
 
 def test_acts_do_what_they_say_and_leave_alone_what_has_changed() -> None:

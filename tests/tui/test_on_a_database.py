@@ -100,7 +100,7 @@ def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue)
 def test_the_connection_that_reads_can_write_nothing(queue: Queue) -> None:
     source = ClientSource(place(queue.url))
     with pytest.raises(ReadOnlyError):
-        source._looking.add("mail")
+        source._read_client.add("mail")
     source.close()
 
 
@@ -160,8 +160,8 @@ def test_a_table_locked_by_another_session_is_no_loss_and_does_not_block_others(
         await live(console)
         with psycopg.connect(queue.url) as other:
             other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
-            await console.until(lambda: console.app.phase is ConnectionPhase.STALE or bool(console.app.snapshot.unseen))
-        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE and not console.app.snapshot.unseen)
+            await console.until(lambda: console.app.phase is ConnectionPhase.STALE or bool(console.app.snapshot.errors))
+        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE and not console.app.snapshot.errors)
 
     play(queue.url, scenario)
 
@@ -208,7 +208,7 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
 
     def wait() -> None:
         try:
-            with source._looking._connections.connection() as connection:
+            with source._read_client._connections.connection() as connection:
                 connection.execute("set statement_timeout = 0; select pg_sleep(60)")
         except BaseException as error:
             failed.append(error)
@@ -235,7 +235,7 @@ def source(queue: Queue) -> Iterator[ClientSource]:
 
 
 def some(source: ClientSource, state: JobState, count: int) -> list[JobVersion]:
-    return [JobVersion.of(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
+    return [JobVersion.from_job(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
 
 
 def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, source: ClientSource) -> None:
@@ -305,7 +305,7 @@ def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: ClientSo
         assert begun.wait(60)
         (found,) = source.page(Selection.of(id=job.id)).jobs
 
-        result = source.run(actions.Cancel(jobs=[JobVersion.of(found.job)]))
+        result = source.run(actions.Cancel(jobs=[JobVersion.from_job(found.job)]))
     finally:
         runner.stop()
         runner.wait()

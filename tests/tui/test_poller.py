@@ -93,13 +93,13 @@ class Room:
 
         return lasting
 
-    def count_counts(self, worked: timedelta = timedelta(milliseconds=2)) -> list[float]:
+    def count_counts(self, server_time: timedelta = timedelta(milliseconds=2)) -> list[float]:
         """Note from now on when it is counted what workers hold."""
         counts: list[float] = []
 
         def count_locks() -> timedelta:
             counts.append(self.now)
-            return worked
+            return server_time
 
         self.source.count_locks = count_locks
         return counts
@@ -206,7 +206,7 @@ def test_locks_of_workers_are_counted_immediately_on_a_manual_refresh(room: Room
 
 
 def test_an_expensive_count_of_locks_is_made_less_often_than_snapshots(room: Room) -> None:
-    counts = room.count_counts(worked=timedelta(milliseconds=50))
+    counts = room.count_counts(server_time=timedelta(milliseconds=50))
     began, heard = room.now, 0
     while room.now < began + 19.5:
         room.now += room.turn()
@@ -291,7 +291,7 @@ def test_announcements_refresh_no_more_often_than_an_expensive_refresh_allows(ro
 def test_the_way_to_the_database_does_not_count_as_work_for_the_server(room: Room) -> None:
     snapshot = room.source.snapshot
     room.takes = 0.3
-    room.source.snapshot = lambda: replace(snapshot(), worked=timedelta(milliseconds=2))
+    room.source.snapshot = lambda: replace(snapshot(), server_time=timedelta(milliseconds=2))
     room.turn()
 
     assert room.until_next_snapshot() < 1.0
@@ -513,7 +513,7 @@ def test_acts_are_answered_one_after_the_other(source: DemoSource, post: Post) -
         jobs=[JobVersion(id=1, revision=0, attempts=0, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)]
     )
 
-    actor.turn(Retry(jobs=[JobVersion.of(job)]))
+    actor.turn(Retry(jobs=[JobVersion.from_job(job)]))
     actor.turn(missing)
     source.go_down(GONE)
     actor.turn(missing)

@@ -33,7 +33,7 @@ class GraphileWorkerBackend(BaseTaskBackend):
     @cached_property
     def settings(self) -> Options:
         """The checked `OPTIONS`; raises `ImproperlyConfigured`."""
-        return Options.of(self.options)
+        return Options.parse(self.options)
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class GraphileWorkerBackend(BaseTaskBackend):
                 priority=self.settings.priority_base - int(task.priority),
                 max_attempts=self.settings.max_attempts if max_attempts is None else max_attempts,
                 job_key=getattr(task, "job_key", None),
-                job_key_mode=JobKeyMode.of(getattr(task, "job_key_mode", JobKeyMode.REPLACE)),
+                job_key_mode=JobKeyMode.parse(getattr(task, "job_key_mode", JobKeyMode.REPLACE)),
                 queue_name=getattr(task, "serial_queue", None),
                 flags=tuple(getattr(task, "flags", ())),
             )

@@ -29,7 +29,7 @@ class Options:
     """Earlier paths of tasks with their present paths, so that waiting jobs still find a renamed task."""
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Options:
+    def parse(cls, given: Mapping[str, Any]) -> Options:
         """Return the options of a backend; raises `ImproperlyConfigured` with every problem."""
         problems = list(_problems(given))
         if problems:
