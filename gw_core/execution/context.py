@@ -33,9 +33,9 @@ class TaskResources:
 
 
 class StopSignal:
-    """Tells a task that its job should end soon; used like a `threading.Event` that others set.
+    """Signals a task that its job should end soon; used like a `threading.Event` that others set.
 
-    The event behind it is made only when somebody waits: one for each of 70,000 jobs a second would be felt.
+    Creates its event only when a task waits: creating one for each of 70,000 jobs a second would be measurable.
     """
 
     # Defaults of the class and no __init__: one is made for every job, most are never touched.
@@ -44,7 +44,7 @@ class StopSignal:
     reason: StopReason | None = None
     """Why; None while there is no reason."""
     forced = False
-    """True once the job is being given back: nothing the task still does will count."""
+    """True once the job is being returned: the result of the task is discarded."""
 
     def is_set(self) -> bool:
         """True once the task should end."""
@@ -84,7 +84,7 @@ class JobContext:
         self._resources = resources
         self._logger: JobLogger | None = None
         self.should_stop = StopSignal()
-        """Set when this job should end: the worker stops, its time is over, or somebody cancelled it."""
+        """Set when this job should end: the worker stops, the timeout has passed, or an operator cancelled it."""
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -137,7 +137,7 @@ class JobContext:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a psycopg connection in autocommit mode; open a transaction with `with connection.transaction():`."""
+        """Provide a psycopg connection in autocommit mode; open a transaction with `with connection.transaction():`."""
         with self._resources.connections.connection() as connection:
             yield connection
 

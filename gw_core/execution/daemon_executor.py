@@ -19,8 +19,8 @@ T = TypeVar("T")
 class DaemonExecutor(ThreadPoolExecutor):
     """An executor whose threads are daemons.
 
-    The standard library's are waited for when the interpreter ends: one call that blocks would keep a process alive
-    that was told to stop. An event loop accepts nothing but a `ThreadPoolExecutor`, so this is one by name.
+    The interpreter waits for the standard library's threads when it exits: one blocking call would keep a stopping
+    process alive. An event loop accepts only a `ThreadPoolExecutor`, so this class derives from it.
     `_lock` guards `_started` and `_is_closed`; `_idle` counts the threads that wait for work.
     """
 
@@ -68,7 +68,7 @@ def _settle(future: Future[T], call: Callable[[], T]) -> None:
     began = forks.count
     try:
         result = call()
-    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the future
+    except BaseException as error:  # noqa: BLE001 - it belongs to the thread that waits for the future
         forks.end_if_child(began)
         future.set_exception(error)
     else:

@@ -22,7 +22,7 @@ _LIBRARIES: Final = tuple(
 
 
 def error_details(error: BaseException) -> str:
-    """Return what `last_error` says after an error's message: its innermost cause, or members, and the place.
+    """Return what `last_error` contains after an error's message: its innermost cause, or members, and the location.
 
     For example `; caused by KeyError: 'amount' (tasks/bill.py:12 in charge)`. Errors of ours have no place, and neither
     has `GiveUp` or `RetryAfter` without a cause. Empty when there is nothing to add.
@@ -41,7 +41,7 @@ def error_details(error: BaseException) -> str:
 
 
 DETAILS: Final = "_gw_details"
-"""The attribute of an error that stands for one in another process: what `error_details` said there."""
+"""The attribute of an error that represents one in another process: what `error_details` returned there."""
 
 
 def _innermost(error: BaseException) -> tuple[BaseException, str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 THREAD_NAME: Final = "gw-async"
 
 _POLL_INTERVAL: Final = 0.25
-"""Seconds between two looks of a waiting worker at whether its job is being given back."""
+"""Seconds between two checks of a waiting thread whether its job is being returned."""
 
 _FATAL_TO_LOOPS = (SystemExit, KeyboardInterrupt)
 
@@ -54,18 +54,18 @@ class EventLoopThread:
         return self._thread.is_alive()
 
     def begin(self, work: Awaitable[Any], variables: Context) -> Future[Any]:
-        """Start the work with these context variables; returns at once."""
+        """Start the work with these context variables. Does not block."""
         done: Future[Any] = Future()
         self._loop.call_soon_threadsafe(self._begin, work, variables, done)
         return done
 
     def interrupt(self, done: Future[Any]) -> None:
-        """Cancel this work, which then ends with `Snooze`; returns at once."""
+        """Cancel this work, which then ends with `Snooze`. Does not block."""
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so the work has ended
             self._loop.call_soon_threadsafe(self._cancel, done)
 
     def request_stop(self) -> None:
-        """Cancel everything under way and end the thread after it; returns at once."""
+        """Cancel everything in progress, then end the thread. Does not block."""
         self._loop.call_soon_threadsafe(self._cancel_all)
         self._loop.call_soon_threadsafe(self._end_when_idle)
 
@@ -145,8 +145,8 @@ class SharedLoop:
     def run(self, work: Awaitable[Any], context: JobContext) -> Any:
         """Run to the end and return the result; for worker threads, which wait here. Starts the loop at first use.
 
-        The work sees a copy of the caller's context variables. It is cancelled when the job is being given back; asked
-        to stop, it is left to end by itself, as other tasks are. Raises what it raises, or `Snooze` when cancelled.
+        The work sees a copy of the caller's context variables. It is cancelled when the job is being returned; a stop
+        request alone does not interrupt it, as with other tasks. Raises what it raises, or `Snooze` when cancelled.
         """
         variables = copy_context()
         with self._lock:
@@ -164,9 +164,9 @@ class SharedLoop:
         return result
 
     def interrupt_returned(self) -> None:
-        """Cancel the work of jobs that are being given back; returns at once.
+        """Cancel the work of jobs that are being returned. Does not block.
 
-        Those who wait would do it within a moment, but a process about to end leaves them none.
+        The waiting threads would do it within one poll interval, but an exiting process does not wait that long.
         """
         with self._lock:
             for done, (thread, context) in self._waiting.items():
@@ -200,7 +200,7 @@ def interruption() -> Snooze:
 
 
 def _wait(done: Future[Any], thread: EventLoopThread, context: JobContext) -> None:
-    """Wait for the end, and pass on that the job is being given back."""
+    """Wait for the end; cancel the work when the job is being returned."""
     asked = False
     while True:
         try:

@@ -80,9 +80,9 @@ def run_executable(
 
 
 def interrupt_returned() -> None:
-    """Kill the programs of jobs that are being given back, with all they started; returns at once.
+    """Kill the programs of jobs that are being returned, with all their children. Does not block.
 
-    Their threads would do it within a moment, but a process about to end leaves them none.
+    Their threads would do it within one poll interval, but an exiting process does not wait that long.
     """
     for program, context in list(_RUNNING.items()):
         if context.should_stop.forced:
@@ -158,7 +158,7 @@ def _how_it_ended(exit_code: int) -> str:
 
 
 class _Program:
-    """A running program. `_lock` keeps a signal from being sent after its number was given back to the system."""
+    """A running program. `_lock` prevents a signal after the system has released its process id."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -276,7 +276,7 @@ class _ProgramSession:
     def _listen(self, pipes: selectors.BaseSelector) -> int:
         rest = 0.001
         while True:
-            # Asked before the pipes are looked at: what the program wrote in between would be lost the other way round.
+            # Read the exit code before the pipes; in the other order, output written in between would be lost.
             exit_code = self._program.exit_code()
             open_pipes = bool(pipes.get_map())
             if exit_code is not None and not open_pipes:
@@ -287,11 +287,11 @@ class _ProgramSession:
             if exit_code is not None and self._is_drained(something_came=bool(ready)):
                 return exit_code
             self._check_stop()
-            # With all pipes closed only the end is awaited: usually at once, so look soon, then less often.
+            # With all pipes closed only the exit is left, usually immediate: poll quickly, then less often.
             rest = 0.001 if open_pipes else min(_TICK, rest * 2)
 
     def _is_drained(self, *, something_came: bool) -> bool:
-        """True when a program that has ended, and what it left behind, has no more to say, or goes on for too long."""
+        """True when an ended program and its children write no more output, or have continued for too long."""
         now = self._clock()
         if self._ended_at is None:
             self._ended_at = now
@@ -350,7 +350,7 @@ class _Lines:
         self._held = b""
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes and tell the lines they complete."""
+        """Take the next bytes and emit the lines they complete."""
         *whole, held = (self._held + chunk).split(b"\n")
         for line in whole:
             self._emit_in_pieces(line)
@@ -360,7 +360,7 @@ class _Lines:
         self._held = held
 
     def end(self) -> None:
-        """Tell what came after the last line break."""
+        """Emit what came after the last line break."""
         held, self._held = self._held, b""
         self._emit_in_pieces(held)
 

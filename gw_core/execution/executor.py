@@ -85,7 +85,7 @@ def _shortened(text: str) -> str:
 
 
 def _given_up(job: Job) -> str:
-    """Say how many attempts there were: the job's row says `max_attempts`, as in Node, so that it is not retried."""
+    """Return the number of attempts as text; the row gets `attempts = max_attempts`, as in Node, to prevent retries."""
     return "" if job.is_last_attempt else f" (given up by the task on attempt {job.attempts} of {job.max_attempts})"
 
 

@@ -1,4 +1,4 @@
-"""Reach what jobs run outside of Python's own threads when they are given back."""
+"""Stop what returned jobs still run outside of Python's own threads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _ISOLATION = "gw_core.execution.process_pool"
 
 
 def interrupt_returned() -> None:
-    """Kill the programs and cancel the coroutines of jobs whose `should_stop` is forced; returns at once."""
+    """Kill the programs and cancel the coroutines of jobs whose `should_stop` is forced. Does not block."""
     executables.interrupt_returned()
     if _COROUTINES in sys.modules:  # and asyncio with it
         sys.modules[_COROUTINES].SHARED.interrupt_returned()
 
 
 def kill_returned() -> None:
-    """Kill the processes of isolated tasks whose job's `should_stop` is forced, which had their time; returns at once.
+    """Kill the processes of isolated tasks whose job's `should_stop` is forced, after their timeout. Does not block.
 
     Their threads would do it a little later, but a process about to end leaves them none.
     """

@@ -66,7 +66,7 @@ _decode_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class CronRun(msgspec.Struct, frozen=True):
-    """What a scheduler says about the job of a recurring task."""
+    """What a scheduler adds to the payload of a recurring task."""
 
     ts: datetime
     """When the job was due, in UTC."""

@@ -45,7 +45,7 @@ class ProcessGroups:
         forks.abandon_in_children(self)
 
     def start(self) -> None:
-        """Start the guard, if it is not there; call before a group is started, which then is guarded at once."""
+        """Start the guard if it is not running. Call this before starting a group, so that it is always guarded."""
         with self._lock:
             if self._guard is None:
                 with suppress(OSError):
@@ -80,13 +80,13 @@ class ProcessGroups:
         self._lock = threading.Lock()
         self._held = set()
         if self._guard is not None:
-            self._guard.returncode = 0  # so that its destructor does not look for it
+            self._guard.returncode = 0  # so that its destructor does not wait for it
             self._guard = None
 
     def _send(self, order: str) -> None:
         if self._guard is not None and self._wrote(self._guard, order):
             return
-        # The first one, or somebody killed the guard: another one hears of all groups.
+        # There is no guard yet, or it was killed: the new one receives all groups.
         with suppress(OSError):
             self._guard = _started()
             self._wrote(self._guard, "".join(f"+ {group}\n" for group in self._held))

@@ -59,7 +59,7 @@ KEPT_IDLE: Final = timedelta(seconds=60)
 """How long a process without work is kept for the next job."""
 
 _TICK: Final = 0.2
-"""Seconds between two looks at whether the job should stop."""
+"""Seconds between two checks whether the job should stop."""
 
 _END: Final = 1.0
 """Seconds an idle process may take to end before it is killed."""
@@ -79,8 +79,8 @@ def compose_isolated(home: Callable[[], TaskLocation]) -> Invoke:
 def run_isolated(home: TaskLocation, job: Job, context: JobContext) -> object:
     """Run the task to its end in another process, and return or raise what it came to.
 
-    The task is told when the job should stop. Once nothing it does will count, its process and all it started are
-    killed after a second. Raises `IsolatedProcessError` when the process ends before the task.
+    The task is notified when the job should stop. One second after its result can no longer be recorded, its process
+    and its children are killed. Raises `IsolatedProcessError` when the process ends before the task.
     """
     while True:
         process, is_fresh = PROCESSES.lend(home, context)
@@ -151,7 +151,7 @@ def _result(ended: FinishedMessage, job: Job) -> object:
 class IsolatedProcess:
     """A process that runs one job at a time.
 
-    `_lock` keeps a signal from being sent after its number was given back to the system.
+    `_lock` prevents a signal after the system has released its process id.
     """
 
     def __init__(self, program: object, setup: Setup) -> None:
@@ -176,7 +176,7 @@ class IsolatedProcess:
                 start_new_session=True,
             )
         GROUPS.add(self._popen.pid)
-        with contextlib.suppress(ChannelClosedError):  # whoever talks to it finds out
+        with contextlib.suppress(ChannelClosedError):  # the next message to it fails as well
             self.line.send(setup)
 
     @property
@@ -186,14 +186,14 @@ class IsolatedProcess:
             return self._popen.poll() is None
 
     def kill(self) -> None:
-        """Kill it, and all it started; returns at once."""
+        """Kill it and its children. Does not block."""
         with self._lock:
             if self._popen.returncode is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._popen.pid, signal.SIGKILL)
 
     def end(self) -> str:
-        """Hang up, wait for its end, and return in words how that was."""
+        """Close the channel, wait for the exit, and describe it."""
         self.line.close()
         deadline = time.monotonic() + _END
         while self.is_alive:
@@ -208,7 +208,7 @@ class IsolatedProcess:
 
 
 class _ProcessSession:
-    """One job: hears the process, and looks after the request to stop; all in the worker's thread."""
+    """One job: receives the process's messages and forwards stop requests, all in the worker's thread."""
 
     def __init__(self, process: IsolatedProcess, context: JobContext) -> None:
         self._process = process
@@ -284,7 +284,7 @@ class _ProcessSession:
 
 
 class ProcessPool:
-    """The isolated processes of this process: lent to one job at a time, and kept for a while for the next.
+    """The isolated processes of this process: each runs one job at a time, and stays idle for a while for the next.
 
     `_lock` guards `_lent`, which has the job each one runs, and `_idle`. Processes are started by threads that live as
     long as this process: the system ends a process with the thread that started it.
@@ -315,7 +315,7 @@ class ProcessPool:
             self.forget(found)
 
     def take_back(self, process: IsolatedProcess) -> None:
-        """Keep a process for the next job; end those that have waited in vain for long."""
+        """Keep a process for the next job; end those that have been idle for too long."""
         now = time.monotonic()
         process.idle_since = now
         with self._lock:
@@ -333,21 +333,21 @@ class ProcessPool:
             self._end_if_idle(each)
 
     def forget(self, process: IsolatedProcess) -> str:
-        """End a process that is of no use any more, and return in words how it ended."""
+        """End a process that cannot run another job, and describe how it ended."""
         how = process.end()
         with self._lock:
             self._lent.pop(process, None)
         return how
 
     def kill_returned(self) -> None:
-        """Kill those whose job is being given back; returns at once."""
+        """Kill those whose job is being returned. Does not block."""
         with self._lock:
             returned = [process for process, context in self._lent.items() if context.should_stop.forced]
         for process in returned:
             process.kill()
 
     def kill_all(self) -> None:
-        """Kill them all; returns at once."""
+        """Kill them all. Does not block."""
         with self._lock:
             everyone = [*self._lent, *self._idle]
         for process in everyone:

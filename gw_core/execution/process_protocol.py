@@ -57,7 +57,7 @@ class AppTask(msgspec.Struct, frozen=True, tag=True):
 
 
 class ModuleTask(msgspec.Struct, frozen=True, tag=True):
-    """At the top of a module; `main` says how the program began when the module is the one that was started."""
+    """At the top of a module; `main` is how the program was started when the module is the main one."""
 
     module: str
     name: str
@@ -82,14 +82,14 @@ class Failure(msgspec.Struct, frozen=True):
     kind: str
     message: str
     meaning: str | None = None
-    """What it tells the worker: "give up", "retry", "snooze" or "exit"."""
+    """What it requests from the worker: "give up", "retry", "snooze" or "exit"."""
     delay: float = 0.0
     exit_code: int | str | None = None
     places: tuple[tuple[str, int, str, str], ...] = ()
     """File, line, function and module of each frame, outermost first."""
     trace: str = ""
     details: str = ""
-    """What `last_error` says after the message."""
+    """What `last_error` contains after the message."""
 
 
 class IsolatedTaskError(Exception):
@@ -110,7 +110,7 @@ class RemoteError(Exception):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what is told of an exception."""
+    """Return what the protocol transfers of an exception."""
     kind = type(error).__name__
     message = str(error) if isinstance(error, Snooze) else error_message(error).removeprefix(f"{kind}: ")
     meaning, delay, code = None, 0.0, None
@@ -222,11 +222,11 @@ def given_of(spec: Spec) -> JobSpec:
     )
 
 
-# -- what the worker says --------------------------------------------------------------------------------------------
+# -- messages of the worker ------------------------------------------------------------------------------------------
 
 
 class Setup(msgspec.Struct, frozen=True, tag=True):
-    """Said first: how the task reaches the database, should it want to. Not on the command line: it has a password."""
+    """The first message: how the task can reach the database. Not on the command line, because it has a password."""
 
     conninfo: str
     schema: str
@@ -260,7 +260,7 @@ class AddedMessage(msgspec.Struct, frozen=True, tag=True):
     failure: Failure | None = None
 
 
-# -- what the process says -------------------------------------------------------------------------------------------
+# -- messages of the process -----------------------------------------------------------------------------------------
 
 
 class StartedMessage(msgspec.Struct, frozen=True, tag=True):
@@ -310,19 +310,19 @@ FROM_PROCESS: Final = msgspec.msgpack.Decoder(FromProcess)
 
 
 class ChannelClosedError(Exception):
-    """Nobody is at the other end any more."""
+    """The other end of the channel is closed."""
 
 
 class GarbledMessageError(GraphileWorkerError):
-    """What came over the line is not a message."""
+    """The received bytes are not a message."""
 
 
 class Channel:
-    """One end of the line: whole messages, one after the other. Several threads may say, one hears."""
+    """One end of the channel, for whole messages. Several threads may send, one receives."""
 
     def __init__(self, end: socket.socket, decoder: msgspec.msgpack.Decoder[Any]) -> None:
         self._end = end
-        forks.close_in_children(end)  # or the other side would not notice our end while a child lives
+        forks.close_in_children(end)  # otherwise the other side would not notice our exit while a child lives
         self._decoder = decoder
         self._sending = threading.Lock()  # keeps the messages of two threads apart
         self._held = bytearray()
@@ -347,7 +347,7 @@ class Channel:
     def receive(self, timeout: float | None = None) -> Any:
         """Return the next message, or None when none came within `timeout` seconds.
 
-        Raises `ChannelClosedError`, and `GarbledMessageError` after something else was written to the line.
+        Raises `ChannelClosedError`, and `GarbledMessageError` when something else was written to the channel.
         """
         while (message := self._whole()) is None:
             try:
@@ -362,7 +362,7 @@ class Channel:
         return message
 
     def close(self) -> None:
-        """Hang up."""
+        """Close this end."""
         self._end.close()
 
     def _whole(self) -> Any:

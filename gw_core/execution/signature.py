@@ -1,4 +1,4 @@
-"""Look at a task's signature once, and make the cheapest call that fits it."""
+"""Inspect a task's signature once, and build the cheapest call that fits it."""
 
 from __future__ import annotations
 

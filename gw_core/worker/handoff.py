@@ -17,8 +17,8 @@ Item = Job | QueueBatch
 class Handoff:
     """A queue from one claiming thread to many workers that also knows who is idle.
 
-    `_lock` guards `_parked` and `_closed`; `_items` is a deque, whose ends are safe by themselves. `queue.SimpleQueue`
-    would do the handing over, but neither tells how many threads wait nor gives jobs back from its far end.
+    `_lock` guards `_parked` and `_closed`; `_items` is a deque, whose ends are safe without it. `queue.SimpleQueue`
+    neither reports how many threads wait nor returns jobs from its far end.
     """
 
     def __init__(self, on_low: Callable[[], None]) -> None:
@@ -95,7 +95,7 @@ class Handoff:
         with self._lock:
             if self._closed:
                 return False
-            if self._items:  # handed over between the look and the lock
+            if self._items:  # handed over between the check and the lock
                 return True
             bell.acquire(blocking=False)
             self._parked.append(bell)

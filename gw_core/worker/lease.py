@@ -9,7 +9,7 @@ from typing import Final
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 steady_time: Final = partial(time.clock_gettime, _CLOCK)
-"""Seconds by a clock that nobody sets and that, on Linux, goes on while the machine is suspended."""
+"""Seconds of a clock that cannot be set; on Linux it also runs while the machine is suspended."""
 
 
 class Lease:
@@ -19,7 +19,7 @@ class Lease:
 
     def __init__(self) -> None:
         self.until = float("inf")
-        """When it ends, by `steady_time`. A plain attribute: every job looks at it."""
+        """When it ends, by `steady_time`. A plain attribute, because every job reads it."""
 
     @property
     def is_over(self) -> bool:

@@ -81,9 +81,9 @@ class Ledger:
         return bool(self._contested)
 
     def is_contested(self, outcome: Outcome) -> bool:
-        """Tell whether there are two claims of this job, or of its queue: then the outcome must be written alone.
+        """Return whether there are two claims of this job, or of its queue: then the outcome must be written alone.
 
-        A settling statement is given the claims of all its outcomes at once, and a row must match its own.
+        A settling statement receives the claims of all its outcomes together, and a row must match its own.
         """
         job = outcome.job
         with self._lock:

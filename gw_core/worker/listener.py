@@ -1,4 +1,4 @@
-"""What a pool hears: new jobs, migrations, an operator's wish; and whether it hears at all."""
+"""Receive notifications about new jobs, migrations and cancel requests, and detect when none arrive."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from gw_core.service import Service
 from gw_core.worker.settler import NO_DELAY, reconnect_delay
 
 PING_TIMEOUT: Final = 5.0
-"""Seconds until the echo of a heartbeat should have come back to whoever listens."""
+"""Seconds until the ping of a heartbeat should have reached the listening thread."""
 
 NOT_RECEIVING: Final = DatabaseUnavailableError(
-    "the connection that listens is alive, but nothing arrives on it; is there a pooler that lends connections "
-    "for one transaction? Jobs are found by polling meanwhile"
+    "the LISTEN connection is open, but receives no notifications; is there a pooler in transaction mode? "
+    "The worker polls for jobs until then"
 )
 
 
 class NotificationHealth:
-    """Understands notifications, and notices when none arrive.
+    """Handles notifications, and detects when none arrive.
 
-    When nothing was heard since the last heartbeat, the next one sends an echo over another connection to the channel
-    that all pools listen to. Whoever does not hear it within seconds is deaf: the connection lives, but somebody
-    between us and the server keeps the news. The server wakes all who listen for every notification, so a hundred idle
-    workers that each sent their own were woken three hundred times a second; as it is, one echo serves them all.
+    After an interval without notifications, the next heartbeat sends a ping over another connection, to the channel
+    that all pools listen to. A pool that does not receive it within seconds is unresponsive: its connection is open,
+    but something between it and the server drops notifications. The server wakes all listeners for each one, so a
+    hundred idle workers that each sent their own were woken three hundred times a second; one shared ping is enough.
     `needs_ping` and `expect_ping` are called by the heartbeat's thread, all else by the one that listens.
     """
 
@@ -58,7 +58,7 @@ class NotificationHealth:
         self._on_cancel_request = on_cancel_request
         self._channel = own_channel(worker_id)
         self._sent_at = float("-inf")
-        self._heard_at = float("-inf")
+        self._received_at = float("-inf")
         self._asked_at = float("-inf")
         self._since: float | None = None
         self._is_unresponsive = False
@@ -66,44 +66,44 @@ class NotificationHealth:
         self._has_listened = False
 
     def begin(self) -> None:
-        """Note that somebody listens from now on."""
+        """Record that the connection listens from now on."""
         self._since = time.monotonic()
         self._events.emit(PoolListening(worker_id=self.worker_id))
         if self._has_listened:
-            self._on_migration()  # one may have been announced while nobody listened
+            self._on_migration()  # one may have been announced while the connection did not listen
         self._has_listened = True
-        if not self._is_unresponsive:  # or only an echo tells
+        if not self._is_unresponsive:  # otherwise only a received ping proves it
             self.report_restored()
 
     def catch_up(self) -> None:
-        """Look for whatever was added while nobody listened."""
+        """Check for everything that was added while the connection did not listen."""
         self._on_jobs()
 
     def end(self) -> None:
-        """Note that nobody listens any more."""
+        """Record that the connection no longer listens."""
         self._since = None
 
     def needs_ping(self) -> bool:
-        """Tell whether nothing was heard since this was asked before; asked once before each heartbeat."""
+        """Return whether nothing was received since the last call; called once before each heartbeat."""
         asked_at, self._asked_at = self._asked_at, time.monotonic()
-        return self._heard_at <= asked_at
+        return self._received_at <= asked_at
 
     def expect_ping(self, sent_at: float) -> None:
-        """Note that an echo was sent, no sooner than at this moment of the steady clock; from any thread."""
-        if not self._is_waiting:  # or the next heartbeat would put off for ever that this one was not heard
+        """Record that a ping was sent, no earlier than at this time of the monotonic clock; from any thread."""
+        if not self._is_waiting:  # otherwise each heartbeat would postpone the timeout of the ping before it
             self._sent_at = sent_at
 
     def ping_overdue_in(self) -> float | None:
-        """Return the seconds until an echo under way is overdue, negative when it is; None: none is under way."""
+        """Return the seconds until a pending ping is overdue, negative when it is; None if none is pending."""
         return self._sent_at + PING_TIMEOUT - time.monotonic() if self._is_waiting else None
 
     @property
     def _is_waiting(self) -> bool:
         since = self._since
-        return since is not None and self._sent_at >= since and self._heard_at < self._sent_at
+        return since is not None and self._sent_at >= since and self._received_at < self._sent_at
 
     def is_unresponsive(self) -> bool:
-        """Tell whether an echo is overdue; told once until one is heard again."""
+        """Return whether a ping is overdue; true only once until one is received again."""
         left = self.ping_overdue_in()
         if left is None or left > 0:
             return False
@@ -112,25 +112,25 @@ class NotificationHealth:
         return True
 
     def report_lost(self, error: Exception) -> None:
-        """Tell why nothing is heard, once until something is."""
+        """Report why nothing is received, once until something is."""
         if not self._is_lost:
             self._is_lost = True
             self._events.emit(PoolListenLost(worker_id=self.worker_id, error=error))
 
     def report_restored(self) -> None:
-        """Tell that something is heard again, if it was not."""
+        """Report that notifications arrive again, if they did not."""
         if self._is_lost:
             self._is_lost = False
             self._events.emit(PoolListenRestored(worker_id=self.worker_id))
 
     def on_notification(self, notification: Notification) -> None:
-        """Do what a notification is about."""
-        self._heard_at = time.monotonic()
+        """Handle one notification."""
+        self._received_at = time.monotonic()
         match notification.channel:
             case "jobs:insert":
                 self._on_jobs_announced(announced_jobs(notification.payload))
             case "worker:migrate":
-                # Anybody can send it, and it may be about another schema: what it says is looked up, not believed.
+                # Any role can send it, and it may be about another schema: verify it in the database.
                 self._on_migration()
             case self._channel if notification.payload == "cancel":
                 self._on_cancel_request()
@@ -147,7 +147,7 @@ class NotificationHealth:
 class ListenThread(Service):
     """Thread `gw-listen`: listens on a connection of its own, which goes around the pooler that all others use.
 
-    Owns the connection and the trouble with it: those who claim go on claiming by polling while it is away.
+    Owns the connection and handles its errors: while it is lost, the claimer continues by polling.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class ListenThread(Service):
     def wake(self) -> None:
         """Cut the rest or the listening short; from any thread."""
         super().wake()
-        with suppress(OSError):  # it rings already, or nobody is there any more
+        with suppress(OSError):  # it is being woken already, or it has ended
             self._ring.send(b"!")
 
     def step(self) -> timedelta:

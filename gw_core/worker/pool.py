@@ -46,13 +46,13 @@ MIN_SETTLE_TIMEOUT = timedelta(seconds=0.25)
 
 
 def new_pool_id() -> str:
-    """Return an id that no other pool has or had, and that tells an operator where to look: host, process, random."""
+    """Return a unique id from which an operator can locate the process: host, process id, random number."""
     host = re.sub(r"[^A-Za-z0-9_.-]", "_", socket.gethostname())[:40]
     return f"gw-{host}-{os.getpid()}-{secrets.token_hex(5)}"
 
 
 class WorkerPool:
-    """Runs jobs of the registry's tasks until told to stop, or with `once` until none is left that it can run.
+    """Runs jobs of the registry's tasks until it is stopped, or with `once` until no job is left that it can run.
 
     `stop` is called by the thread that owns the pool; `force` may be called from any thread, also a signal's.
     """
@@ -193,7 +193,7 @@ class WorkerPool:
         self.request_claim()
 
     def stop_lost(self, jobs: Iterable[Job]) -> None:
-        """Tell the tasks of jobs that were taken from this pool to stop: nothing they still do will count."""
+        """Stop the tasks of jobs whose locks this pool lost: their results cannot be recorded."""
         lost = {id(job) for job in jobs}
         for context in self._running():
             if id(context.job) in lost:
@@ -202,7 +202,7 @@ class WorkerPool:
         interrupt_returned()
 
     def start(self) -> None:
-        """Start all threads; returns at once."""
+        """Start all threads. Does not block."""
         self._events.emit(PoolStarted(worker_id=self.id, tasks=self._names, concurrency=self._settings.concurrency))
         for thread in self._threads:
             thread.start()
@@ -212,21 +212,21 @@ class WorkerPool:
             self._listener.start()
 
     def request_claim(self) -> None:
-        """Look for jobs now."""
+        """Claim jobs now."""
         self._claimer.request_claim()
 
     def needs_ping(self) -> bool:
-        """Tell whether a heartbeat shall send an echo, for lack of anything else that was heard lately."""
+        """Return whether the next heartbeat should send a ping, because nothing else was received lately."""
         return self._notifications.needs_ping()
 
     def expect_ping(self, sent_at: float) -> None:
-        """Note that whoever listens for this pool should hear an echo that was sent no sooner than this."""
+        """Record that this pool's listener should receive a ping that was sent no earlier than this."""
         self._notifications.expect_ping(sent_at)
-        # Whoever listens rests perhaps for longer than an echo may take.
+        # The listening thread may rest for longer than the ping timeout.
         (self._listener or self._claimer).wake()
 
     def renew_lease(self, since: timedelta) -> None:
-        """Note a heartbeat that was sent this long ago. After a long silence what was claimed before it goes back."""
+        """Record a heartbeat that was sent this long ago. After a long pause, return jobs claimed before it."""
         was_over = self._lease.is_over
         if was_over:
             self._claimer.return_unstarted(LEASE_IS_OVER)
@@ -236,7 +236,7 @@ class WorkerPool:
             self._claimer.request_claim()
 
     def on_cancel_request(self) -> None:
-        """Look soon which jobs somebody wants cancelled; from any thread."""
+        """Read soon which jobs are to be cancelled; from any thread."""
         self._claimer.on_cancel_request()
 
     def force(self) -> None:
@@ -250,10 +250,10 @@ class WorkerPool:
         return max(timedelta(0), timedelta(seconds=self._end_at - time.monotonic()) + beyond)
 
     def stop(self, reason: str) -> None:
-        """Stop in order: claim no more, give back what has not started, let running jobs end, then interrupt them.
+        """Stop gracefully: stop claiming, return unstarted jobs, wait for running jobs, then interrupt them.
 
         Results wait for the database as long as the grace period lasts. Returns when all is settled, or soon after the
-        grace period: `time_left` says what is left of the second after it. May be called twice.
+        grace period: `time_left` returns what is left of the second after it. May be called twice.
         """
         if self._is_stopped:
             return
@@ -281,15 +281,15 @@ class WorkerPool:
 
     @property
     def _end_at(self) -> float:
-        """When the grace period ends, or ended because somebody insisted."""
-        # Whoever insisted before the stop began does not take away the second after it.
+        """When the grace period ends, or ended because of a second signal."""
+        # A second signal before the stop began does not remove the second after it.
         return min(self._asked_at + self._settings.grace_period.total_seconds(), max(self._forced_at, self._asked_at))
 
     def _running(self) -> list[JobContext]:
         return [context for slot in self._slots if (context := slot.context) is not None]
 
     def _wait_for_workers(self) -> bool:
-        """Wait for the threads within the grace period; tell their jobs when it is time. True when all have ended."""
+        """Wait for the threads within the grace period; notify their tasks in time. True when all have ended."""
         notify_at = self._asked_at + self._settings.notify_tasks_after.total_seconds()
         end_at = self._asked_at + self._settings.grace_period.total_seconds()
         while True:
@@ -301,7 +301,7 @@ class WorkerPool:
                 return False
             if now >= notify_at:
                 self._notify_tasks()
-            # A job that began in the moment of telling is told a little later.
+            # A job that began during the notification is notified a little later.
             next_check = min(end_at, notify_at if now < notify_at else now + 0.5)
             self._progress.wait(max(0.0, next_check - now))
 
@@ -310,7 +310,7 @@ class WorkerPool:
             context.should_stop.set()
 
     def _interrupt(self) -> None:
-        """Give back what still runs; what its threads do from now on counts for nothing."""
+        """Return the jobs that still run; what their threads do from now on is discarded."""
         interrupted: list[tuple[Job, float]] = []
         for slot in self._slots:
             started = slot.busy_since
@@ -326,7 +326,7 @@ class WorkerPool:
             self._settler.report(
                 Returned(job, "interrupted: the worker stopped", self._settings.interrupted_delay, seconds)
             )
-        # Coroutines and programs that were reached just now get a moment to clean up after themselves.
+        # Coroutines and programs that were just interrupted get some time to clean up.
         ends_at = time.monotonic() + CLEANUP_TIMEOUT.total_seconds()
         for thread in self._threads:
             thread.join(max(0.0, ends_at - time.monotonic()))

@@ -13,7 +13,7 @@ Report = Callable[[Outcome], None]
 
 
 class RunSlot:
-    """What one thread runs now. Whoever takes the run out of the slot reports its outcome: exactly one party does.
+    """What one thread runs now. The party that takes the run out of the slot reports its outcome: exactly one does.
 
     That is the thread itself when the task ends, a timeout or a cancellation before that, or a worker that stops.
     Only the thread writes `busy_since` and `queue_batch`; other threads may read old values.

@@ -117,13 +117,13 @@ class Settler(Service):
 
     @property
     def is_idle(self) -> bool:
-        """True when every outcome reported so far is written, or refused."""
+        """True when every outcome reported so far is written, or rejected."""
         # In this order: an outcome moves from the inbox under the flag to the batches, and must be seen somewhere.
         return not self._inbox and not self._is_gathering and not self._unwritten and not self._row_locked
 
     @property
     def reported(self) -> int:
-        """How many outcomes wait to be looked at."""
+        """How many outcomes wait in the inbox."""
         return len(self._inbox)
 
     @property
@@ -180,7 +180,7 @@ class Settler(Service):
 
     def _rest_until_reported(self) -> timedelta:
         self._resting = True
-        if self._inbox:  # reported between the look and the flag
+        if self._inbox:  # reported between the check and the flag
             self._resting = False
             return NO_DELAY
         if self._row_locked:
@@ -212,7 +212,7 @@ class Settler(Service):
             rest = set(batch.job_ids()[len(batch.outcomes) // 2 :])
             self._unwritten.insert(1, self._ledger.split(batch, lambda outcome: outcome.job.id in rest))
             return NO_DELAY
-        self._rejected.append(batch)  # seen in one of the two at every moment
+        self._rejected.append(batch)  # always visible in one of the two
         self._unwritten.popleft()
         self._rejections += 1
         self._delay_rejected()
@@ -220,7 +220,7 @@ class Settler(Service):
             batch.is_reported = True
             for each in batch.outcomes:
                 self._events.emit(JobResultRejected(worker_id=self._worker_id, job=each.job, error=error))
-        # When everything is refused, it is not about rows: no hurry, then.
+        # When everything is rejected, single rows are not the cause, so retry slowly.
         return NO_DELAY if self._rejections < MAX_REJECTIONS else reconnect_delay(self._rejections)
 
     def _delay_rejected(self) -> None:
@@ -228,7 +228,7 @@ class Settler(Service):
         self._rejected_delay = min(MAX_REJECTED_DELAY, self._rejected_delay * 2)
 
     def _retry_rejected(self) -> None:
-        """Take up again what was refused, when it is time."""
+        """Retry rejected outcomes when they are due."""
         if time.monotonic() >= self._retry_rejected_at:
             self._unwritten.extend(self._rejected)
             self._rejected.clear()
@@ -240,7 +240,7 @@ class Settler(Service):
         self._retry_row_locked_at = time.monotonic() + LOCK_RETRY_INTERVAL
         for _ in range(len(self._row_locked)):
             if not self._store().blocked(self._row_locked[0].job_ids()):
-                self._unwritten.append(self._row_locked[0])  # seen in one of the two at every moment
+                self._unwritten.append(self._row_locked[0])  # always visible in one of the two
                 self._row_locked.popleft()
             else:
                 self._row_locked.rotate(-1)
@@ -274,7 +274,7 @@ class Settler(Service):
             return
         mean = sum(durations) / len(durations)
         known = self.mean_seconds
-        # Slower than thought counts at once: hoarding hurts others, and asking more often only costs us.
+        # A slower mean applies immediately: hoarding jobs delays other workers, and extra claims only cost this one.
         self.mean_seconds = mean if known is None or mean > known else known + MEAN_WEIGHT * (mean - known)
 
     def _write(self, batch: OutcomeBatch) -> None:

@@ -128,7 +128,7 @@ class WorkerThread:
         """Take the run out of the slot and report its outcome, unless another thread has done so."""
         slot = self.slot
         slot.busy_since = 0.0
-        # Taken out before anything is reported: whoever takes it out is the only one to report the outcome.
+        # Taken out before anything is reported: only the party that takes it out reports the outcome.
         try:
             slot.running.pop()
         except IndexError:  # interrupted: another thread reported its outcome

@@ -133,7 +133,7 @@ class Timeouts(Service):
 
 
 def stop_task(context: JobContext, reason: StopReason, *, forced: bool = False) -> None:
-    """Tell a task why it should end; `forced` also kills its program and cancels its coroutine."""
+    """Notify a task why it should end; `forced` also kills its program and cancels its coroutine."""
     stop = context.should_stop
     stop.forced = stop.forced or forced
     stop.set(reason)
