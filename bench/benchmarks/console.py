@@ -214,9 +214,9 @@ async def _watch(url: str, seconds: float, load: Load) -> _Seen:
     done, began = int(ask(url, DONE)), time.monotonic()
     async with app.run_test(size=(120, 34)) as pilot:
         with ExitStack() as stack:
-            looking = stack.enter_context(psycopg.connect(url, autocommit=True))
+            observer = stack.enter_context(psycopg.connect(url, autocommit=True))
             tour = _tour(app, source, pilot, min(SCREEN_SECONDS, WARM * seconds / len(TOUR)))
-            others = [_lag(seen), tour, _sessions(looking, seen), _announce(url, load.announced)]
+            others = [_lag(seen), tour, _sessions(observer, seen), _announce(url, load.announced)]
             tasks = [asyncio.create_task(each) for each in others]
             await asyncio.sleep(seconds)
             await _for_something(source, seen)

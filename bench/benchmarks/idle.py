@@ -122,7 +122,7 @@ def idle_many(bench: Bench, peer: Peer) -> Measured:
         # What the server has not counted yet at the end it had not at the beginning either.
         counted = int(ask(url, COUNT)) - transactions
         after = _cpu(ours), _cpu(servers)
-        _refuse_dead(workers)
+        _check_alive(workers)
     return Measured(
         {
             "transactions/s": counted / passed,
@@ -140,7 +140,7 @@ def _parts(folder: Path, count: int) -> list[Path]:
     return parts
 
 
-def _refuse_dead(workers: Iterable[subprocess.Popen[bytes]]) -> None:
+def _check_alive(workers: Iterable[subprocess.Popen[bytes]]) -> None:
     if dead := [each.returncode for each in workers if each.poll() is not None]:
         raise NotMeasuredError(f"{len(dead)} of them exited early, the first with code {dead[0]}")
 

@@ -32,7 +32,7 @@ JOB_SECONDS: Final = 0.05
 PACE: Final = round(THREADS / JOB_SECONDS)
 """How many jobs a second a worker can run: a steady load, and no race for what the machine has."""
 A_TASK: Final = f"import time\n\n\ndef run(payload):\n    time.sleep({JOB_SECONDS})\n"
-BETWEEN_GLANCES: Final = 0.1
+BETWEEN_SNAPSHOTS: Final = 0.1
 TO_START_SECONDS: Final = 60.0
 IN_MINIATURE: Final = 5
 """Only one of so many commands is run where figures mean nothing."""
@@ -239,7 +239,7 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
             durations.append(sum(times.take().values()))
             if snapshot.errors:
                 raise NotMeasuredError(f"a snapshot could not read {snapshot.errors}")
-            time.sleep(BETWEEN_GLANCES)
+            time.sleep(BETWEEN_SNAPSHOTS)
     return {
         "snapshot p50 ms in the server": median(durations),
         SNAPSHOT: percentile(durations, 0.95),

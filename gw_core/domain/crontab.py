@@ -410,7 +410,7 @@ def _read_payload(text: str) -> dict[str, Any]:
         payload = plain_payload(_read_json(text))
     except InvalidInputError as error:
         raise _LineError(0, str(error), _JSON_OBJECT) from None
-    if not text.rstrip().endswith("}"):  # JSON5 allows a comment here, but Node.js workers refuse the crontab
+    if not text.rstrip().endswith("}"):  # JSON5 allows a comment here, but Node.js workers reject the crontab
         raise _LineError(len(text), "a comment follows the payload", "the end of the line")
     return payload
 

@@ -20,11 +20,11 @@ MIN_HITS: Final = 30
 LAST_ID: Final = 2**63 - 1
 
 _PRIORITY: Final = r"-?[0-9]{1,5}"
-_MOMENT: Final = r"-?infinity|[0-9]{4,6}-[0-9]{2}-[0-9]{2}_[0-9:.]{8,15}(?:_BC)?"
+_TIMESTAMP: Final = r"-?infinity|[0-9]{4,6}-[0-9]{2}-[0-9]{2}_[0-9:.]{8,15}(?:_BC)?"
 _PLACES: Final = {
-    "turn": re.compile(rf"turn/({_PRIORITY})/({_MOMENT})/([0-9]{{1,10}},[0-9]{{1,5}})"),
-    "queue": re.compile(rf"queue/({_PRIORITY})/({_MOMENT})/([0-9]{{1,19}})"),
-    "failed": re.compile(rf"failed/({_MOMENT})/([0-9]{{1,19}})"),
+    "turn": re.compile(rf"turn/({_PRIORITY})/({_TIMESTAMP})/([0-9]{{1,10}},[0-9]{{1,5}})"),
+    "queue": re.compile(rf"queue/({_PRIORITY})/({_TIMESTAMP})/([0-9]{{1,19}})"),
+    "failed": re.compile(rf"failed/({_TIMESTAMP})/([0-9]{{1,19}})"),
 }
 
 

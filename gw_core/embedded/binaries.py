@@ -29,7 +29,7 @@ INSTALLED = (
     "/Applications/Postgres.app/Contents/Versions/*/bin",
 )
 # initdb hands its own path to a shell between double quotes and keeps paths in 1,024 bytes.
-TROUBLES_A_SHELL = frozenset('"$`\\\n')
+UNSAFE_IN_SHELL = frozenset('"$`\\\n')
 MAX_PATH_LENGTH = 900
 
 
@@ -137,7 +137,7 @@ def runnable(binaries: Binaries, account: Account) -> Binaries:
 
 def _needs_copy(folder: Path, account: Account) -> bool:
     path = str(folder.resolve())
-    if TROUBLES_A_SHELL.intersection(path) or len(os.fsencode(path)) > MAX_PATH_LENGTH:
+    if UNSAFE_IN_SHELL.intersection(path) or len(os.fsencode(path)) > MAX_PATH_LENGTH:
         return True
     return account.borrowed and not (can_reach(folder / "postgres", account) and _all_may_run(folder))
 

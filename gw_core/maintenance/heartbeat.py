@@ -44,14 +44,14 @@ class Heartbeat(Service):
     """Writes a heartbeat immediately and then at an interval; reports when the gap was longer than others tolerate.
 
     `connection` is its own: a heartbeat must depend on nothing that other statements wait for.
-    Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`, and if the schema has
-    a breaking revision that this version does not know, which calls `on_breaking_migration` once.
+    Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`. It also reads whether
+    the schema has a breaking revision that this version does not know, which calls `on_breaking_migration` once.
     One for which `needs_ping` returns true also sends a ping to all listeners; `on_ping_sent` gets its monotonic time.
-    `on_written` is called after each that was written, with the time since it was sent.
-    With `first_after` none is written before that long has passed: a short run needs none.
+    `on_written` is called after each written one, with the time since it was sent.
+    With `first_after`, none is written before that delay: a short run needs none.
 
-    All state belongs to the thread that calls `step`; the first `beat` comes before that thread starts. It writes on
-    while the pool stops, which may take long.
+    All state belongs to the thread that calls `step`; the first `write` comes before that thread starts. It
+    continues while the pool stops, which may take long.
     """
 
     def __init__(

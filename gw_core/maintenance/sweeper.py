@@ -75,11 +75,11 @@ class Sweep:
         with_workers(self._connections, WorkerStore.sweep_preconditions)
 
     def _dead(self, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
-        def look(store: WorkerStore) -> list[WorkerInfo]:
+        def read(store: WorkerStore) -> list[WorkerInfo]:
             with store.sweeping():
                 return self._read_workers(store, with_orphans, since_server_start)
 
-        return with_workers(self._connections, look)
+        return with_workers(self._connections, read)
 
     def _read_workers(self, store: WorkerStore, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         around = store.sweep_preconditions()
@@ -99,11 +99,11 @@ class Sweep:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def _ask_hooks(self, dead: list[WorkerInfo]) -> dict[int, Decision]:
-        def look(store: WorkerStore) -> list[Job]:
+        def read(store: WorkerStore) -> list[Job]:
             with store.sweeping():
                 return store.list_jobs_to_recover(self._allowances(dead))
 
-        jobs = with_workers(self._connections, look)
+        jobs = with_workers(self._connections, read)
         return {job.id: decide(self._hooks, job, job.locked_by or "", self._report_hook_failure) for job in jobs}
 
     def _report_hook_failure(self, job: Job, error: Exception) -> None:

@@ -31,9 +31,9 @@ CLAIM_PLAN: Final = {
     # The generic plan guesses that a limit keeps a tenth of the table. Past some 100,000 jobs that looks costly enough
     # to be compiled, again at every claim, which took 90 ms where the claim itself takes 4.
     "jit": "off",
-    # So that silence for longer than this means that nobody is there, and no claim is carried out that nobody awaits.
+    # Without a response for longer than this, the server is gone, and no claim runs that the worker has given up.
     "statement_timeout": "15s",
-    # A claim waits for no row, so what it waits for is a lock on the table; the error then says so.
+    # A claim never waits for a row lock, so it can only wait for a table lock, which the error then names.
     "lock_timeout": "5s",
     # A claim that is lost in a crash only means that the job is claimed again. One that holds a queue turns it on.
     "synchronous_commit": "off",
@@ -44,7 +44,7 @@ SCAN_LIMIT: Final = 100
 """How many queued jobs, and then queues, a small claim reads at most before it takes what it found."""
 
 CLAIMS_WITH_QUEUES: Final = 50
-"""How many claims look for jobs in named queues once there were some, before one checks whether there still are."""
+"""How many claims include named queues once there were some, before one checks whether there still are."""
 
 SLOW_SECONDS: Final = 0.015
 SLOW_SECONDS_A_JOB: Final = 0.00002
@@ -71,7 +71,7 @@ class Claims:
         self.connection = connection
         self.schema = schema
         self.scanned_to: int | None = None
-        """The id of the last queue that the last claim read, when free queues may follow; None when it read all."""
+        """The id of the last queue that the last claim read, if unlocked queues may follow; None when it read all."""
         self._claims_with_queues = 0
         self._skip = SkipAhead()
 
@@ -91,7 +91,7 @@ class Claims:
 
         At most `per_queue` come from one named queue, which the worker then has locked; they run one after the other.
         The payloads take about `max_bytes` of memory at most, or it is a single job.
-        `scan_from` is the queue id from which free queues are searched when those of the first jobs are all locked.
+        `scan_from` is the queue id from which to search for an unlocked queue when those of the first jobs are locked.
         """
         values = {
             "worker_id": worker_id,
@@ -165,12 +165,11 @@ class Claims:
 
 
 class SkipAhead:
-    """Remembers the first job found of each priority, and says when a claim may begin there.
+    """Records the first job found of each priority, and decides when a claim may start there.
 
-    While a transaction elsewhere keeps vacuum from removing them, the index entries of deleted jobs stand before
-    those of the jobs that wait, and every claim reads them all. Only then, judged by the duration of claims, do most
-    claims begin where the last one found something. From time to time one begins at the very beginning; when that is
-    quick again, all of them do.
+    While another transaction prevents vacuum from removing them, the index entries of deleted jobs precede those of
+    waiting jobs, and every claim reads them all. Only then, measured by the duration of claims, do most claims start
+    where the last one found something. From time to time one starts at the beginning; once that is fast again, all do.
     """
 
     def __init__(self) -> None:
@@ -182,11 +181,11 @@ class SkipAhead:
         self._whole_at = 0.0
 
     def may_skip(self, now: float) -> bool:
-        """Whether a claim at this moment may begin at the heads."""
+        """Return whether a claim may start at the recorded jobs now."""
         return now < self._whole_at and bool(self.unqueued or self.queued)
 
     def skips_until(self, now: float) -> float | None:
-        """Return when the next claim begins at the very beginning, if those before do not."""
+        """Return when the next claim starts at the beginning, if those before do not."""
         return self._whole_at if self.may_skip(now) else None
 
     def restart_scan(self) -> None:
@@ -194,7 +193,7 @@ class SkipAhead:
         self._whole_at = 0.0
 
     def record_full_scan(self, *, found: int, seconds: float, now: float) -> None:
-        """Note how long a claim took that began at the very beginning."""
+        """Record the duration of a claim that started at the beginning."""
         if not _is_slow(found, seconds):
             self._slow_ones, self._whole_at = 0, 0.0
             return
@@ -203,11 +202,11 @@ class SkipAhead:
             self._whole_at = now + min(SHARE * seconds, max(MAX_SKIPPING_SECONDS, 3 * seconds))
 
     def record_partial_scan(self, *, found: int, seconds: float) -> None:
-        """Note how long a claim took that began at the heads."""
+        """Record the duration of a claim that started at the recorded jobs."""
         self._margin = self._margin / 4 if _is_slow(found, seconds) else min(MAX_MARGIN, self._margin * 1.1 + 0.001)
 
     def record_found(self, jobs: Iterable[tuple[int, float, bool]]) -> None:
-        """Note priority, `run_at` in seconds since 1970 and whether it has a named queue, of each job found."""
+        """Record priority, `run_at` in seconds since 1970 and whether it has a named queue, of each job found."""
         lowest: dict[tuple[int, bool], float] = {}
         for priority, run_at, has_queue in jobs:
             kind = (priority, has_queue)
@@ -215,9 +214,9 @@ class SkipAhead:
         for (priority, has_queue), run_at in lowest.items():
             (self.queued if has_queue else self.unqueued)[priority] = run_at
 
-    def columns(self, heads: Mapping[int, float]) -> tuple[list[int], list[float]]:
-        """Return priorities, and since when their jobs are worth a look."""
-        return sorted(heads), [heads[priority] - self._margin for priority in sorted(heads)]
+    def columns(self, first_jobs: Mapping[int, float]) -> tuple[list[int], list[float]]:
+        """Return priorities, and the `run_at` from which to read their jobs."""
+        return sorted(first_jobs), [first_jobs[priority] - self._margin for priority in sorted(first_jobs)]
 
 
 def _is_slow(found: int, seconds: float) -> bool:
@@ -235,5 +234,5 @@ def _as_values(skip: SkipAhead) -> dict[str, Any]:
 
 
 def _ends_with_a_note(rows: Sequence[tuple[Any, ...]]) -> bool:
-    """Return whether the last row is no job but says something about the claim."""
+    """Return whether the last row is not a job but a note about the claim."""
     return bool(rows) and rows[-1][0] is None

@@ -82,7 +82,7 @@ class Cleaner:
     def _clear_failed_jobs(self) -> Iterator[int]:
         with self._connection() as connection:
             has_index = READ_INDEXES_STEP in check(connection, self.schema).own_present
-        return self._clear_in_order() if has_index else self._clear_by_id()
+        return self._clear_by_index() if has_index else self._clear_by_id()
 
     def _clear_by_id(self) -> Iterator[int]:
         after: int | None = 0
@@ -93,7 +93,7 @@ class Cleaner:
             if count:
                 yield count
 
-    def _clear_in_order(self) -> Iterator[int]:
+    def _clear_by_index(self) -> Iterator[int]:
         after, run_at, count = 0, "-infinity", 0
         while after is not None:
             values = {"after": after, "after_run_at": run_at, "limit": self.batch}

@@ -134,8 +134,8 @@ class CommandPreview:
             f"last_error = {message}, locked_at = null, locked_by = null where locked_by = {dead};"
         )
         queues = f"update {schema}._private_job_queues set locked_at = null, locked_by = null where locked_by = {dead};"  # noqa: S608 - see above
-        hearts = f"delete from {schema}._private_gw_workers where id = {dead};"  # noqa: S608 - see above
-        return CommandText(self._gw("sweep"), _in_one_transaction(jobs, queues, *([hearts] if forgets else [])))
+        heartbeats = f"delete from {schema}._private_gw_workers where id = {dead};"  # noqa: S608 - see above
+        return CommandText(self._gw("sweep"), _in_one_transaction(jobs, queues, *([heartbeats] if forgets else [])))
 
     def clean(self, target: str, *, has_heartbeats: bool = True) -> CommandText:
         """Delete what is no longer needed; `has_heartbeats` is true where workers report the tasks they know."""

@@ -96,16 +96,16 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
             return super().wait(work, *arguments, **options)
 
     def _within_timeout(self, work: Any, seconds: float) -> Generator[Any, Any, Any]:
-        looked_at = monotonic()
-        deadline = looked_at + seconds
+        checked_at = monotonic()
+        deadline = checked_at + seconds
         try:
             wanted = next(work)
             while True:
                 ready = yield wanted
                 now = monotonic()
                 # The driver polls several times a second: time in which this process was frozen does not count.
-                deadline += max(0.0, now - looked_at - MAX_TICK)
-                looked_at = now
+                deadline += max(0.0, now - checked_at - MAX_TICK)
+                checked_at = now
                 # What has arrived comes first, for it may be the answer. If not, it is notifications, which say nothing
                 # about the statement: they go on arriving when its answer was lost.
                 wanted = work.send(ready)
@@ -163,13 +163,13 @@ def in_one_trip(connection: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def answered_within(connection: Connection, span: timedelta) -> Iterator[None]:
+def answered_within(connection: Connection, duration: timedelta) -> Iterator[None]:
     """Give each wait for an answer in the block this long, and a little; longer than the server itself would take."""
     if not isinstance(connection, QueueConnection):
         yield
         return
     before = connection.response_timeout
-    own = span + FIRST_RESPONSE_TIMEOUT
+    own = duration + FIRST_RESPONSE_TIMEOUT
     connection.response_timeout = own if before is None else min(before, own)
     try:
         yield
@@ -411,7 +411,7 @@ class Database:
 
 
 def _called(password: Callable[[], str]) -> str:
-    """Return the password of this moment; a failure passes, as a database does that is away for a while."""
+    """Return the current password; a failure counts as transient, like a database that is unavailable for a while."""
     try:
         return password()
     except GraphileWorkerError:

@@ -33,7 +33,7 @@ _SCHEMA_MISSING = (
     pg.UndefinedColumn,
     pg.UndefinedObject,
 )
-_REFUSED_VALUES = (pg.CheckViolation, pg.NumericValueOutOfRange, pg.NotNullViolation, pg.UntranslatableCharacter)
+_REJECTED_VALUES = (pg.CheckViolation, pg.NumericValueOutOfRange, pg.NotNullViolation, pg.UntranslatableCharacter)
 # Data, constraints, views with checks, triggers, functions of users, and what PL/pgSQL raises.
 _ROW_CLASSES = ("09", "22", "23", "27", "38", "39", "44", "P0")
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
@@ -56,7 +56,7 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
             f"schema {schema!r} is not installed or incomplete ({sentence(error)}); "
             f"install it with: {shell_command(('gw', 'migrate', f'--schema={schema}')) or 'gw migrate'}"
         )
-    if isinstance(error, _REFUSED_VALUES):
+    if isinstance(error, _REJECTED_VALUES):
         return InvalidJobError(f"PostgreSQL rejected the job: {sentence(error)}")
     state = getattr(error, "sqlstate", None)
     if state is None:

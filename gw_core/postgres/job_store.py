@@ -31,7 +31,7 @@ SETTLE_PLAN: Final = {
     # Rows are locked in the order of their ids, which an index scan over a sorted array keeps and a bitmap does not.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
-    # Whoever keeps one job's row locked, such as a transaction that adds under its key, must not hold up all results.
+    # One session that locks a job's row, for example to add under its key, must not delay all results.
     "lock_timeout": "300ms",
     "statement_timeout": "15s",
 }
@@ -56,7 +56,7 @@ class JobStore:
         wanted = sorted(set(identifiers))
         while True:
             known = {row[0]: row[1] for row in self._rows("register_tasks", identifiers=wanted)}
-            # A task that somebody else made at the same moment is neither ours to insert nor in our snapshot.
+            # A task that another session creates concurrently is neither inserted here nor visible in this snapshot.
             if len(known) >= len(wanted):
                 return known
 
@@ -111,7 +111,7 @@ class JobStore:
         return set(rows[0][0] or ()) if rows else set(ids)
 
     def blocked(self, ids: Iterable[int]) -> set[int]:
-        """Return which of these jobs have a row that somebody else keeps locked at this moment."""
+        """Return which of these jobs have a row that another session has locked."""
         return self._ids("row_locked_jobs", ids=sorted(ids))
 
     def return_unknown_jobs(self, *, worker_id: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
@@ -121,7 +121,7 @@ class JobStore:
     def is_anything_runnable(
         self, *, tasks: Mapping[int, str], forbidden_flags: Sequence[str] | None = None, now: datetime | None = None
     ) -> bool:
-        """Tell whether a claim could take a job now, also one whose row somebody locks for a moment."""
+        """Return whether there is a job to claim now, including one whose row another session locks briefly."""
         row = self._one(
             "is_anything_runnable",
             task_ids=list(tasks),
@@ -135,11 +135,11 @@ class JobStore:
         return self._ids("renew_locks", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
 
     def take_cancellations(self, *, worker_id: str) -> list[CancelRequest]:
-        """Return which jobs of this pool somebody wants cancelled, once."""
+        """Return and delete the cancel requests for jobs of this pool."""
         return [CancelRequest(*row) for row in self._rows("cancel_take", worker_id=worker_id)]
 
     def reset_stale_locks(self, older_than: timedelta = LOCK_EXPIRY) -> tuple[int, int]:
-        """Free every lock older than that, whoever holds it; return how many jobs and queues."""
+        """Release all locks older than that, of any worker; return how many jobs and queues."""
         row = self._one("release_expired_locks", older_than_seconds=older_than.total_seconds())
         return row[0], row[1]
 
@@ -166,7 +166,7 @@ class JobStore:
 
 
 def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
-    """Return outcomes in the order in which everybody locks jobs."""
+    """Return outcomes in the order in which all statements lock jobs."""
     return sorted(outcomes, key=_JOB_ID)
 
 
@@ -188,7 +188,7 @@ def _times(epochs: Iterable[float | None]) -> list[datetime]:
 
 
 def _when(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:
-    """Return a moment, or the seconds to count from the database's clock."""
+    """Return a time, or the seconds to add to the database's clock."""
     if isinstance(run_at, timedelta):
         return None, run_at.total_seconds()
     return run_at, None

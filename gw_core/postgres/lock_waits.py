@@ -72,8 +72,8 @@ def _session(
         user=user,
         application=application or None,
         state=state,
-        in_state_for=_span(in_state),
-        transaction_age=_span(transaction),
+        in_state_for=_duration(in_state),
+        transaction_age=_duration(transaction),
         statement=statement,
     )
 
@@ -83,5 +83,5 @@ def _distinct(pids: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(pids))
 
 
-def _span(seconds: float | None) -> timedelta | None:
+def _duration(seconds: float | None) -> timedelta | None:
     return None if seconds is None else timedelta(seconds=max(0.0, seconds))

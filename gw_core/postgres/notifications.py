@@ -39,7 +39,7 @@ class Subscription:
 
     def __init__(self, connection: Connection, on_notify: Callable[[Notification], None], *, worker_id: str) -> None:
         self._connection = connection
-        self._hear = on_notify
+        self._on_notify = on_notify
         self._fileno = connection.fileno()
         # Not the driver's own list of handlers, which decodes strictly and would raise out of any statement.
         connection.pgconn.notify_handler = self._take
@@ -68,7 +68,7 @@ class Subscription:
             raise DatabaseUnavailableError("the connection that listens for jobs was closed by the server")
 
     def _take(self, notice: psycopg.pq.PGnotify) -> None:
-        self._hear(Notification(_text(notice.relname), _text(notice.extra), notice.be_pid))
+        self._on_notify(Notification(_text(notice.relname), _text(notice.extra), notice.be_pid))
 
 
 def announced_jobs(payload: str | bytes) -> int:

@@ -129,7 +129,7 @@ class WorkerStore:
     ) -> HeartbeatResult:
         """Write a pool's heartbeat, also in graphile_worker_rs's table if it exists; with `ping` ping all listeners."""
         about = msgspec.json.encode(metadata).decode()
-        silent_seconds, has_rust_workers, has_cancel_requests, _, breaking_revision = self._rows(
+        inactive_seconds, has_rust_workers, has_cancel_requests, _, breaking_revision = self._rows(
             "heartbeat",
             worker_id=worker_id,
             alive_seconds=alive_for.total_seconds(),
@@ -143,7 +143,7 @@ class WorkerStore:
         )[0]
         if has_rust_workers:
             self._rows("rust_heartbeat", worker_id=worker_id, metadata=about)
-        inactive_for = None if silent_seconds is None else timedelta(seconds=silent_seconds)
+        inactive_for = None if inactive_seconds is None else timedelta(seconds=inactive_seconds)
         return HeartbeatResult(
             inactive_for=inactive_for,
             has_rust_workers=has_rust_workers,
@@ -282,7 +282,7 @@ def _with_workers(connections: ConnectionSource, act: Callable[[WorkerStore], An
 
 
 def _columns(inactive: DeadWorkers) -> dict[str, list[Any]]:
-    return {"workers": list(inactive), "silent_seconds": [interval.total_seconds() for interval in inactive.values()]}
+    return {"workers": list(inactive), "inactive_seconds": [interval.total_seconds() for interval in inactive.values()]}
 
 
 def _decided(decisions: Mapping[int, Decision]) -> dict[str, list[Any]]:

@@ -142,13 +142,13 @@ class WorkerProcess:
     def _take(self, key: selectors.SelectorKey) -> bool:
         """Read what is there; False at the end."""
         if key.fileobj is self._line:
-            return self._hear()
+            return self._receive()
         chunk = os.read(key.fd, _CHUNK)
         lines: _WholeLines = key.data
         lines.feed(chunk)
         return bool(chunk)
 
-    def _hear(self) -> bool:
+    def _receive(self) -> bool:
         try:
             said = self._line.recv(64)
         except OSError:

@@ -52,7 +52,7 @@ A_STALL: Final = 0.2
 AFTER_A_STALL: Final = 1.0
 """Seconds that processes have at least, when all can go on."""
 
-IN_ORDER: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
+GRACEFUL_EXITS: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 """How a process that was asked to stop ends; a service manager may have asked it as well."""
 
 
@@ -234,7 +234,7 @@ class Supervisor:
         place.process = None
         if self._stop is not None:
             # One that was starting may notice that the database is unavailable before it receives the request.
-            graceful = code in IN_ORDER or (code in self._passing and not process.is_ready)
+            graceful = code in GRACEFUL_EXITS or (code in self._passing and not process.is_ready)
             if not graceful:
                 self._codes.append(code)
             self._report_end(process, graceful=graceful, restart_in=None)

@@ -94,14 +94,14 @@ class _Server:
 
     def serve(self) -> None:
         """Run what is asked for until the other end hangs up."""
-        threading.Thread(target=self._hear, name="gw-line", daemon=True).start()
+        threading.Thread(target=self._receive, name="gw-line", daemon=True).start()
         logging.getLogger().addHandler(_ToWorker(self))
         while (order := self._orders.get()) is not None:
             self._run(order)
 
     # -- receiving ---------------------------------------------------------------------------------------------------
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             while True:
                 self._take(self._line.receive())

@@ -33,7 +33,7 @@ _FILE_NAME: Final = re.compile(r"([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)")
 SHOWN_FRAMES: Final = 4
 
 Stamps = Mapping[Path, tuple[int, ...]]
-"""What tells a changed file from an unchanged one."""
+"""What distinguishes a changed file from an unchanged one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class LoadedTasks:
     errors: tuple[TaskFileError, ...]
     """What could not be loaded; everything else was."""
     notices: tuple[str, ...]
-    """One sentence for each file or folder that was left out because it is no task."""
+    """A message for each file or folder that was skipped because it is not a task."""
     root: Path
     package: str
     files: Mapping[Path, TaskFile]
     stamps: Stamps
     warnings: tuple[str, ...] = ()
-    """One sentence for each file or folder that every user of the machine may change."""
+    """A message for each file or folder that every user of the machine may change."""
     executable_env: Sequence[str] | None = None
     """The variables that executables get of our environment; None is all."""
 
@@ -178,7 +178,7 @@ def _load(
 ) -> LoadedTasks:
     _make_importable(root)
     search = _Search()
-    search.look_into(root)
+    search.scan(root)
     reading = _Reading(root, package, next(_READINGS), executable_env)
     files = {
         path: known[path] if path in known and path not in stale else _read(path, identifier, reading, known)
@@ -222,7 +222,7 @@ class _Search:
         self.warnings: list[str] = []
         self.errors: list[TaskFileError] = []
 
-    def look_into(self, root: Path) -> None:
+    def scan(self, root: Path) -> None:
         """Find every task file below the folder; `found` has its identifier."""
         if root.is_file():
             self._file(root, ())
@@ -281,7 +281,7 @@ def _is_private(path: Path) -> bool:
 
 
 def _is_executable(path: Path) -> bool:
-    # The owner's bit as in the ancestor, and the right of this user: for root, any bit gives the right.
+    # The owner's bit as in Node.js workers, and this user's permission: root has it with any bit.
     return bool(path.stat().st_mode & stat.S_IXUSR) and os.access(path, os.X_OK)
 
 
@@ -305,7 +305,7 @@ def _has_interpreter(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """One reading of a folder; `number` tells it from those before and after."""
+    """One reading of a folder; `number` distinguishes it from earlier and later ones."""
 
     root: Path
     package: str
@@ -382,7 +382,7 @@ def _is_program(path: Path) -> bool:
     try:
         body = ast.parse(path.read_bytes()).body
     except (SyntaxError, ValueError):
-        return False  # importing it says what is wrong
+        return False  # importing it reports the error
     names = {path.stem.replace("-", "_"), "run"}
     return not any(
         isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and (each.name in names or each.decorator_list)
@@ -415,7 +415,7 @@ def _offered(module: ModuleType, identifier: str, path: Path) -> list[tuple[str,
 
 
 def _is_of(module: ModuleType, function: object) -> bool:
-    # Other callable objects carry the module of their class; nothing tells where they were made.
+    # Other callable objects have the module of their class; nothing records where they were created.
     named = isinstance(function, FunctionType | BuiltinFunctionType | type)
     return not named or getattr(function, "__module__", None) == module.__name__
 

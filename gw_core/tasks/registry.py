@@ -53,7 +53,7 @@ def task(
 ) -> F | Callable[[F], F]:
     """Mark a function in a task file as the task `identifier`, by default its own name.
 
-    A run that takes longer than `timeout` (a number is seconds) fails its attempt and is told to stop. With
+    A run that takes longer than `timeout` (a number is seconds) fails its attempt and is asked to stop. With
     `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's interpreter to
     others. The function stays what it is and can be called as before.
     """
@@ -97,10 +97,10 @@ def _marked(function: F, identifier: str | None) -> F:
 def _timed(function: F, timeout: timedelta | float | None) -> F:
     if timeout is None:
         return function
-    span = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
-    if span <= timedelta(0):
-        raise TaskLoadError(f"the timeout of a task must be longer than nothing, got {span}")
-    return _set(function, _TIMEOUT, span)
+    duration = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
+    if duration <= timedelta(0):
+        raise TaskLoadError(f"the timeout of a task must be greater than zero, got {duration}")
+    return _set(function, _TIMEOUT, duration)
 
 
 def _isolated(function: F, isolation: Isolation | None) -> F:
@@ -174,7 +174,7 @@ class TaskRegistry:
         return decorate
 
     def register(self, identifier: str, function: Function, *, source: str | None = None) -> None:
-        """Register a function as a task; `source` says where it is written when the function itself cannot.
+        """Register a function as a task; `source` is its location when the function itself has none.
 
         Raises `TaskLoadError` for an identifier that breaks the rules or is taken, and for a function that cannot be
         called with `(payload)` or `(payload, context)`.
@@ -272,7 +272,7 @@ class TaskRegistry:
 
 
 def task_of(identifier: str, function: Function, source: str, home: Callable[[], TaskLocation]) -> Task:
-    """Return the task; `home` says where another process finds the function. Raises as `compose` does."""
+    """Return the task; `home` is where another process finds the function. Raises as `compose` does."""
     checked_identifier(identifier)
     invoke = compose(function)
     isolation: Isolation | None = getattr(function, _ISOLATION, None)

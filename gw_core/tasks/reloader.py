@@ -19,8 +19,8 @@ _POLL_INTERVAL: Final = timedelta(milliseconds=500)
 class TaskWatcher(Service):
     """Hands a new registry to `swap` whenever a file of the loaded folder has changed.
 
-    Jobs that are running end with the task they began with. A file that cannot be loaded any more keeps its tasks; the
-    `TasksReloaded` event tells. Raises `TaskLoadError` when the package `watchfiles` is not installed.
+    Running jobs finish with the task they started with. A file that can no longer be loaded keeps its tasks; the
+    `TasksReloaded` event reports it. Raises `TaskLoadError` when the package `watchfiles` is not installed.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TaskWatcher(Service):
         self.reload()
 
     def step(self) -> timedelta:
-        """Wait for a change, for a moment at most, and load what changed."""
+        """Wait briefly for a change, and load what changed."""
         if next(self._changes, None):
             self.reload()
         return timedelta(0)

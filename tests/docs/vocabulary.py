@@ -108,7 +108,7 @@ ALLOWED = {
 KEPT = re.compile("|".join(ALLOWED), re.IGNORECASE)
 
 TERMS_OF_FILES = (
-    (r"otel|opentelemetry|observability|changelog", r"spans?", "the unit of a trace"),
+    (r"otel|opentelemetry|sentry|observability|changelog", r"spans?", "the unit of a trace"),
     (r"chaos", r"faults?", "fault injection"),
     (r"embedded|account", r"nobody", "an account of Unix"),
 )

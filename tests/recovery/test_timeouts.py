@@ -162,5 +162,5 @@ def test_the_timeout_of_a_task_file_is_what_its_decorator_says() -> None:
 
 
 def test_a_timeout_of_nothing_is_rejected() -> None:
-    with pytest.raises(TaskLoadError, match="longer than nothing"):
+    with pytest.raises(TaskLoadError, match="greater than zero"):
         a_registry(lambda payload, context: None, timeout=0)

@@ -1,8 +1,8 @@
 // Tell when a job starts, by a clock that all processes of one machine share.
 const { openSync, writeSync } = require("node:fs");
 
-const told = process.env.BENCH_STARTED ? openSync(process.env.BENCH_STARTED, "w") : null;
+const report = process.env.BENCH_STARTED ? openSync(process.env.BENCH_STARTED, "w") : null;
 module.exports = () => {
   const now = process.hrtime.bigint();
-  if (told !== null) writeSync(told, `${now}\n`);
+  if (report !== null) writeSync(report, `${now}\n`);
 };

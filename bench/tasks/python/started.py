@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 
-TOLD = os.open(os.environ["BENCH_STARTED"], os.O_WRONLY) if "BENCH_STARTED" in os.environ else None
+REPORTED = os.open(os.environ["BENCH_STARTED"], os.O_WRONLY) if "BENCH_STARTED" in os.environ else None
 
 
 def run(payload: object) -> None:
     """Write the time to the pipe that the benchmark reads."""
     now = time.monotonic_ns()
-    if TOLD is not None:
-        os.write(TOLD, b"%d\n" % now)
+    if REPORTED is not None:
+        os.write(REPORTED, b"%d\n" % now)
