@@ -8,7 +8,7 @@
 -- dead. The ping goes to all listening workers of the database. One that receives none for long knows that its LISTEN
 -- is broken.
 with former as (
-  select date_part('epoch', now() - last_heartbeat_at) as silent_seconds
+  select date_part('epoch', now() - last_heartbeat_at) as inactive_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
    where id = %(worker_id)s
 ),
@@ -29,7 +29,7 @@ beat as (
         metadata = excluded.metadata
   returning xmax = 0 as is_new
 )
-select case when is_new then null else (select silent_seconds from former) end,
+select case when is_new then null else (select inactive_seconds from former) end,
        to_regprocedure(pg_catalog.format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
        exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(worker_id)s),
        case when %(ping)s::boolean then pg_notify('gw:echo', '')::text end,

@@ -6,7 +6,7 @@ with locked as materialized (
    \ir parts/from_locked_jobs.sql
 )
 delete from :GRAPHILE_WORKER_SCHEMA.:WORKERS as workers
- using unnest(%(workers)s::text[], %(silent_seconds)s::double precision[]) as silent (id, seconds)
+ using unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as silent (id, seconds)
  where workers.id = silent.id
    and workers.last_heartbeat_at <= now() - make_interval(secs => silent.seconds)
    and not exists (

@@ -10,7 +10,7 @@ select
   \set JOB jobs
   \ir parts/job_columns.sql
   jobs.locked_by
-from unnest(%(workers)s::text[], %(silent_seconds)s::double precision[]) as silent (id, seconds)
+from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as silent (id, seconds)
 join :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
   on jobs.locked_by = silent.id
  and jobs.locked_at <= now() - make_interval(secs => silent.seconds)

@@ -9,7 +9,7 @@ with locked as materialized (
 ),
 silent as (
   select *
-    from unnest(%(workers)s::text[], %(silent_seconds)s::double precision[]) as silent (id, seconds)
+    from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as silent (id, seconds)
 ),
 decision as (
   select *

@@ -14,7 +14,7 @@ from gw_core.postgres.statements import numbered_query, query
 from gw_core.selection import Resolved, parse
 
 ROWS = 1_000_000
-WORKERS = {"workers": ["pool-1"], "silent_seconds": [300.0]}
+WORKERS = {"workers": ["pool-1"], "inactive_seconds": [300.0]}
 DECISIONS: dict[str, Any] = {"ids": [], "run_ats": [], "attempts": [], "messages": [], "backoffs": []}
 STATEMENTS: dict[str, dict[str, Any]] = {
     "list_worker_locks": {"resilient_flags": ["slow"]},
