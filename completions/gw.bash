@@ -2,7 +2,7 @@
 
 _gw_flags() {
     case "$1" in
-        "gw run") echo "--once --cron --verbose --quiet --connection --schema --password-command --pg-bin --prepared-statements --no-prepared-statements --max-pool-size --listen --no-listen --listen-connection --tasks --app --crontab --strict --no-strict --watch --no-watch --executable-env --forbidden-flag --plugin --concurrency --jobs --poll-interval --prefetch --client-time --no-client-time --grace-period --recover --no-recover --heartbeat-interval --sweep-interval --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --processes --max-jobs --max-lifetime --max-rss --probe-port --probe-host --metrics --no-metrics --log-level --log-format --log-time --config --debug --help" ;;
+        "gw run") echo "--once --cron --verbose --quiet --connection --schema --password-command --pg-bin --prepared-statements --no-prepared-statements --max-pool-size --listen --no-listen --listen-connection --tasks --app --crontab --strict --no-strict --watch --no-watch --history --executable-env --forbidden-flag --plugin --concurrency --jobs --poll-interval --prefetch --client-time --no-client-time --grace-period --recover --no-recover --heartbeat-interval --sweep-interval --sweep-threshold --recovery-delay --orphans-after --resilient-flag --resilient-multiplier --processes --max-jobs --max-lifetime --max-rss --probe-port --probe-host --metrics --no-metrics --log-level --log-format --log-time --config --debug --help" ;;
         "gw add") echo "--payload --payload-file --queue --run-at --max-attempts --job-key --job-key-mode --priority --flag --from --format --on-error --strict --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
         "gw complete") echo "--job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
         "gw fail") echo "--reason --job-key --state --task --queue --worker --flag --error --all --dry-run --yes --allow-none --json --connection --schema --password-command --pg-bin --config --debug --help" ;;
@@ -49,6 +49,7 @@ _gw_values() {
         "gw run --tasks") echo "files" ;;
         "gw run --app"|"gw run -A") echo "-" ;;
         "gw run --crontab") echo "files" ;;
+        "gw run --history") echo "-" ;;
         "gw run --executable-env") echo "all minimal" ;;
         "gw run --forbidden-flag") echo "-" ;;
         "gw run --plugin") echo "-" ;;

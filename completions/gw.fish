@@ -53,6 +53,7 @@ complete -c gw -n '__fish_seen_subcommand_from run' -l app -s A -r -d 'TaskRegis
 complete -c gw -n '__fish_seen_subcommand_from run' -l crontab -r -F -d 'Crontab'
 complete -c gw -n '__fish_seen_subcommand_from run' -l strict -l no-strict -d 'Exit if a task fails to load, or a job with --once'
 complete -c gw -n '__fish_seen_subcommand_from run' -l watch -l no-watch -d 'Reload task files when they change'
+complete -c gw -n '__fish_seen_subcommand_from run' -l history -r -d 'How long history keeps jobs that have ended, such as 7d'
 complete -c gw -n '__fish_seen_subcommand_from run' -l executable-env -r -a 'all minimal' -d 'Variables for executable tasks: names, all, minimal'
 complete -c gw -n '__fish_seen_subcommand_from run' -l forbidden-flag -r -d 'Skip jobs with this flag (repeatable)'
 complete -c gw -n '__fish_seen_subcommand_from run' -l plugin -r -d 'Plugin to load (repeatable)'

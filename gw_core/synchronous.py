@@ -17,6 +17,7 @@ import msgspec
 from gw_core.domain.claim import queue_locks
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.events import Events
+from gw_core.domain.history import keeps_of
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.outcome import Failed, Outcome
 from gw_core.domain.plugins import Interceptors, Plugin
@@ -38,7 +39,7 @@ from gw_core.worker.handoff import Handoff
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.pool import new_pool_id
-from gw_core.worker.settler import emit_settled, send_outcomes
+from gw_core.worker.settler import divided, emit_settled, send_outcomes
 from gw_core.worker.thread import WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
 
@@ -186,6 +187,7 @@ class ConnectionWorker:
         self._conn = conn
         self._connection = psycopg_connection(conn, schema)
         self._tasks = tasks
+        self._keeps = keeps_of({identifier: task.history for identifier, task in tasks.items()}, None)
         self._now = (lambda: _END_OF_TIME) if with_scheduled else clock
         self._runner = TaskRunner(schema=schema, connection=self._connection, plugins=plugins, clock=clock)
         self._store = JobStore(self._connection, schema)
@@ -230,7 +232,8 @@ class ConnectionWorker:
 
     def _settle(self, attempt: Attempt) -> None:
         outcome, worker_id = attempt.outcome, self._runner.worker_id
-        settled = send_outcomes(self._store, [outcome], worker_id, queue_locks([attempt.job]))
+        [batch] = divided([outcome], self._keeps)
+        settled = send_outcomes(self._store, batch, worker_id, queue_locks([attempt.job]))
         if not settled:
             raise _lost_claim(attempt)
         emit_settled(self._runner.events, worker_id, [outcome])

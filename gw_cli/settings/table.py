@@ -230,6 +230,9 @@ WATCH: Final = Setting[bool](
     commands=RUN,
     section="Tasks",
 )
+HISTORY: Final = _worker(
+    "history", duration(), "How long history keeps jobs that have ended, such as 7d", section="Tasks"
+)
 EXECUTABLE_ENV: Final = _worker(
     "executable-env", VARIABLES, "Variables for executable tasks: names, all, minimal", section="Tasks"
 )

@@ -214,44 +214,45 @@ def encode_payload(payload: Any) -> str:
     Raises `InvalidJobError` when it cannot be written as JSON, NaN and Infinity included, or holds a character
     PostgreSQL cannot keep.
     """
-    if payload is None:
-        return "{}"
-    if hasattr(payload, "model_dump_json"):  # pydantic, without importing it
-        text = str(payload.model_dump_json())
+    return "{}" if payload is None else json_text(payload)
+
+
+def json_text(value: Any, *, what: str = "payload") -> str:
+    """Return a value as the JSON text to store; `what` names it in errors. Raises as `encode_payload` does."""
+    if hasattr(value, "model_dump_json"):  # pydantic, without importing it
+        text = str(value.model_dump_json())
         if any(each in text for each in ("null", "NaN", "Infinity")):
-            _reject_not_finite(payload.model_dump())
+            _reject_not_finite(value.model_dump(), what)
     else:
         try:
-            text = msgspec.json.encode(payload).decode()
+            text = msgspec.json.encode(value).decode()
             # Both are encoded as null. Searching for that is much cheaper than checking every value of every payload.
             if "null" in text:
-                _reject_not_finite(payload)
+                _reject_not_finite(value, what)
         except InvalidJobError:
             raise
         except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidJobError(f"the payload cannot be written as JSON: {error}") from error
-    check_payload_text(text)
+            raise InvalidJobError(f"the {what} cannot be written as JSON: {error}") from error
+    check_payload_text(text, what)
     return text
 
 
-def _reject_not_finite(value: Any) -> None:
+def _reject_not_finite(value: Any, what: str) -> None:
     """Raise `InvalidJobError` when a float in the value is NaN or infinite; for values that JSON can hold else."""
     if isinstance(value, float):
         if not isfinite(value):
-            raise InvalidJobError(
-                f"the payload contains {value!r}, which JSON cannot hold; give null or a text instead"
-            )
+            raise InvalidJobError(f"the {what} contains {value!r}, which JSON cannot hold; give null or a text instead")
     elif value is None or isinstance(value, str | int):
         return
     elif isinstance(value, Mapping):
         for each in value.values():
-            _reject_not_finite(each)
+            _reject_not_finite(each, what)
     elif isinstance(value, list | tuple | Set):
         for each in value:
-            _reject_not_finite(each)
+            _reject_not_finite(each, what)
     else:
         for name in _field_names(value):
-            _reject_not_finite(getattr(value, name, None))
+            _reject_not_finite(getattr(value, name, None), what)
 
 
 def _field_names(value: Any) -> Sequence[str]:
@@ -262,7 +263,7 @@ def _field_names(value: Any) -> Sequence[str]:
     return [each.name for each in getattr(type(value), "__attrs_attrs__", ())]
 
 
-def check_payload_text(text: str) -> None:
+def check_payload_text(text: str, what: str = "payload") -> None:
     """Reject JSON text that PostgreSQL could store but no worker could pass to a task.
 
     `json` keeps the escape \\u0000 as written, and fails only when something reads it as text.
@@ -271,7 +272,7 @@ def check_payload_text(text: str) -> None:
     while position != -1:
         backslashes = len(text[:position]) - len(text[:position].rstrip("\\"))
         if backslashes % 2 == 0:
-            raise InvalidJobError("the payload contains \\u0000, which PostgreSQL cannot hold in a text; remove it")
+            raise InvalidJobError(f"the {what} contains \\u0000, which PostgreSQL cannot hold in a text; remove it")
         position = text.find("\\u0000", position + 1)
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from gw_core.domain.errors import InvalidSettingError
+from gw_core.domain.history import MAX_KEEP
 from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
 from gw_core.domain.recycle_limits import RecycleLimits
 
@@ -76,6 +77,9 @@ class WorkerSettings:
 
     strict: bool = False
     """`run_once` reports failure when any job failed."""
+
+    history: timedelta | None = None
+    """How long history keeps the jobs of tasks that do not say it themselves; None keeps none of them."""
 
     executable_env: Sequence[str] | None = None
     """The environment variables that executable tasks get besides PATH, HOME and the like; None passes all."""
@@ -163,6 +167,8 @@ class WorkerSettings:
             raise InvalidSettingError(
                 f"executable_env must be a list of environment variable names, got {self.executable_env!r}"
             )
+        if self.history is not None and self.history > MAX_KEEP:
+            raise InvalidSettingError(f"history must be at most {MAX_KEEP.days} days, got {self.history}")
         self._check_recovery()
         for name in ("max_jobs", "max_rss"):
             if getattr(self, name) is not None:

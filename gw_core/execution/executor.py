@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.history import encoded_result
 from gw_core.domain.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze, error_message
 from gw_core.execution.error_details import error_details
 
@@ -47,15 +48,18 @@ def execute(
     started = started or clock()
     try:
         result = task.invoke(job, context)
-        if result is None:
+        if result is None and not task.history.result:
             return Completed(job, clock() - started)
-        error, payload = _judge(job, context, result)
+        error, payload, result = _judge(job, context, result)
     except BaseException as raised:  # noqa: BLE001 - what a task raises belongs to the job, sys.exit() included
         return outcome_of(job, raised, clock() - started)
     seconds = clock() - started
-    if error is None:
+    if error is not None:
+        return Failed(job, seconds, error, _message(error), payload=payload)
+    if not task.history.result:
         return Completed(job, seconds)
-    return Failed(job, seconds, error, _message(error), payload=payload)
+    kept = encoded_result(result)
+    return Completed(job, seconds, kept.text, kept.problem)
 
 
 def outcome_of(job: Job, error: BaseException, seconds: float) -> Outcome:
@@ -91,12 +95,12 @@ def _given_up(job: Job) -> str:
 
 # -- what a task may return ----------------------------------------------------------------------------------------
 
-_Verdict = tuple[BaseException | None, str | None]
-_SUCCESS: Final[_Verdict] = (None, None)
+_Verdict = tuple[BaseException | None, str | None, object]
+"""The error that a result stands for, the payload that is left to do, and the result itself."""
 
 
 def _judge(job: Job, context: JobContext, result: object) -> _Verdict:
-    """Return the error a result stands for, and the payload that is left to do; raises when it is none at all."""
+    """Return what a result stands for; raises when it is none at all."""
     if isinstance(result, Awaitable):
         from gw_core.execution.event_loop import run_coroutine
 
@@ -109,7 +113,7 @@ def _judge(job: Job, context: JobContext, result: object) -> _Verdict:
         raise TaskResultError(
             "the task returned a generator, whose body never ran; call it to its end, for example with list(...)"
         )
-    return _SUCCESS
+    return None, None, result
 
 
 # -- batch jobs ----------------------------------------------------------------------------------------------------
@@ -146,7 +150,7 @@ def _skip(text: str, sign: str, start: int = 0) -> int:
 
 def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
     if not job.payload.lstrip().startswith("["):
-        return _SUCCESS
+        return None, None, results
     results = _awaited(results, context)
     items = items_of(job.payload)
     if len(results) != len(items):
@@ -155,12 +159,12 @@ def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
             f"Task {job.task_identifier} returned {len(results)} results for a batch of {len(items)} items; "
             "the job counts as done. Return one result for each item, or None.",
         )
-        return _SUCCESS
+        return None, None, results
     errors = {index: result for index, result in enumerate(results) if isinstance(result, BaseException)}
     if not errors:
-        return _SUCCESS
+        return None, None, results
     left = msgspec.json.encode([items[index] for index in errors]).decode()
-    return BatchError(_batch_message(errors, len(items)), errors), left
+    return BatchError(_batch_message(errors, len(items)), errors), left, None
 
 
 def _awaited(results: list[Any], context: JobContext) -> list[Any]:

@@ -71,12 +71,12 @@ class IsolatedProcessError(GraphileWorkerError):
     """The process in which a task ran ended before the task did: killed, crashed, or ended by the task itself."""
 
 
-def compose_isolated(home: Callable[[], TaskLocation]) -> Invoke:
+def compose_isolated(home: Callable[[], TaskLocation], *, keeps_result: bool = False) -> Invoke:
     """Return the call that runs a task in a process of its own; `home` is asked at each run."""
-    return lambda job, context: run_isolated(home(), job, context)
+    return lambda job, context: run_isolated(home(), job, context, keeps_result=keeps_result)
 
 
-def run_isolated(home: TaskLocation, job: Job, context: JobContext) -> object:
+def run_isolated(home: TaskLocation, job: Job, context: JobContext, *, keeps_result: bool = False) -> object:
     """Run the task to its end in another process, and return or raise what it came to.
 
     The task is notified when the job should stop. One second after its result can no longer be recorded, its process
@@ -87,7 +87,9 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext) -> object:
         talk = _ProcessSession(process, context)
         try:
             ended = talk.until_the_end(
-                RunJob(home, job, context.worker_id, context.thread_name, context.logger.getEffectiveLevel())
+                RunJob(
+                    home, job, context.worker_id, context.thread_name, context.logger.getEffectiveLevel(), keeps_result
+                )
             )
         except ChannelClosedError:
             how = PROCESSES.forget(process)
@@ -140,7 +142,7 @@ def _result(ended: FinishedMessage, job: Job) -> object:
     if ended.failure is not None:
         raise error_of(ended.failure)
     if not ended.items:
-        return None
+        return ended.result
     # As the task returned it: the executor keeps the items that failed.
     return [error_of(ended.items[n]) if n in ended.items else None for n in range(len(items_of(job.payload)))]
 

@@ -17,6 +17,7 @@ from gw_core import forks
 from gw_core.domain import errors as known_errors
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.history import EncodedResult
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message
@@ -242,6 +243,8 @@ class RunJob(msgspec.Struct, frozen=True, tag=True):
     thread_name: str
     level: int
     """The lowest level of log records that the worker writes."""
+    keeps_result: bool = False
+    """Whether history keeps what the task returns."""
 
 
 class StopJob(msgspec.Struct, frozen=True, tag=True):
@@ -289,6 +292,8 @@ class FinishedMessage(msgspec.Struct, frozen=True, tag=True):
 
     failure: Failure | None = None
     items: dict[int, Failure] = {}
+    result: EncodedResult | None = None
+    """What the task returned, if that is kept."""
 
 
 ToProcess = Setup | RunJob | StopJob | AddedMessage

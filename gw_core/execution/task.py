@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from gw_core.domain.history import NO_OPTIONS, HistoryOptions
 from gw_core.execution.signature import Invoke
 
 Function = Callable[..., object]
@@ -27,3 +28,5 @@ class Task:
     """How long a run may take before its attempt fails; None: as long as it likes."""
     isolation: Isolation | None = None
     """"process" when it runs in a process of its own."""
+    history: HistoryOptions = NO_OPTIONS
+    """What history keeps of its jobs."""

@@ -11,6 +11,7 @@ import psycopg
 
 from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.claim import QueueLock
+from gw_core.domain.history import Keep
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.settings import LOCK_EXPIRY
@@ -24,6 +25,7 @@ _Outcome = TypeVar("_Outcome", bound=Outcome)
 _JOB_ID: Final = attrgetter("job.id")
 
 
+NOTHING_KEPT: Final[Mapping[str, Keep]] = {}
 MAX_DELAY: Final = timedelta(days=100 * 365)
 
 SETTLE_PLAN: Final = {
@@ -61,19 +63,49 @@ class JobStore:
                 return known
 
     def complete(
-        self, outcomes: Sequence[Completed], *, worker_id: str, releases: Sequence[QueueLock] = ()
+        self,
+        outcomes: Sequence[Completed],
+        *,
+        worker_id: str,
+        releases: Sequence[QueueLock] = (),
+        keeps: Mapping[str, Keep] = NOTHING_KEPT,
     ) -> set[int]:
-        """Delete the jobs of these claims, release the queues, and return the ids deleted."""
-        return self._settle("complete_jobs", _by_id(outcomes), worker_id, releases)
+        """Delete the jobs of these claims, release the queues, and return the ids deleted.
 
-    def fail(self, outcomes: Sequence[Failed], *, worker_id: str, releases: Sequence[QueueLock] = ()) -> set[int]:
-        """Record the failures of these claims, release the queues, and return the ids recorded."""
+        With `keeps`, which has every job's task, the jobs are moved to history.
+        """
         ordered = _by_id(outcomes)
+        if not keeps:
+            return self._settle("complete_jobs", ordered, worker_id, releases)
         return self._settle(
-            "fail_jobs",
+            "complete_jobs_keeping",
             ordered,
             worker_id,
             releases,
+            results=[each.result for each in ordered],
+            result_errors=[each.result_error for each in ordered],
+            **_kept_values(ordered, keeps),
+        )
+
+    def fail(
+        self,
+        outcomes: Sequence[Failed],
+        *,
+        worker_id: str,
+        releases: Sequence[QueueLock] = (),
+        keeps: Mapping[str, Keep] = NOTHING_KEPT,
+    ) -> set[int]:
+        """Record the failures of these claims, release the queues, and return the ids recorded.
+
+        With `keeps`, which has every job's task, the attempts are added to history.
+        """
+        ordered = _by_id(outcomes)
+        return self._settle(
+            "fail_jobs_keeping" if keeps else "fail_jobs",
+            ordered,
+            worker_id,
+            releases,
+            **(_kept_values(ordered, keeps) if keeps else {}),
             messages=[each.message for each in ordered],
             delays=[None if each.delay is None else _delay_seconds(each.delay) for each in ordered],
             finals=[each.permanent for each in ordered],
@@ -168,6 +200,20 @@ class JobStore:
 def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Return outcomes in the order in which all statements lock jobs."""
     return sorted(outcomes, key=_JOB_ID)
+
+
+def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dict[str, Any]:
+    """Return what `parts/kept.sql` is given, as columns."""
+    jobs = [each.job for each in outcomes]
+    kept = [keeps[job.task_identifier] for job in jobs]
+    return {
+        "tasks": [job.task_identifier for job in jobs],
+        "queue_names": [job.queue_name for job in jobs],
+        "started_ats": _times(job.started_epoch for job in jobs),
+        "keep_seconds": [each.period.total_seconds() for each in kept],
+        "keeps_payload": [each.payload for each in kept],
+        "is_awaited": [each.result for each in kept],
+    }
 
 
 def _claims(jobs: Sequence[Job]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ READ_INDEXES_STEP: Final = 5
 CANCELLING_STEP: Final = 6
 SEARCH_PATH_STEP: Final = 7
 RENEWALS_STEP: Final = 8
+HISTORY_STEP: Final = 9
 OWN_STEPS: Final = (
     LEDGER_STEP,
     REPAIR_STEP,
@@ -52,6 +53,7 @@ OWN_STEPS: Final = (
     CANCELLING_STEP,
     SEARCH_PATH_STEP,
     RENEWALS_STEP,
+    HISTORY_STEP,
 )
 """The line of our own, numbered in a ledger of its own."""
 
@@ -221,6 +223,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
         CANCELLING_STEP: "_private_gw_cancellations" in relations,
         RENEWALS_STEP: "_private_gw_renewed_locks" in relations,
+        HISTORY_STEP: "_private_gw_history" in relations,
         READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
         SEARCH_PATH_STEP: is_pinned,
     }

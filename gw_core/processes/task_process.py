@@ -12,12 +12,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Unpack, assert_never
 
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
+from gw_core.domain.history import EncodedResult, HistoryOptions
 from gw_core.domain.job import Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
 from gw_core.domain.plugins import Skip
@@ -154,10 +156,13 @@ class _Server:
         except BaseException as error:  # noqa: BLE001 - whatever loading raises, sys.exit() included
             return FinishedMessage(failure_of(error))
         self._line.send(StartedMessage())
+        if order.keeps_result:
+            task = replace(task, history=HistoryOptions(result=True))
         outcome = execute(order.job, task, context)
         match outcome:
             case Completed():
-                return FinishedMessage()
+                kept = EncodedResult(outcome.result, outcome.result_error) if order.keeps_result else None
+                return FinishedMessage(result=kept)
             case Returned():
                 return FinishedMessage(failure_of(Snooze(outcome.delay, outcome.reason)))
             case Failed():

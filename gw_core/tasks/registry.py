@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
 from gw_core.domain.errors import InvalidJobError, TaskLoadError
+from gw_core.domain.history import MAX_KEEP, NO_OPTIONS, HistoryOptions
 from gw_core.domain.job import JobSpec
 from gw_core.domain.task_identifier import note_identifier
 from gw_core.execution.signature import compose, plain_function
@@ -22,6 +23,17 @@ _MARK: Final = "__graphile_task__"
 _SCHEDULES: Final = "__graphile_schedules__"
 _TIMEOUT: Final = "__graphile_timeout__"
 _ISOLATION: Final = "__graphile_isolation__"
+_HISTORY: Final = "__graphile_history__"
+
+
+class TaskOptions(TypedDict, total=False):
+    """The options of `@task`: see there."""
+
+    timeout: timedelta | float | None
+    isolation: Isolation | None
+    keep: timedelta | None
+    result: bool
+    keep_payload: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +57,23 @@ class ScheduleMark:
 @overload
 def task(identifier: F, /) -> F: ...
 @overload
-def task(
-    identifier: str | None = None, *, timeout: timedelta | float | None = None, isolation: Isolation | None = None
-) -> Callable[[F], F]: ...
-def task(
-    identifier: F | str | None = None, *, timeout: timedelta | float | None = None, isolation: Isolation | None = None
-) -> F | Callable[[F], F]:
+def task(identifier: str | None = None, **options: Unpack[TaskOptions]) -> Callable[[F], F]: ...
+def task(identifier: F | str | None = None, **options: Unpack[TaskOptions]) -> F | Callable[[F], F]:
     """Mark a function in a task file as the task `identifier`, by default its own name.
 
     A run that takes longer than `timeout` (a number is seconds) fails its attempt and is asked to stop. With
     `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's interpreter to
     others. The function stays what it is and can be called as before.
+
+    History keeps the task's jobs for the period `keep` after they end: zero keeps nothing, None is the worker's setting
+    `history`. With `result=True` it keeps what the task returns, for `Client.result`, and with `keep_payload=True` the
+    payload.
     """
     if callable(identifier):
         return _marked(identifier, None)
     name = None if identifier is None else checked_identifier(identifier)
-    return lambda function: _marked(_isolated(_timed(function, timeout), isolation), name)
+    given = _checked(options)
+    return lambda function: _marked(_with_options(function, given), name)
 
 
 def cron(pattern: str, **options: Any) -> Callable[[F], F]:
@@ -92,6 +105,27 @@ def _marked(function: F, identifier: str | None) -> F:
         raise TaskLoadError(f"@task marks functions, not {type(function).__name__} objects")
     note_identifier(function, identifier or _name_of(function))
     return _set(function, _MARK, TaskMark(identifier))
+
+
+def _checked(options: TaskOptions) -> TaskOptions:
+    """Return the options; raises `TypeError` for an unknown one, as Python does for an unknown keyword."""
+    if unknown := options.keys() - TaskOptions.__annotations__.keys():
+        raise TypeError(f"a task has no option {min(unknown)!r}; give {', '.join(TaskOptions.__annotations__)}")
+    return options
+
+
+def _with_options(function: F, options: TaskOptions) -> F:
+    """Leave the options of `@task` on the function; raises `TaskLoadError` for one that is wrong."""
+    made = _isolated(_timed(function, options.get("timeout")), options.get("isolation"))
+    return _kept(made, options)
+
+
+def _kept(function: F, options: TaskOptions) -> F:
+    keep = options.get("keep")
+    if keep is not None and not (isinstance(keep, timedelta) and timedelta(0) <= keep <= MAX_KEEP):
+        raise TaskLoadError(f"keep must be a timedelta of at most {MAX_KEEP.days} days and not negative, got {keep!r}")
+    history = HistoryOptions(keep, options.get("result", False), options.get("keep_payload", False))
+    return function if history == NO_OPTIONS else _set(function, _HISTORY, history)
 
 
 def _timed(function: F, timeout: timedelta | float | None) -> F:
@@ -142,32 +176,21 @@ class TaskRegistry:
     @overload
     def task(self, identifier: F, /) -> F: ...
     @overload
-    def task(
-        self,
-        identifier: str | None = None,
-        *,
-        timeout: timedelta | float | None = None,
-        isolation: Isolation | None = None,
-    ) -> Callable[[F], F]: ...
-    def task(
-        self,
-        identifier: F | str | None = None,
-        *,
-        timeout: timedelta | float | None = None,
-        isolation: Isolation | None = None,
-    ) -> F | Callable[[F], F]:
+    def task(self, identifier: str | None = None, **options: Unpack[TaskOptions]) -> Callable[[F], F]: ...
+    def task(self, identifier: F | str | None = None, **options: Unpack[TaskOptions]) -> F | Callable[[F], F]:
         """Register the decorated function as the task `identifier`, by default its own name.
 
-        Also works bare, `@registry.task`. `timeout` and `isolation` are those of the decorator `task`. The function
-        stays what it is and can be called as before.
+        Also works bare, `@registry.task`. The options are those of the decorator `task`. The function stays what it is
+        and can be called as before.
         """
         if callable(identifier):
             self.register(_name_of(identifier), identifier)
             return identifier
         name = None if identifier is None else checked_identifier(identifier)
+        given = _checked(options)
 
         def decorate(function: F) -> F:
-            made = _isolated(_timed(function, timeout), isolation)
+            made = _with_options(function, given)
             self.register(_name_of(function) if name is None else name, made)
             return function
 
@@ -276,11 +299,20 @@ def task_of(identifier: str, function: Function, source: str, home: Callable[[],
     checked_identifier(identifier)
     invoke = compose(function)
     isolation: Isolation | None = getattr(function, _ISOLATION, None)
+    history: HistoryOptions = getattr(function, _HISTORY, NO_OPTIONS)
     if isolation is not None:
         from gw_core.execution.process_pool import compose_isolated  # for those who isolate
 
-        invoke = compose_isolated(home)
-    return Task(identifier, invoke, source, function, timeout=getattr(function, _TIMEOUT, None), isolation=isolation)
+        invoke = compose_isolated(home, keeps_result=history.result)
+    return Task(
+        identifier,
+        invoke,
+        source,
+        function,
+        timeout=getattr(function, _TIMEOUT, None),
+        isolation=isolation,
+        history=history,
+    )
 
 
 def make_task(identifier: str, function: Function, source: str, home: Callable[[], TaskLocation]) -> Task:

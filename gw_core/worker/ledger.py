@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gw_core.domain.claim import Locked, QueueLock
+from gw_core.domain.history import Keep
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Outcome
 
@@ -24,6 +25,8 @@ class OutcomeBatch:
     """True when the connection broke while the server may already have committed what we sent."""
     is_reported: bool = False
     """True when it was reported that the database rejects it."""
+    keeps: Mapping[str, Keep] = field(default_factory=dict)
+    """What history keeps of these outcomes, by task; empty: nothing."""
     _queue_locks: Counter[QueueLock] | None = None
 
     def job_ids(self) -> list[int]:

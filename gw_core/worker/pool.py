@@ -8,13 +8,14 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import Events, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
 from gw_core.domain.health import PoolHealth
+from gw_core.domain.history import Keep, keeps_of
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.plugins import Interceptors
@@ -81,6 +82,7 @@ class WorkerPool:
         self._interceptors = interceptors
         self._tasks: dict[str, Task] = {}
         self._names: tuple[str, ...] = ()
+        self._keeps: Mapping[str, Keep] = {}
         self._forced = threading.Event()
         self._forced_at = float("inf")
         self._asked_at = float("inf")
@@ -93,6 +95,7 @@ class WorkerPool:
             database=database,
             ledger=self.ledger,
             events=events,
+            keeps=lambda: self._keeps,
             on_queues_freed=self._request_claim,
             on_settled=self._request_claim if once else lambda: None,
             on_crash=on_crash,
@@ -159,6 +162,11 @@ class WorkerPool:
         return self._settler.failed
 
     @property
+    def keeps(self) -> Mapping[str, Keep]:
+        """What history keeps of each task's jobs; empty: nothing."""
+        return self._keeps
+
+    @property
     def unsettled(self) -> int:
         """How many outcomes are not written; their jobs are still locked."""
         return self._settler.unsettled
@@ -186,6 +194,7 @@ class WorkerPool:
         for identifier in self._tasks.keys() - tasks.keys():
             del self._tasks[identifier]
         self._names = registry.identifiers
+        self._keeps = keeps_of({task.identifier: task.history for task in registry}, self._settings.history)
 
     def use_registry(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on, and claim jobs of those that are new."""

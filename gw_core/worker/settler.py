@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from gw_core.domain.events import (
     PoolConnectionLost,
     PoolConnectionRestored,
 )
+from gw_core.domain.history import Keep
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.postgres.database import RESPONSE_TIMEOUT, Connection, Database
 from gw_core.postgres.error_mapping import needs_connection, rejects_a_row
@@ -41,6 +42,9 @@ KINDS: Final = (Completed, Failed, Returned)
 
 BATCH: Final = 1_000
 """Outcomes in one statement: enough to fill a round trip, few enough to keep the locks short."""
+
+RESULT_BYTES: Final = 4_000_000
+"""Results in one statement, so that it fits into memory and its time limit."""
 
 LOCK_RETRY_INTERVAL: Final = 0.2
 """Seconds between two checks whether a job's row that another session locked is free again."""
@@ -77,6 +81,7 @@ class Settler(Service):
         database: Database,
         ledger: Ledger,
         events: Events,
+        keeps: Callable[[], Mapping[str, Keep]],
         on_queues_freed: Callable[[], None],
         on_settled: Callable[[], None],
         on_crash: Callable[[str, BaseException], None],
@@ -90,6 +95,7 @@ class Settler(Service):
         self._database = database
         self._ledger = ledger
         self._events = events
+        self._keeps = keeps
         self._on_queues_freed = on_queues_freed
         self._on_settled = on_settled
         self._inbox: deque[Outcome] = deque()
@@ -252,7 +258,7 @@ class Settler(Service):
         if not outcomes:
             return
         self._measure(outcomes)
-        batches = self._batches(outcomes)
+        batches = self._divided(self._batches(outcomes))
         self._ledger.begin_settling(batches)
         self._unwritten.extend(batches)
 
@@ -268,6 +274,11 @@ class Settler(Service):
         alike = [[each for each in outcomes if type(each) is kind] for kind in KINDS if kind in kinds]
         return [OutcomeBatch(each) for each in (*([each] for each in alone), *alike)]
 
+    def _divided(self, batches: list[OutcomeBatch]) -> list[OutcomeBatch]:
+        """Separate the outcomes that history keeps from those it does not: each have a statement of their own."""
+        keeps = self._keeps()
+        return [part for batch in batches for part in divided(batch.outcomes, keeps)] if keeps else batches
+
     def _measure(self, outcomes: Sequence[Outcome]) -> None:
         durations = [each.seconds for each in outcomes if type(each) is not Returned]
         if not durations:
@@ -280,7 +291,7 @@ class Settler(Service):
     def _write(self, batch: OutcomeBatch) -> None:
         outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch)
         try:
-            ours = send_outcomes(self._store(), outcomes, self._worker_id, releases)
+            ours = send_outcomes(self._store(), batch, self._worker_id, releases)
         except DatabaseUnavailableError:
             batch.is_in_doubt = True
             raise
@@ -324,13 +335,38 @@ class Settler(Service):
             self._connection = None
 
 
-def send_outcomes(store: JobStore, outcomes: list[Any], worker_id: str, releases: Sequence[QueueLock]) -> set[int]:
+def divided(outcomes: list[Outcome], keeps: Mapping[str, Keep]) -> list[OutcomeBatch]:
+    """Divide outcomes of one kind into those that history keeps and those it does not."""
+    if type(outcomes[0]) is Returned:
+        return [OutcomeBatch(outcomes)]
+    kept = [each for each in outcomes if each.job.task_identifier in keeps]
+    rest = outcomes if not kept else [each for each in outcomes if each.job.task_identifier not in keeps]
+    batches = [OutcomeBatch(each, keeps=keeps) for each in _limited(kept)]
+    return [*batches, OutcomeBatch(rest)] if rest else batches
+
+
+def _limited(outcomes: list[Outcome]) -> Iterator[list[Outcome]]:
+    """Divide kept outcomes so that the results in one statement stay below `RESULT_BYTES`, about."""
+    part: list[Outcome] = []
+    size = 0
+    for each in outcomes:
+        part.append(each)
+        size += len(each.result or "") if type(each) is Completed else 0
+        if size > RESULT_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def send_outcomes(store: JobStore, batch: OutcomeBatch, worker_id: str, releases: Sequence[QueueLock]) -> set[int]:
     """Write outcomes of one kind, release the queues, and return the ids of the jobs that were still claimed."""
+    outcomes: list[Any] = batch.outcomes
     kind = type(outcomes[0])
     if kind is Completed:
-        return store.complete(outcomes, worker_id=worker_id, releases=releases)
+        return store.complete(outcomes, worker_id=worker_id, releases=releases, keeps=batch.keeps)
     if kind is Failed:
-        return store.fail(outcomes, worker_id=worker_id, releases=releases)
+        return store.fail(outcomes, worker_id=worker_id, releases=releases, keeps=batch.keeps)
     return store.return_jobs(outcomes, worker_id=worker_id, releases=releases)
 
 

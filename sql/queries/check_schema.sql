@@ -15,7 +15,8 @@ select current_setting('server_version_num')::integer as server_version,
          select relname::text from relation
           where relname in ('migrations', '_private_gw_migrations', '_private_gw_workers', 'jobs_gw_queued_index',
                             'jobs_gw_queue_heads_index', 'jobs_gw_locked_index', 'jobs_gw_failed_index',
-                            '_private_gw_cancellations', '_private_gw_renewed_locks', '_private_workers')
+                            '_private_gw_cancellations', '_private_gw_renewed_locks', '_private_gw_history',
+                            '_private_workers')
        ) as relations,
        array(
          select word from ts_stat(coalesce((

@@ -1,33 +1,7 @@
 -- Record the failures of these claims and release the queues they were the last of.
--- The backoff is Graphile Worker's: e^min(attempts, 10) seconds by the database's clock; the claim counted the attempt.
--- A job that was removed or superseded while it ran has attempts = max_attempts already and stays as it is: failed.
-with failures as (
-  select *
-    from unnest(
-           %(ids)s::bigint[],
-           %(messages)s::text[],
-           %(delays)s::double precision[],
-           %(finals)s::boolean[],
-           %(payloads)s::text[]
-         ) as failures (id, message, delay_seconds, final, payload)
-),
-failed as (
-  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     set last_error = failures.message,
-         run_at = greatest(now(), jobs.run_at)
-                  + make_interval(secs => coalesce(failures.delay_seconds, exp(least(jobs.attempts, 10)::float8))),
-         attempts = case when failures.final then greatest(jobs.attempts, jobs.max_attempts) else jobs.attempts end,
-         payload = coalesce(failures.payload::json, jobs.payload),
-         locked_at = null,
-         locked_by = null
-    from failures
-   where jobs.id = any(%(ids)s::bigint[])
-     and jobs.id = failures.id
-     \set ROW jobs
-     \set CLAIMS '%(claims)s::timestamptz[]'
-     \ir parts/is_of_claim.sql
-  returning jobs.id
-),
+with
+\set RETURNED jobs.id
+\ir parts/failed.sql
 \set SETTLED failed
 \ir parts/released_queues.sql
 \ir parts/settled_ids.sql

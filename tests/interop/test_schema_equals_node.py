@@ -61,7 +61,11 @@ def test_whatever_it_comes_from_a_schema_ends_with_the_same_functions(empty_data
 
 def bodies(url: str, schema: str, leave_out: set[str]) -> list[str]:
     found = catalog(url, schema, with_bodies=True)["body"]
-    return [line.replace(f'"{schema}"', "S") for line in found if line.split()[0] not in leave_out]
+    return [
+        line.replace(f'"{schema}"', "S").replace(f"E'{schema}'", "S")
+        for line in found
+        if line.split()[0] not in leave_out
+    ]
 
 
 def ledger(url: str, schema: str) -> list[tuple[object, ...]]:

@@ -22,6 +22,7 @@ import pytest
 from psycopg.rows import DictRow, dict_row
 
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
+from gw_core.domain.history import Keep
 from gw_core.domain.plugins import Interceptors
 from gw_core.events import Completed, Failed, JobCompleted, JobLockLost, JobReturned, Outcome, PoolClaimed, Returned
 from gw_core.execution.executor import outcome_of
@@ -87,8 +88,12 @@ create trigger refuse_failure before update on graphile_worker._private_jobs for
 CLEAN: Final = """
 delete from public.audit; delete from public.refusing;
 delete from _private_jobs; delete from _private_job_queues; delete from _private_gw_workers;
-delete from _private_gw_renewed_locks
+delete from _private_gw_renewed_locks; delete from _private_gw_history
 """
+
+HISTORY: Final = {TASK: Keep(timedelta(days=7), result=True)}
+KEEPING: Final = {"pool-1"}
+"""The first pool records history, those that follow do not."""
 
 
 class BrokenPromiseError(AssertionError):
@@ -189,6 +194,7 @@ class WorkerPool:
             database=database,
             ledger=self.ledger,
             events=self.events,
+            keeps=lambda: HISTORY if name in KEEPING else {},
             on_queues_freed=lambda: None,
             on_settled=lambda: None,
             on_crash=lambda thread, error: None,
@@ -206,7 +212,7 @@ class WorkerPool:
             slots=self.threads,  # type: ignore[arg-type] # as far as it reads them
             events=self.events,
             on_cancel_requests=lambda wishes: None,
-            hearing=None,
+            notifications=None,
             on_drained=None,
             lease=Lease(),
             on_crash=lambda thread, error: None,
@@ -521,6 +527,7 @@ class World:
         self._check_running()
         self._check_known()
         self._check_told()
+        self._check_history()
         self.raise_complaints()
 
     def _read_audit(self) -> None:
@@ -586,6 +593,23 @@ class World:
         for claim in self.claims:
             if claim.reports and claim.reports != [JobLockLost.name] and not claim.has_ended:
                 self.complain(f"{claim} was told settled ({claim.reports}), and is not: {claim.outcome}")
+
+    def _check_history(self) -> None:
+        """Every attempt that a keeping pool settled has one row, and no other has: a job is in exactly one place."""
+        found = sorted(
+            (row["worker_id"], row["job_id"], row["final"])
+            for row in self.run("select worker_id, job_id, final from _private_gw_history")
+        )
+        expected = sorted(
+            (claim.worker_id, claim.job_id, isinstance(claim.outcome, Completed))
+            for claim in self.claims
+            if claim.worker_id in KEEPING
+            and claim.has_ended
+            and not claim.is_void
+            and isinstance(claim.outcome, Completed | Failed)
+        )
+        if found != expected:
+            self.complain(f"history has {found}, and what ended is {expected}")
 
 
 def _is_given_back(row: dict[str, Any]) -> bool:

@@ -45,6 +45,7 @@ OWN_LINE = [
     "gw_0006_cancellations",
     "gw_0007_search_path",
     "gw_0008_renewed_locks",
+    "gw_0009_history",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [

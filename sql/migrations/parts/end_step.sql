@@ -58,12 +58,12 @@ begin
   end if;
 
   for v_object in
-    select case relations.relkind when 'r' then 'table' when 'v' then 'view' else 'type' end as kind,
+    select case relations.relkind when 'v' then 'view' when 'c' then 'type' else 'table' end as kind,
            format('%I.%I', namespaces.nspname, relations.relname) as name
       from pg_class as relations
       join pg_namespace as namespaces on namespaces.oid = relations.relnamespace
      where namespaces.nspname = :'GRAPHILE_WORKER_SCHEMA'
-       and relations.relkind in ('r', 'v', 'c')
+       and relations.relkind in ('r', 'p', 'v', 'c')
        and relations.relowner = current_user::regrole
        and relations.oid <> all(v_known)
     union all

@@ -1,0 +1,13 @@
+-- The values that every ended attempt has in common; `:SETTLED` are the settled jobs.
+:SETTLED.id,
+:SETTLED.attempts,
+:SETTLED.max_attempts,
+kept.task,
+kept.queue_name,
+:SETTLED.key,
+%(worker_id)s,
+:SETTLED.created_at,
+case when kept.keeps_payload then :SETTLED.payload end,
+kept.started_at,
+now(),
+now() + make_interval(secs => kept.keep_seconds),

@@ -1,0 +1,13 @@
+-- What history keeps of each outcome: values that only the worker knows, and for how long.
+kept as (
+  select *
+    from unnest(
+           %(ids)s::bigint[],
+           %(tasks)s::text[],
+           %(queue_names)s::text[],
+           %(started_ats)s::timestamptz[],
+           %(keep_seconds)s::double precision[],
+           %(keeps_payload)s::boolean[],
+           %(is_awaited)s::boolean[]
+         ) as kept (id, task, queue_name, started_at, keep_seconds, keeps_payload, is_awaited)
+),
