@@ -59,12 +59,19 @@ def events() -> str:
     return "\n".join(_table(("Name", "Class", "Meaning"), sorted(rows)))
 
 
+def node_events() -> str:
+    """List Graphile Worker's events that gw does not emit, with the nearest one."""
+    rows = [(f"`{theirs}`", f"`{ours}`") for theirs, ours in gw_core.events.NODE_EVENTS_HERE.items()]
+    return "\n".join(_table(("Graphile Worker", "Nearest event of gw"), rows))
+
+
 PARTS: Final = {
     "commands": commands,
     "settings": settings,
     "variables": variables,
     "exit_codes": exit_codes,
     "events": events,
+    "node_events": node_events,
 }
 
 

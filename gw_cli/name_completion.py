@@ -86,12 +86,11 @@ def _cache_file(configuration: Configuration, kind: str, prefix: str) -> Path:
     from pathlib import Path
 
     from gw_cli.settings import table
-    from gw_cli.settings.resolve import NAMING_PG_VARIABLES
 
     where = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     folder = Path(where) / "gw"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    naming = [os.environ.get(name, "") for name in NAMING_PG_VARIABLES]
+    naming = sorted(each for each in os.environ.items() if each[0].startswith("PG") and each[0] != "PGPASSWORD")
     queue = repr((configuration[table.CONNECTION], configuration[table.SCHEMA], os.getcwd(), naming, prefix))
     return folder / f"{kind}-{hashlib.sha256(queue.encode()).hexdigest()[:16]}"
 

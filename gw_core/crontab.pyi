@@ -1,4 +1,4 @@
-from gw_core.domain.cron_item import KnownCronItem as KnownCronItem
+from gw_core.domain.cron_item import KnownCronItem as KnownCronItem, reject_duplicates as reject_duplicates
 from gw_core.domain.crontab import (
     format_crontab as format_crontab,
     format_item as format_item,

@@ -1,5 +1,7 @@
 from gw_core.domain.events import (
+    NODE_EVENTS_HERE as NODE_EVENTS_HERE,
     BreakingMigrationDetected as BreakingMigrationDetected,
+    ClaimEmpty as ClaimEmpty,
     HeartbeatFailed as HeartbeatFailed,
     HeartbeatLate as HeartbeatLate,
     HeartbeatRestored as HeartbeatRestored,
@@ -36,6 +38,7 @@ from gw_core.domain.events import (
     RunnerStopped as RunnerStopped,
     SignalReceived as SignalReceived,
     TasksReloaded as TasksReloaded,
+    WorkerCrashed as WorkerCrashed,
     WorkersRecovered as WorkersRecovered,
     WorkerStarted as WorkerStarted,
     WorkerStopped as WorkerStopped,

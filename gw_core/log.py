@@ -276,7 +276,7 @@ class JobLog:
         self._log_startup(
             "Recovery is on: jobs of workers without a heartbeat for %s are recovered, to run %s later",
             format_duration(event.recovery.threshold),
-            format_duration(event.recovery.delay),
+            format_duration(event.recovery.effective_delay),
         )
 
     def _heartbeat_failed(self, event: e.HeartbeatFailed) -> None:

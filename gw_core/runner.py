@@ -28,6 +28,7 @@ from gw_core.domain.events import (
     RunnerStarted,
     RunnerStopped,
     SignalReceived,
+    WorkerCrashed,
 )
 from gw_core.domain.health import ProbeSettings
 from gw_core.domain.plugins import Interceptors, Plugin
@@ -42,14 +43,14 @@ from gw_core.maintenance.heartbeat import (
     Heartbeat,
 )
 from gw_core.postgres.connections import CallersPool, ConnectionPool, SharedConnection, conninfo_of
-from gw_core.postgres.database import DEFAULT_SCHEMA, Database, described, find_conninfo
+from gw_core.postgres.database import DEFAULT_SCHEMA, Database, described, expand_conninfo, find_conninfo
 from gw_core.postgres.enqueue import Admission, Enqueuer
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.migrations import migrate as migrate_schema
 from gw_core.postgres.permissions import require_rights, require_visible_jobs
 from gw_core.postgres.schema_state import check
 from gw_core.service import Service
-from gw_core.services import Crontab, ServiceFactory, Tasks, checked_flags, items_of, load_tasks, marked_items
+from gw_core.services import Crontab, ServiceFactory, Tasks, checked_flags, items_of, load_tasks
 from gw_core.signals import Signals
 from gw_core.tasks.loading import LoadedTasks
 from gw_core.tasks.registry import TaskRegistry
@@ -164,7 +165,7 @@ class Runner:
         self._listen_database = (
             None
             if listen_conninfo is None
-            else Database(listen_conninfo, schema=schema, notice_pooler=True, password=password)
+            else Database(expand_conninfo(listen_conninfo), schema=schema, notice_pooler=True, password=password)
         )
         self._interceptors = Interceptors(plugins)
         self._connections = (
@@ -360,7 +361,7 @@ class Runner:
         """Return the cron items: the crontab's, and those that tasks declare with `@cron`."""
         from gw_core.domain.cron_item import reject_duplicates
 
-        self._marked = marked_items(loaded.registry if isinstance(loaded, LoadedTasks) else loaded)
+        self._marked = (loaded.registry if isinstance(loaded, LoadedTasks) else loaded).cron_items
         given = self._crontab
         if callable(given):
             source = given
@@ -376,7 +377,7 @@ class Runner:
         """Switch to reloaded tasks and the cron items they declare."""
         pool.use_registry(registry)
         try:
-            self._marked = marked_items(registry)
+            self._marked = registry.cron_items
         except GraphileWorkerError as error:
             self.events.emit(CronItemsRejected(error=error))
         for service in self._services:
@@ -579,6 +580,7 @@ class Runner:
 
     def _on_crash(self, thread: str, error: BaseException) -> None:
         self._log.error("Thread %s ended by %s: %s", thread, type(error).__name__, error, exc_info=error)
+        self.events.emit(WorkerCrashed(worker_id=self.worker_id, thread=thread, error=error))
         self._request_end(_End(f"thread {thread} ended by {type(error).__name__}", exit_code=1))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gw_core.domain.cron_item import CronItem
+from gw_core.domain.durations import shown
 from gw_core.domain.errors import CrontabError, InvalidSettingError, TaskLoadError
 from gw_core.domain.events import Events, JobsSettled
 from gw_core.domain.health import PoolHealth, ProbeSettings
@@ -175,13 +176,6 @@ def checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
     return flags
 
 
-def marked_items(registry: TaskRegistry) -> tuple[CronItem, ...]:
-    """Return the cron items that tasks declare with `@cron`."""
-    from gw_core.domain.cron_item import cron_item
-
-    return tuple(cron_item(pattern, task, **options) for task, pattern, options in registry.crontab_sources)
-
-
 def items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem, ...]:
     """Return the items of a crontab: a file, its text, or items."""
     from gw_core.domain.crontab import parse_crontab  # imports the JSON5 parser
@@ -195,4 +189,19 @@ def items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem,
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise CrontabError(f"cannot read the crontab {str(crontab)!r}: {reason}") from error
         return parse_crontab(text, source=str(crontab))
-    return parse_crontab(crontab) if isinstance(crontab, str) else tuple(crontab)
+    if not isinstance(crontab, str):
+        return checked_items(crontab)
+    if crontab and not crontab.isspace() and len(crontab.split()) == 1:
+        raise CrontabError(
+            f"crontab {shown(crontab)} is not the text of a crontab; for a file, pass Path({shown(crontab)})"
+        )
+    return parse_crontab(crontab)
+
+
+def checked_items(items: Iterable[CronItem]) -> tuple[CronItem, ...]:
+    """Return the items. Raises `CrontabError` if one is anything else."""
+    checked = tuple(items)
+    for each in checked:
+        if not isinstance(each, CronItem):
+            raise CrontabError(f"a crontab has items made by cron_item(), not {type(each).__name__}")
+    return checked

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import bulk_command, output, stderr
+from gw_cli import bulk_command, output, project, stderr
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_to_change
 from gw_cli.sanitize import quoted
-from gw_cli.settings import Configuration, table
+from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
@@ -49,7 +49,7 @@ def cleanup(
     ids of their tasks and do not find jobs of a deleted one: restart them, or name their tasks with --keep.
     """
     chosen = _chosen(what)
-    kept = {*(keep or ()), *(_local_tasks(configuration) if "unused-tasks" in chosen else ())}
+    kept = {*(keep or ()), *(project.registry(configuration).identifiers if "unused-tasks" in chosen else ())}
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
             _ask(client.cleaner)
@@ -67,16 +67,6 @@ def _chosen(what: Sequence[str]) -> list[str]:
         if each not in WHAT:
             raise InvalidInputError(f"{quoted(each)} is not a cleanup target; give {', '.join(WHAT)}")
     return [each for each in WHAT if each in named]
-
-
-def _local_tasks(configuration: Configuration) -> Sequence[str]:
-    """Return the identifiers of the tasks that a worker started here would have."""
-    from gw_core import load_app, load_folder
-
-    if configuration[table.APP]:
-        return load_app(str(configuration[table.APP])).identifiers
-    folder = configuration[table.TASKS]
-    return load_folder(folder).registry.identifiers if folder.is_dir() else ()
 
 
 def _ask(cleaner: Cleaner) -> None:

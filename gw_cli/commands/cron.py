@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import merge
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import output, stderr
+from gw_cli import output, project, stderr
 from gw_cli.arguments import STDIN, positive_number
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.sanitize import quoted, visible
-from gw_cli.settings import Configuration, table
+from gw_cli.sanitize import quoted
+from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from gw_core.errors import CrontabLineError
 
 MAX_RUNS = 100_000
-USUAL_CRONTAB: Final = Path("crontab")
 MINUTE: Final = timedelta(minutes=1)
 
 ITEM_KEYS: Final = (
@@ -74,7 +72,10 @@ KNOWN_COLUMNS: Final = (
 )
 MAX_MISSED: Final = 1_000
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="Crontab; - reads stdin")]
+File = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="Crontab; - reads stdin [default: the project's crontab and @cron items]"),
+]
 
 app = new_app()
 
@@ -85,20 +86,26 @@ def cron() -> None:
 
 
 @command(app, "parse")
-def parse(file: File, as_json: Json = False) -> None:
+@with_settings("cron parse")
+def parse(configuration: Configuration, file: File = None, as_json: Json = False) -> None:
     """Show the items of a crontab.
 
-    With what each means in words.
+    With what each means in words. Without FILE, the items of this project: its crontab and @cron.
     """
-    rows = [_item_record(item) for item in _items(file)]
+    rows = [_item_record(item) for item in _items(configuration, file)]
     output.records(rows, keys=ITEM_KEYS, columns=ITEM_COLUMNS, as_json=as_json)
     if not rows:
         stderr.note("The crontab has no items.")
 
 
 @command(app, "validate")
+@with_settings("cron validate")
 def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Crontabs; - reads stdin.")],
+    configuration: Configuration,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help="Crontabs; - reads stdin [default: the project's crontab]"),
+    ] = None,
     tasks: Annotated[
         str | None, typer.Option("--tasks", "-t", metavar="DIR", help="Task folder; also check that it has every task")
     ] = None,
@@ -108,15 +115,20 @@ def validate(
 
     Prints each error as FILE:LINE:COLUMN: message. Exits with 7 if there is one.
     """
-    from gw_core.crontab import read_crontab
+    from gw_core.crontab import describe_schedule, read_crontab
 
     known = None if tasks is None else _task_names(Path(tasks))
-    count = 0
+    files = files or [str(project.crontab_file(configuration) or project.USUAL_CRONTAB)]
+    count, now = 0, datetime.now(UTC)
     errors: list[tuple[str, CrontabLineError]] = []
     for file in files:
-        items, found = read_crontab(_text(file), tasks=known)
+        items, found = read_crontab(project.crontab_text(file), tasks=known)
         count += len(items)
         errors += [(file, error) for error in found]
+        for item in items:
+            if item.schedule.next_after(now) is None:
+                schedule = describe_schedule(item.schedule)
+                stderr.note(f"{project.shown_name(file)}: {quoted(item.identifier)} will not run: {schedule}")
     _write_errors(errors, as_json=as_json)
     if errors:
         stderr.note(f"{_counted(len(errors), 'error')} in {_counted(len(files), 'file')}.")
@@ -126,8 +138,10 @@ def validate(
 
 
 @command(app, "next")
+@with_settings("cron next")
 def next_runs(
-    file: File,
+    configuration: Configuration,
+    file: File = None,
     number: Annotated[
         str, typer.Option("--number", "-n", metavar="N", help=f"Number of runs, up to {MAX_RUNS}", show_default=True)
     ] = "10",
@@ -139,18 +153,18 @@ def next_runs(
 ) -> None:
     """Show the next runs of a crontab.
 
-    Of all its items together, in the order of time.
+    Of all its items together, in the order of time. Without FILE, of all items of this project.
     """
     from gw_core.operations import parse_time
 
     most = positive_number("--number", number, MAX_RUNS)
-    items = _items(file)
+    items = _items(configuration, file)
     chosen = items if item is None else [_find(items, item)]
     runs = islice(_upcoming(chosen, parse_time(after, datetime.now(UTC))), most)
     rows: list[dict[str, object]] = [{"at": at, "id": each.identifier, "task": each.task} for at, each in runs]
     output.records(rows, keys=RUN_KEYS, columns=RUN_COLUMNS, as_json=as_json)
     if not rows:
-        stderr.note("Nothing in this crontab will ever run.")
+        stderr.note("No item will ever run.")
 
 
 @command(app, "run")
@@ -162,13 +176,13 @@ def run(
 ) -> None:
     """Add the job of one item now.
 
-    Its schedule is not affected: the next run comes when it is due.
+    The item is one of the crontab or of @cron. Its schedule is not affected: the next run comes when it is due.
     """
     from dataclasses import replace
 
     from gw_core import Skip
 
-    found = _find(_items(str(configuration[table.CRONTAB] or USUAL_CRONTAB)), item)
+    found = _find(project.cron_items(configuration), item)
     spec = replace(found.job_spec(datetime.now(UTC), backfilled=False), run_at=None)
     with open_to_change(configuration) as client:
         job = client.add(spec)
@@ -190,10 +204,10 @@ def list_known(
 ) -> None:
     """Show the items the database knows.
 
-    For items of the local crontab it also shows the next run and the number of runs missed since the last one.
+    For items of this project, from its crontab and @cron, it also shows the next run and the number of runs missed
+    since the last one.
     """
-    file = configuration[table.CRONTAB] or (USUAL_CRONTAB if USUAL_CRONTAB.is_file() else None)
-    items = {} if file is None else {item.identifier: item for item in _items(str(file))}
+    items = {item.identifier: item for item in project.cron_items(configuration)}
     with open_to_read(configuration) as client:
         known = client.cron_items()
     now = datetime.now(UTC)
@@ -229,28 +243,9 @@ def forget(
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _items(file: str) -> Sequence[CronItem]:
-    from gw_core.crontab import parse_crontab
-
-    items: Sequence[CronItem] = parse_crontab(_text(file), source=_name(file))
-    return items
-
-
-def _text(file: str) -> str:
-    try:
-        content = sys.stdin.buffer.read() if file == STDIN else Path(file).expanduser().read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"the crontab {quoted(file)} cannot be read: {error.strerror}") from error
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(
-            f"the crontab {quoted(file)} is not UTF-8: byte {error.start + 1} does not fit"
-        ) from None
-
-
-def _name(file: str) -> str:
-    return "stdin" if file == STDIN else visible(file)
+def _items(configuration: Configuration, file: str | None) -> Sequence[CronItem]:
+    """Return the items of a file, or without one all items of this project."""
+    return project.cron_items(configuration) if file is None else project.items_of_file(file)
 
 
 def _known_record(known: KnownCronItem, item: CronItem | None, now: datetime) -> dict[str, object]:
@@ -275,7 +270,7 @@ def _find(items: Sequence[CronItem], identifier: str) -> CronItem:
         if item.identifier == identifier:
             return item
     known = ", ".join(quoted(item.identifier) for item in items) or "none"
-    raise NothingMatchedError(f"there is no item {quoted(identifier)} in the crontab; it has {known}")
+    raise NothingMatchedError(f"there is no cron item {quoted(identifier)}; there are {known}")
 
 
 def _task_names(folder: Path) -> frozenset[str]:
@@ -327,7 +322,7 @@ def _write_errors(errors: Sequence[tuple[str, CrontabLineError]], *, as_json: bo
         return
     for file, error in errors:
         # The message was escaped where it was built.
-        output.line(error.located(_name(file)))
+        output.line(error.located(project.shown_name(file)))
 
 
 def _error_record(file: str, error: CrontabLineError) -> dict[str, object]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import log_output, output, stderr
+from gw_cli import log_output, output, project, stderr
 from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
@@ -20,8 +21,6 @@ from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind,
 
 if TYPE_CHECKING:
     from gw_core import ProbeSettings, Runner, RunResult, TaskRegistry
-
-STRENGTH: Final = ("flag", "environment", "file", "default")
 
 app = new_app()
 
@@ -50,6 +49,7 @@ def run(
     if cron and not once:
         raise InvalidInputError("--cron requires --once; without --once, cron items are always scheduled")
     configuration = _with_level(configuration, verbose=verbose, quiet=quiet)
+    _note_unused_recovery(configuration)
     if schema_only:
         return _only_the_schema(configuration)
     if process_number is not None:
@@ -76,12 +76,23 @@ def run_worker(
     return _code(runner.run_once(cron=cron) if once else runner.run())
 
 
+def _note_unused_recovery(configuration: Configuration) -> None:
+    """Report options of recovery that have no effect because the worker does not recover jobs."""
+    sweeps = (each for each in table.SETTINGS if each.section == table.RECOVER.section and each not in table.HEARTBEATS)
+    given = [each.flag for each in sweeps if configuration.origin(each).kind == "flag"]
+    if given and not configuration[table.RECOVER]:
+        stderr.note(f"Without --recover, this worker does not sweep: {', '.join(given)} has no effect.")
+
+
 def _with_level(configuration: Configuration, *, verbose: bool, quiet: bool) -> Configuration:
     from gw_core.errors import InvalidInputError
 
     given = configuration.origin(table.LOG_LEVEL).kind == "flag"
     if [given, verbose, quiet].count(True) > 1:
         raise InvalidInputError("--log-level, --verbose and --quiet contradict each other; give one of them")
+    if not (verbose or quiet):
+        is_default = configuration.origin(table.LOG_LEVEL).kind == "default"
+        verbose = is_default and os.environ.get(table.NODE_DEBUG) == "1"
     if not (verbose or quiet):
         return configuration
     return configuration.derive(table.LOG_LEVEL, "debug" if verbose else "warning")
@@ -116,7 +127,7 @@ def _runner(
         settings=configuration.worker_settings(),
         forbidden_flags=configuration[table.FORBIDDEN_FLAG] or None,
         plugins=[load_plugin(each) for each in configuration[table.PLUGINS]],
-        crontab=_crontab(configuration),
+        crontab=project.crontab_file(configuration),
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
         listen_conninfo=configuration[table.LISTEN_CONNECTION],
         watch=configuration[table.WATCH],
@@ -145,25 +156,14 @@ def _probe(configuration: Configuration, process: int | None) -> ProbeSettings |
 
 
 def _tasks(configuration: Configuration, *, once: bool) -> TaskRegistry | Path:
-    """Return the registry of --app, or the folder; when both are set, the one that was set more strongly."""
-    from gw_core import load_app
     from gw_core.errors import InvalidInputError
 
-    app, folder = configuration.origin(table.APP), configuration.origin(table.TASKS)
-    is_app = STRENGTH.index(app.kind) < STRENGTH.index(folder.kind)
-    if app.kind == folder.kind != "default":
-        raise InvalidInputError(f"{app}: app and tasks were both given; give one of them")
+    source = project.task_source(configuration)
+    is_app = not isinstance(source, Path)
     if configuration[table.WATCH] and (is_app or once):
         reason = "--app has none" if is_app else "--once ends before anything changes"
         raise InvalidInputError(f"--watch reads the files of a task folder again, and {reason}; leave one of them out")
-    return load_app(str(configuration[table.APP])) if is_app else configuration[table.TASKS]
-
-
-def _crontab(configuration: Configuration) -> Path | None:
-    """Return the crontab: the given one, or the file `crontab` beside the task folder."""
-    given = configuration[table.CRONTAB]
-    beside_tasks = Path(configuration[table.TASKS]).parent / "crontab"
-    return given if given is not None else beside_tasks if beside_tasks.is_file() else None
+    return source
 
 
 def _code(result: RunResult) -> int:

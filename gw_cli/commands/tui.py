@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import output, stderr
+from gw_cli import output, project, stderr
 from gw_cli.arguments import one_of
 from gw_cli.command import command, new_app
 from gw_cli.commands.workers import recovery_settings
@@ -206,8 +206,7 @@ def _crontab(configuration: Configuration) -> Callable[[], Sequence[CronItem]] |
     """Return a function that reads the crontab again; if the file is broken by then, the last valid items stay."""
     from gw_core.crontab import parse_crontab
 
-    given, usual = configuration[table.CRONTAB], Path("crontab")
-    path = given if given is not None else usual if usual.is_file() else None
+    path = project.crontab_file(configuration)
     if path is None:
         return None
     latest: Sequence[CronItem] = parse_crontab(path.read_text("utf-8"), source=str(path))

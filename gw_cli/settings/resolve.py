@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -18,8 +19,8 @@ from gw_core.errors import InvalidSettingError
 
 T = TypeVar("T")
 
-# libpq finds its database by these; user, password and port only complete them.
-NAMING_PG_VARIABLES: Final = ("PGDATABASE", "PGHOST", "PGSERVICE")
+NAMING_PG_VARIABLES: Final = ("PGDATABASE", "PGSERVICE")
+"""The variables by which libpq finds its database; the others only complete them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,21 @@ class Configuration:
 
     def worker_settings(self) -> WorkerSettings:
         """Return the settings of a worker, for `Runner(settings=…)`."""
-        return WorkerSettings(**{each.field: self[each] for each in SETTINGS if each.field})
+        try:
+            return WorkerSettings(**{each.field: self[each] for each in SETTINGS if each.field})
+        except InvalidSettingError as error:
+            raise InvalidSettingError(_as_given(str(error), self)) from None
+
+
+def _as_given(message: str, configuration: Configuration) -> str:
+    """Return a message about fields of `WorkerSettings` with the names of their settings where they were given."""
+    names = {each.field: _name_as_given(each, configuration) for each in SETTINGS if each.field}
+    return re.sub(r"\w+", lambda word: names.get(word[0], word[0]) if "_" in word[0] else word[0], message)
+
+
+def _name_as_given(setting: Setting[Any], configuration: Configuration) -> str:
+    origin = configuration.origin(setting)
+    return {"environment": origin.location, "file": setting.name}.get(origin.kind, setting.flag)
 
 
 def load(path: str | os.PathLike[str] | None = None, *, environment: Mapping[str, str] | None = None) -> Configuration:

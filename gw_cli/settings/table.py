@@ -43,6 +43,7 @@ LOG_TIMES: Final = ("auto", "always", "never")
 RUN: Final = frozenset({"run"})
 DEV: Final = frozenset({"run", "dev"})
 CRON: Final = frozenset({"cron list", "cron run", "cron forget"})
+ITEMS: Final = frozenset({"cron parse", "cron next", "cron list", "cron run"})
 JOBS: Final = frozenset(
     {"add", "list", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
 )
@@ -132,7 +133,7 @@ def _worker(
 CONNECTION: Final = Setting[str | None](
     name="connection",
     kind=URL,
-    help="PostgreSQL connection: postgres://…, a libpq string, or embedded:",
+    help="PostgreSQL connection: a URL, a libpq string, a database name, or embedded:",
     default=None,
     commands=DATABASE,
     section="Database",
@@ -201,7 +202,7 @@ TASKS: Final = Setting[Path](
     kind=path("DIR"),
     help="Folder with the tasks",
     default=Path("tasks"),
-    commands=DEV | {"cleanup"},
+    commands=DEV | ITEMS | {"cleanup"},
     section="Tasks",
 )
 APP: Final = Setting[str | None](
@@ -209,14 +210,14 @@ APP: Final = Setting[str | None](
     kind=text("MODULE:NAME"),
     help="TaskRegistry to use instead of a folder",
     default=None,
-    commands=DEV | {"cleanup"},
+    commands=DEV | ITEMS | {"cleanup"},
     section="Tasks",
     flags=("-A",),
 )
 CRONTAB: Final = Setting[Path | None](
     name="crontab",
     kind=path("FILE"),
-    help="Crontab [default: ./crontab if it exists]",
+    help="Crontab [default: the file crontab beside the task folder]",
     default=None,
     commands=DEV | {"cron list", "cron run", "tui"},
     section="Tasks",
@@ -229,6 +230,7 @@ WATCH: Final = Setting[bool](
     default=False,
     commands=RUN,
     section="Tasks",
+    flags=("-w",),
 )
 HISTORY: Final = _worker(
     "history", duration(), "How long history keeps jobs that have ended, such as 7d", section="Tasks"
@@ -313,7 +315,7 @@ RECOVERY_DELAY: Final = _worker(
     duration(),
     "Delay of recovered jobs; at most 1/10 of the threshold",
     section="Recovery",
-    derived="recovery.delay",
+    derived="recovery.effective_delay",
     commands=frozenset({"run", "sweep"}),
 )
 ORPHANS_AFTER: Final = _worker(
@@ -513,8 +515,14 @@ WORKER_FIELDS_WITHOUT_SETTING: Final = frozenset(
 )
 """Fields of `WorkerSettings` that only programs set."""
 
+HEARTBEATS: Final = (RECOVER, HEARTBEAT_INTERVAL, SWEEP_THRESHOLD)
+"""The settings of recovery that also matter to a worker that does not sweep."""
+
+NODE_DEBUG: Final = "GRAPHILE_LOGGER_DEBUG"
+
 OTHER_VARIABLES: Final = {
     "GW_CONFIG": "Configuration file, as with --config.",
     "GW_DEBUG": "Print the traceback of an error, as with --debug.",
+    NODE_DEBUG: "`1` is `--log-level debug` for `gw run`, as in Graphile Worker.",
 }
 """Variables that are not settings, because gw reads them before it reads the settings."""

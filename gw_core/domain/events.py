@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar, overload
 
 import msgspec
 
@@ -96,6 +96,13 @@ class PoolClaimed(Event, frozen=True):
     name: ClassVar[str] = "pool:getJobs:complete"
     worker_id: str
     jobs: Sequence[Job]
+
+
+class ClaimEmpty(Event, frozen=True):
+    """A claim found no job that can run now. Emitted once until a claim finds one again."""
+
+    name: ClassVar[str] = "worker:getJob:empty"
+    worker_id: str
 
 
 class PoolStopping(Event, frozen=True):
@@ -194,6 +201,18 @@ class RecoveryHookFailed(Event, frozen=True):
     error: Exception
 
 
+class WorkerCrashed(Event, frozen=True):
+    """A thread of the worker, outside tasks, ended by `error`; the worker stops with exit code 1.
+
+    `worker_id` is None if the worker had not started.
+    """
+
+    name: ClassVar[str] = "worker:fatalError"
+    worker_id: str | None
+    thread: str
+    error: BaseException
+
+
 class BreakingMigrationDetected(Event, frozen=True):
     """Another process installed a migration that this version does not support; the worker exits with code 57."""
 
@@ -244,6 +263,7 @@ class JobStarted(Event, frozen=True):
     """A worker thread starts to run the job."""
 
     name: ClassVar[str] = "job:start"
+    worker_id: str
     thread: str
     job: Job
 
@@ -252,6 +272,7 @@ class JobSucceeded(Event, frozen=True):
     """The task returned; the job is not deleted yet (see `JobCompleted`)."""
 
     name: ClassVar[str] = "job:success"
+    worker_id: str
     thread: str
     job: Job
     seconds: float
@@ -261,6 +282,7 @@ class JobErrored(Event, frozen=True):
     """The task raised `error`; the failure is not recorded yet (see `JobCompleted`)."""
 
     name: ClassVar[str] = "job:error"
+    worker_id: str
     thread: str
     job: Job
     error: BaseException
@@ -271,6 +293,7 @@ class JobFailed(Event, frozen=True):
     """The task raised `error` in the last attempt: the job has failed permanently."""
 
     name: ClassVar[str] = "job:failed"
+    worker_id: str
     thread: str
     job: Job
     error: BaseException
@@ -304,12 +327,16 @@ class JobReturned(Event, frozen=True):
 
 
 class JobRecovered(Event, frozen=True):
-    """A sweep recovered the job from the dead worker `worker_id`; `job` is its state before the sweep."""
+    """A sweep recovered the job from the dead worker `worker_id`; `job` is its state before the sweep.
+
+    `recovered_by` is the worker that swept, or None for a sweep by `gw sweep` or a client.
+    """
 
     name: ClassVar[str] = "job:recovered"
     job: Job
     worker_id: str
     reason: str
+    recovered_by: str | None
 
 
 class JobLockLost(Event, frozen=True):
@@ -383,6 +410,24 @@ class RunnerStopped(Event, frozen=True):
     reason: str
 
 
+NODE_EVENTS_HERE: Final[Mapping[str, str]] = {
+    "forcefulShutdown": "gracefulShutdown",
+    "pool:fatalError": "pool:listen:error",
+    "pool:forcefulShutdown:complete": "pool:release",
+    "pool:forcefulShutdown:error": "worker:fatalError",
+    "pool:gracefulShutdown:complete": "pool:release",
+    "pool:gracefulShutdown:error": "worker:fatalError",
+    "pool:gracefulShutdown:workerError": "pool:forcefulShutdown",
+    "pool:listen:connecting": "pool:listen:success",
+    "pool:listen:release": "pool:release",
+    "resetLocked:failure": "maintenance:error",
+    "resetLocked:started": "resetLocked:success",
+    "worker:getJob:error": "pool:listen:error",
+    "worker:getJob:start": "pool:getJobs:complete",
+    "worker:release": "worker:stop",
+}
+"""Graphile Worker's events (Node.js) that gw does not emit, each with the nearest one that it does."""
+
 E = TypeVar("E", bound=Event)
 Listener = Callable[[E], object]
 _AnyListener = Callable[[Any], object]
@@ -404,7 +449,19 @@ class Events:
         this is a method of the set and not one of ours, which would take three times as long."""
         self.on_error = on_error
 
-    def on(self, kind: type[E] | str, listener: Listener[E] | None = None) -> Any:
+    @overload
+    def on(self, kind: type[E], listener: Listener[E]) -> Callable[[], None]: ...
+
+    @overload
+    def on(self, kind: type[E]) -> Callable[[Listener[E]], Listener[E]]: ...
+
+    @overload
+    def on(self, kind: str, listener: Listener[Any]) -> Callable[[], None]: ...
+
+    @overload
+    def on(self, kind: str) -> Callable[[Listener[Any]], Listener[Any]]: ...
+
+    def on(self, kind: type[Event] | str, listener: Listener[Any] | None = None) -> Any:
         """Call `listener` for every event of `kind`: a class, its name such as "job:failed", or "*" for all.
 
         Returns a function that ends the subscription. Without a listener, `on` is a decorator, which returns the
@@ -412,7 +469,7 @@ class Events:
         """
         if listener is None:
 
-            def decorate(function: Listener[E]) -> Listener[E]:
+            def decorate(function: Listener[Any]) -> Listener[Any]:
                 self.on(kind, function)
                 return function
 
@@ -423,7 +480,7 @@ class Events:
             self._wanted.update(EVENT_TYPES.values())
             return lambda: self._unsubscribe_from_all(listener)
         if name not in EVENT_TYPES:
-            raise ValueError(f"unknown event {name!r}; use one of {', '.join(sorted(EVENT_TYPES))}")
+            raise ValueError(_unknown(name))
         self._listeners[name] = (*self._listeners.get(name, ()), listener)
         self._wanted.add(EVENT_TYPES[name])
         return lambda: self._unsubscribe(name, listener)
@@ -455,6 +512,12 @@ class Events:
     def _update_wanted(self) -> None:
         if not self._listeners_to_all:
             self._wanted.intersection_update([EVENT_TYPES[name] for name in self._listeners])
+
+
+def _unknown(name: str) -> str:
+    if name in NODE_EVENTS_HERE:
+        return f"gw does not emit {name!r}; the nearest event is {NODE_EVENTS_HERE[name]!r}"
+    return f"unknown event {name!r}; use one of {', '.join(sorted(EVENT_TYPES))}"
 
 
 def _all_event_types(root: type[Event]) -> dict[str, type[Event]]:

@@ -75,8 +75,10 @@ class Plugin:
         """
         return run()
 
-    def on_recovery(self, job: Job, dead_worker: str, reason: str) -> Decision | None:
+    def on_recovery(self, job: Job, dead_worker: str, reason: str, recovered_by: str | None) -> Decision | None:
         """Decide what happens to a job whose worker is dead, in the thread that sweeps.
+
+        `recovered_by` is the id of the worker that sweeps, or None for a sweep by `gw sweep` or a client.
 
         Return `Reschedule`, `FailWithBackoff` or `SkipRecovery`; `None` and `DefaultRecovery` give the job back with
         its attempt not counted. The first plugin that decides otherwise wins; what one raises is reported and changes

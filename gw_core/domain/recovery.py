@@ -19,6 +19,8 @@ WORKER_CRASHED: Final = "WorkerCrashed"
 INFRASTRUCTURE_RESILIENT: Final = "infrastructure_resilient"
 """The flag of jobs that keep their worker from sending heartbeats for long."""
 
+DEFAULT_DELAY: Final = timedelta(seconds=30)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverySettings:
@@ -27,8 +29,8 @@ class RecoverySettings:
     threshold: timedelta = timedelta(minutes=5)
     """How long a worker with a heartbeat may go without one."""
 
-    delay: timedelta = timedelta(seconds=30)
-    """How long a recovered job waits before it may run again."""
+    delay: timedelta | None = None
+    """The delay before a recovered job may run; None is 30 s, or a tenth of the threshold if that is less."""
 
     orphans_after: timedelta = timedelta(hours=4)
     """How old the latest lock of a worker without a heartbeat must be; Node.js workers have none."""
@@ -39,10 +41,15 @@ class RecoverySettings:
     resilient_multiplier: float = 3.0
     """How many times longer."""
 
+    @property
+    def effective_delay(self) -> timedelta:
+        """The delay, given or default."""
+        return min(DEFAULT_DELAY, self.threshold / 10) if self.delay is None else self.delay
+
     def __post_init__(self) -> None:
         for name in ("threshold", "delay", "orphans_after"):
             duration = getattr(self, name)
-            if duration < timedelta(0):
+            if duration is not None and duration < timedelta(0):
                 raise InvalidSettingError(f"{name} must not be negative, got {duration}")
         if isinstance(self.resilient_flags, str):
             raise InvalidSettingError(f"resilient_flags must be a list of names, got {self.resilient_flags!r}")
@@ -149,14 +156,18 @@ class SkipRecovery:
 
 
 Decision = DefaultRecovery | Reschedule | FailWithBackoff | SkipRecovery
-RecoveryHook = Callable[[Job, str, str], Decision | None]
-"""Called with the job, the id of the dead worker and the reason; None is the default."""
+RecoveryHook = Callable[[Job, str, str, str | None], Decision | None]
+"""Called with the job, the id of the dead worker, the reason and the id of the sweeping worker; None is the default."""
 
 DEFAULT_RECOVERY: Final = DefaultRecovery()
 
 
 def decide(
-    hooks: Sequence[RecoveryHook], job: Job, dead_worker: str, on_error: Callable[[Job, Exception], None]
+    hooks: Sequence[RecoveryHook],
+    job: Job,
+    dead_worker: str,
+    recovered_by: str | None,
+    on_error: Callable[[Job, Exception], None],
 ) -> Decision:
     """Ask the hooks in order and return the first answer that is not the default.
 
@@ -164,7 +175,7 @@ def decide(
     """
     for hook in hooks:
         try:
-            answer = hook(job, dead_worker, WORKER_CRASHED)
+            answer = hook(job, dead_worker, WORKER_CRASHED, recovered_by)
             if answer is not None and not isinstance(answer, Decision):
                 raise TypeError(f"on_recovery returned {type(answer).__name__}, which is no decision")
         except Exception as error:  # noqa: BLE001 - user code; one bad hook must not keep jobs locked

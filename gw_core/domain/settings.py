@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.history import MAX_KEEP
 from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
@@ -21,7 +22,6 @@ CLAIM_BYTES: Final = 64 * 1024 * 1024
 
 DEFAULT_HEARTBEAT_INTERVAL: Final = timedelta(seconds=30)
 DEFAULT_SWEEP_INTERVAL: Final = timedelta(seconds=60)
-DEFAULT_RECOVERY_DELAY: Final = timedelta(seconds=30)
 _MIN_INTERVAL: Final = timedelta(milliseconds=1)
 
 
@@ -137,7 +137,7 @@ class WorkerSettings:
         """The settings of a sweep."""
         return RecoverySettings(
             threshold=self.sweep_threshold,
-            delay=_or_default(self.recovery_delay, DEFAULT_RECOVERY_DELAY, self.sweep_threshold / 10),
+            delay=self.recovery_delay,
             orphans_after=self.orphans_after,
             resilient_flags=self.resilient_flags,
             resilient_multiplier=self.resilient_multiplier,
@@ -181,8 +181,8 @@ class WorkerSettings:
                 raise InvalidSettingError(f"{name} must be at least one millisecond, got {interval}")
         if self.recover and self.sweep_threshold < 2 * self.effective_heartbeat_interval:
             raise InvalidSettingError(
-                f"sweep_threshold ({self.sweep_threshold}) must be at least twice the heartbeat_interval "
-                f"({self.effective_heartbeat_interval}), or live workers would be presumed dead"
+                f"sweep_threshold ({format_duration(self.sweep_threshold)}) must be at least twice heartbeat_interval "
+                f"({format_duration(self.effective_heartbeat_interval)}), or live workers would be presumed dead"
             )
         _ = self.recovery  # its own rules
 

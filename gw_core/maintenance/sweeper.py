@@ -104,7 +104,10 @@ class Sweep:
                 return store.list_jobs_to_recover(self._allowances(dead))
 
         jobs = with_workers(self._connections, read)
-        return {job.id: decide(self._hooks, job, job.locked_by or "", self._report_hook_failure) for job in jobs}
+        return {
+            job.id: decide(self._hooks, job, job.locked_by or "", self._worker_id, self._report_hook_failure)
+            for job in jobs
+        }
 
     def _report_hook_failure(self, job: Job, error: Exception) -> None:
         self._events.emit(RecoveryHookFailed(job=job, error=error))
@@ -132,7 +135,7 @@ class Sweep:
         return report
 
     def _take(self, store: WorkerStore, dead: DeadWorkers, decisions: dict[int, Decision]) -> RecoveredJobs:
-        recovered = store.recover(dead, delay=self._settings.delay, decisions=decisions)
+        recovered = store.recover(dead, delay=self._settings.effective_delay, decisions=decisions)
         store.delete_swept(dead, has_rust_workers=store.sweep_preconditions().has_rust_workers)
         return recovered
 
@@ -141,7 +144,11 @@ class Sweep:
 
     def _report(self, report: SweepReport, recovered: RecoveredJobs) -> None:
         for job in recovered.jobs:
-            self._events.emit(JobRecovered(job=job, worker_id=job.locked_by or "", reason=WORKER_CRASHED))
+            self._events.emit(
+                JobRecovered(
+                    job=job, worker_id=job.locked_by or "", reason=WORKER_CRASHED, recovered_by=self._worker_id
+                )
+            )
         if report.workers:
             workers = tuple(worker.id for worker in report.workers)
             self._events.emit(

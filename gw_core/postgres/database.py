@@ -194,21 +194,31 @@ def _set(connection: Connection, settings: Mapping[str, str], *, local: bool) ->
     connection.execute(_SET_CONFIG, (local, list(settings), list(settings.values())))
 
 
+NAMING_PG_VARIABLES: Final = ("PGDATABASE", "PGSERVICE")
+"""The variables of libpq that name a database; with the others alone, it would take the user's name for one."""
+
+
 def find_conninfo(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
     """Return the connection string to use: the given one, `DATABASE_URL`, or libpq's own variables.
 
     Raises `NoConnectionError` when nothing names a database: there is no hidden default.
     """
-    if given:
-        return given
-    if environment.get("DATABASE_URL"):
-        return environment["DATABASE_URL"]
-    if any(environment.get(name) for name in ("PGDATABASE", "PGHOST", "PGSERVICE")):
+    named = given or environment.get("DATABASE_URL")
+    if named:
+        return expand_conninfo(named)
+    if any(environment.get(name) for name in NAMING_PG_VARIABLES):
         return ""
+    server = " (PGHOST names only a server)" if environment.get("PGHOST") else ""
     raise NoConnectionError(
-        "no database was named; give --connection postgres://…, set DATABASE_URL (or PGDATABASE, PGHOST), "
+        f"no database was named{server}; give --connection postgres://…, set DATABASE_URL or PGDATABASE, "
         "or use --connection embedded: for a PostgreSQL run for you in .gw/postgres"
     )
+
+
+def expand_conninfo(conninfo: str) -> str:
+    """Return a connection string; a text without `=`, `/` and `:` is the name of a database, as for psql."""
+    is_name = conninfo.strip() and not set("=/:") & set(conninfo)
+    return make_conninfo(dbname=conninfo) if is_name else conninfo
 
 
 def is_ambiguous(conninfo: str) -> bool:

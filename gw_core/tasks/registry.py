@@ -15,6 +15,7 @@ from gw_core.execution.signature import compose, plain_function
 from gw_core.execution.task import Function, Isolation, Task
 
 if TYPE_CHECKING:
+    from gw_core.domain.cron_item import CronItem
     from gw_core.execution.process_protocol import TaskLocation
 
 F = TypeVar("F", bound=Function)
@@ -251,6 +252,13 @@ class TaskRegistry:
             for identifier in self.identifiers
             for schedule in schedules_of(self._function(identifier))
         )
+
+    @property
+    def cron_items(self) -> tuple[CronItem, ...]:
+        """The cron items that tasks declare with `@cron`."""
+        from gw_core.domain.cron_item import cron_item
+
+        return tuple(cron_item(pattern, task, **options) for task, pattern, options in self.crontab_sources)
 
     def __contains__(self, identifier: object) -> bool:
         return identifier in self._tasks or identifier in self._waiting

@@ -13,6 +13,7 @@ from typing import Final
 from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import (
+    ClaimEmpty,
     Events,
     MaintenanceFailed,
     PoolClaimed,
@@ -129,6 +130,7 @@ class Claimer(Service):
         self._claim_in_doubt = False
         self._doubt_again_at = float("inf")
         self._may_find = True
+        self._is_empty = False
         self._next_poll = 0.0
         self._retry_after: float | None = None
         self._handed_over = 0.0
@@ -214,8 +216,12 @@ class Claimer(Service):
         if not self._may_find and (everywhere_at := store.claims.skips_until(now)) is not None:
             self._next_poll = min(self._next_poll, everywhere_at)
         if jobs:
+            self._is_empty = False
             self._hand_over(jobs)
-        elif self._on_drained is not None and not self._may_find and self._is_drained(store):
+        elif not self._may_find and not self._is_empty:
+            self._is_empty = True
+            self._events.emit(ClaimEmpty(worker_id=self._worker_id))
+        if not jobs and self._on_drained is not None and not self._may_find and self._is_drained(store):
             self._on_drained()
         return NO_DELAY if self._may_find or self._claim_requested else self._until_poll(now)
 

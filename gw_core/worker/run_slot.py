@@ -19,9 +19,19 @@ class RunSlot:
     Only the thread writes `busy_since` and `queue_batch`; other threads may read old values.
     """
 
-    __slots__ = ("_events", "_report", "busy_since", "ended", "is_overrun", "queue_batch", "running", "thread")
+    __slots__ = (
+        "_events",
+        "_report",
+        "_worker_id",
+        "busy_since",
+        "ended",
+        "is_overrun",
+        "queue_batch",
+        "running",
+        "thread",
+    )
 
-    def __init__(self, thread: str, *, report: Report, events: Events) -> None:
+    def __init__(self, thread: str, *, worker_id: str, report: Report, events: Events) -> None:
         self.thread = thread
         self.busy_since = 0.0
         """When the run started, by `steady_time`; 0.0 while nothing runs."""
@@ -33,6 +43,7 @@ class RunSlot:
         """Holds at most one context. `pop` and `remove` are atomic, so one of two threads gets it."""
         self.ended: list[Outcome] = []
         """Holds the outcome while listeners run."""
+        self._worker_id = worker_id
         self._report = report
         self._events = events
 
@@ -75,6 +86,7 @@ class RunSlot:
     def emit_failure(self, outcome: Failed) -> None:
         """Emit the events of a failed attempt."""
         job, error = outcome.job, outcome.error
-        self._events.emit(JobErrored(thread=self.thread, job=job, error=error, seconds=outcome.seconds))
+        worker_id, thread = self._worker_id, self.thread
+        self._events.emit(JobErrored(worker_id=worker_id, thread=thread, job=job, error=error, seconds=outcome.seconds))
         if outcome.is_final:
-            self._events.emit(JobFailed(thread=self.thread, job=job, error=error))
+            self._events.emit(JobFailed(worker_id=worker_id, thread=thread, job=job, error=error))

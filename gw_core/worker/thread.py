@@ -47,7 +47,7 @@ class WorkerThread:
         lease: Lease,
     ) -> None:
         self.name = name
-        self.slot = RunSlot(name, report=report, events=events)
+        self.slot = RunSlot(name, worker_id=worker_id, report=report, events=events)
         self._timeouts = timeouts
         self._cancellations = cancellations
         self._pending: Mapping[int, object] = cancellations.pending
@@ -112,7 +112,7 @@ class WorkerThread:
         if self._pending and self._end_before_start(job):
             return
         if events.wants(JobStarted):
-            events.emit(JobStarted(thread=self.name, job=job))
+            events.emit(JobStarted(worker_id=self._worker_id, thread=self.name, job=job))
         timed = None if task.timeout is None else self._timeouts.begin(slot, context, task.timeout)
         try:
             outcome: Outcome = execute(job, task, context, steady_time, now)
@@ -143,7 +143,9 @@ class WorkerThread:
 
     def _emit(self, outcome: Outcome) -> None:
         if type(outcome) is Completed:
-            self._events.emit(JobSucceeded(thread=self.name, job=outcome.job, seconds=outcome.seconds))
+            self._events.emit(
+                JobSucceeded(worker_id=self._worker_id, thread=self.name, job=outcome.job, seconds=outcome.seconds)
+            )
         elif type(outcome) is Failed:
             self.slot.emit_failure(outcome)
 

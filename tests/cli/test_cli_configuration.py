@@ -97,10 +97,11 @@ def test_a_switch_can_be_turned_off_and_stays_off(
             "GW_CONNECTION",
             id="our own variable comes first",
         ),
-        pytest.param({"PGHOST": "db"}, "", "PGHOST", id="libpq's variables are left to libpq"),
+        pytest.param({"PGDATABASE": "db"}, "", "PGDATABASE", id="libpq's variables are left to libpq"),
         pytest.param(
             {"PGDATABASE": "d", "DATABASE_URL": "postgres://a"}, "postgres://a", "DATABASE_URL", id="url first"
         ),
+        pytest.param({"PGHOST": "h", "PGPORT": "1"}, "postgres://f", str(FILE), id="a host names no database"),
         pytest.param({"PGPASSWORD": "x", "PGUSER": "me"}, "postgres://f", str(FILE), id="a password names no database"),
     ],
 )

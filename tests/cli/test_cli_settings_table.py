@@ -40,7 +40,7 @@ def test_without_any_source_the_settings_of_a_worker_are_its_defaults() -> None:
     found, usual = resolve(Sources()).worker_settings(), WorkerSettings()
 
     assert found.effective_heartbeat_interval == usual.effective_heartbeat_interval
-    assert found.recovery == usual.recovery
+    assert found.recovery.effective_delay == usual.recovery.effective_delay
     assert found.prefetch == usual.prefetch
     assert found.executable_env is None
 
@@ -134,9 +134,11 @@ def test_the_settings_of_one_command_are_shown(within: InProcessShell) -> None:
         "schema",
         "password-command",
         "pg-bin",
+        "tasks",
+        "app",
         "crontab",
     ]
-    assert lines[5].split("\t")[1:] == ["mine", "environment", "GW_CRONTAB"]
+    assert lines[7].split("\t")[1:] == ["mine", "environment", "GW_CRONTAB"]
 
 
 def test_a_command_without_settings_is_an_error(within: InProcessShell) -> None:

@@ -314,6 +314,24 @@ def test_a_database_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(NoConnectionError, match="--connection embedded:"):
         Client()
+    # libpq would take the user's name for the database.
+    monkeypatch.setenv("PGHOST", "127.0.0.1")
+    with pytest.raises(NoConnectionError, match="PGHOST names only a server"):
+        Client()
+
+
+@pytest.mark.parametrize("is_variable", [False, True], ids=["given", "DATABASE_URL"])
+def test_a_bare_name_is_a_database(site: QueueFixture, monkeypatch: pytest.MonkeyPatch, is_variable: bool) -> None:
+    parts = psycopg.conninfo.conninfo_to_dict(site.url)
+    for name, value in (("PGHOST", parts["host"]), ("PGPORT", parts["port"]), ("PGUSER", parts["user"])):
+        monkeypatch.setenv(name, str(value))
+    name = str(parts["dbname"])
+    monkeypatch.setenv("DATABASE_URL", name if is_variable else "postgres://nowhere")
+
+    with Client(None if is_variable else name) as client:
+        job_id = client.add("work").id
+
+    assert [found.job.id for found in site.client.jobs.list().jobs] == [job_id]
 
 
 @pytest.mark.parametrize(

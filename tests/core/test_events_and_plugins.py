@@ -17,8 +17,12 @@ from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin,
 from gw_core.domain.plugins import RunTask
 from gw_core.errors import InvalidJobError, JobRejectedError
 from gw_core.events import (
+    NODE_EVENTS_HERE,
+    ClaimEmpty,
     JobAdded,
     JobCompleted,
+    JobErrored,
+    JobFailed,
     JobStarted,
     JobSucceeded,
     LocksReset,
@@ -27,7 +31,9 @@ from gw_core.events import (
     PoolNotified,
     PoolStarted,
     RunnerStopped,
+    WorkerCrashed,
 )
+from gw_core.worker.claimer import Claimer
 
 # -- events -----------------------------------------------------------------------------------------------------------
 
@@ -98,7 +104,7 @@ def test_a_subscription_can_be_ended_and_an_unknown_event_is_rejected() -> None:
     got: list[Any] = []
     forget = events.on(RunnerStopped, got.append)
 
-    @events.on("stop")  # type: ignore[untyped-decorator] # it returns its argument
+    @events.on("stop")
     def listen(event: RunnerStopped) -> None:
         got.append("decorated")
 
@@ -110,6 +116,56 @@ def test_a_subscription_can_be_ended_and_an_unknown_event_is_rejected() -> None:
     assert len(heard.all) == 2
     with pytest.raises(ValueError, match="unknown event 'job:strat'"):
         events.on("job:strat", got.append)
+
+
+def test_an_event_of_node_that_is_not_emitted_names_the_nearest_one() -> None:
+    events = Events()
+
+    for name, nearest in NODE_EVENTS_HERE.items():
+        with pytest.raises(ValueError, match=f"does not emit '{name}'; the nearest event is '{nearest}'"):
+            events.on(name, print)
+        events.on(nearest, print)
+
+
+def test_an_empty_queue_is_reported_once_until_a_claim_finds_a_job(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}) as running:
+        running.heard.wait_for(ClaimEmpty)
+        site.fill(3)
+        running.heard.wait_for(ClaimEmpty, count=2)
+        running.runner.stop()
+
+    assert len(running.heard.of(ClaimEmpty)) == 2
+
+
+def test_a_crash_of_a_worker_emits_an_event(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = RuntimeError("a bug")
+
+    def crash(claimer: Claimer) -> None:
+        raise error
+
+    with site.running({"work": RunRecord()}) as running:
+        running.heard.wait_for(PoolStarted)
+        monkeypatch.setattr(Claimer, "step", crash)
+        site.fill(1)
+        running.heard.wait_for(WorkerCrashed)
+
+    (event,) = running.heard.of(WorkerCrashed)
+    assert (event.worker_id, event.thread, event.error) == (running.runner.worker_id, "gw-claim", error)
+
+
+def test_the_events_of_a_run_name_worker_and_thread(site: QueueFixture) -> None:
+    def fails(payload: object) -> None:
+        raise ValueError("boom")
+
+    with site.running({"work": RunRecord(), "fails": fails}, concurrency=1) as running:
+        site.add(payload={"n": 1})
+        site.add(task="fails", max_attempts=1)
+        running.heard.wait_for(JobFailed)
+        running.heard.wait_for(JobSucceeded)
+
+    events = [event for kind in (JobStarted, JobSucceeded, JobErrored, JobFailed) for event in running.heard.of(kind)]
+    assert len(events) == 5
+    assert {(event.worker_id, event.thread) for event in events} == {(running.runner.worker_id, "gw-worker-1")}
 
 
 # -- plugins ----------------------------------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.queue_fixture import EventRecorder, LogRecorder, QueueFixture, RunningWorker
+from support.queue_fixture import EventRecorder, LogRecorder, QueueFixture, RunningWorker, RunRecord, a_registry
 from support.waiting import wait_until
 
 from gw_core import Events, Runner
+from gw_core.errors import CrontabError
 from gw_core.events import CronItemsRejected, PoolStarted, TasksReloaded
 
 
@@ -65,3 +66,13 @@ def test_a_schedule_that_cannot_be_read_keeps_the_former_ones(
     running.heard.wait_for(CronItemsRejected)
     running.heard.wait_for(TasksReloaded, count=2)
     assert crontabs(site) == ["report"]
+
+
+def test_the_name_of_a_file_is_not_the_text_of_a_crontab(site: QueueFixture) -> None:
+    with pytest.raises(CrontabError, match=r"for a file, pass Path\('crontab'\)"):
+        Runner(site.url, tasks=a_registry({"work": RunRecord()}), crontab="crontab").run_once()
+
+
+def test_an_item_must_be_an_item(site: QueueFixture) -> None:
+    with pytest.raises(CrontabError, match=r"made by cron_item\(\), not dict"):
+        Runner(site.url, tasks=a_registry({"work": RunRecord()}), crontab=[{"task": "report"}]).run_once()  # type: ignore[list-item]

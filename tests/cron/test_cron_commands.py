@@ -154,6 +154,71 @@ def test_validate_checks_that_the_tasks_exist(gw: Gw, crontab: Path, tmp_path: P
     assert out == f"{crontab}:3:12: there is no task 'leap'; expected one of the tasks there are\n"
 
 
+def test_validate_warns_of_an_item_that_never_runs(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "crontab").write_text("0 0 31 2 * never\n0 0 * * * daily\n")
+    code, out, err = gw("cron", "validate")
+
+    assert (code, out) == (0, "")
+    assert err.splitlines() == [
+        "crontab: 'never' will not run: never: the 31st of February does not exist",
+        "2 items in 1 file, no errors.",
+    ]
+
+
+# -- the project's items -------------------------------------------------------------------------------------------
+
+MARKED = """\
+from gw_core import cron
+
+@cron("0 5 * * *", id="marked")
+def run(payload):
+    return None
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a crontab and a task that has `@cron`, below the folder in which the program runs."""
+    folder = tmp_path / "project"
+    (folder / "tasks").mkdir(parents=True)
+    (folder / "tasks" / "marked_task.py").write_text(MARKED)
+    (folder / "crontab").write_text("0 4 * * * rollup\n")
+    return folder
+
+
+def test_without_a_file_the_items_are_those_of_the_crontab_and_of_the_tasks(gw: Gw, project: Path) -> None:
+    options = ("--tasks", str(project / "tasks"))
+    _, parsed, _ = gw("cron", "parse", *options)
+    _, upcoming, _ = gw("cron", "next", *options, "-n", "2", "--after", "2026-11-22T00:00:00Z")
+
+    assert [row["id"] for row in rows(parsed)] == ["rollup", "marked"]
+    assert [(row["at"], row["id"]) for row in rows(upcoming)] == [
+        ("2026-11-22T04:00:00Z", "rollup"),
+        ("2026-11-22T05:00:00Z", "marked"),
+    ]
+
+
+def test_a_broken_task_file_is_reported_and_hides_no_other_item(gw: Gw, project: Path) -> None:
+    (project / "tasks" / "broken.py").write_text("import nosuch\n")
+    code, parsed, err = gw("cron", "parse", "--tasks", str(project / "tasks"))
+
+    assert code == 0
+    assert [row["id"] for row in rows(parsed)] == ["rollup", "marked"]
+    assert "Skipped a task file" in err
+    assert "nosuch" in err
+
+
+def test_an_item_of_a_task_is_run_and_listed_with_its_next_run(gw: Gw, project: Path, world: CronFixture) -> None:
+    options = ("--tasks", str(project / "tasks"), "--connection", world.database.conninfo)
+    code, out, err = gw("cron", "run", "marked", *options)
+    assert (code, err) == (0, "")
+    assert world.execute("select id, task_identifier from graphile_worker.jobs") == [(int(out), "marked_task")]
+
+    world.execute("insert into graphile_worker._private_known_crontabs values ('marked', now())")
+    _, listed, _ = gw("cron", "list", *options)
+    assert [(row["id"], row["next_run"][11:]) for row in rows(listed)] == [("marked", "05:00:00Z")]
+
+
 # -- next ----------------------------------------------------------------------------------------------------------
 
 
@@ -188,7 +253,7 @@ def test_a_year_of_an_hourly_item_is_shown_whole(gw: Gw, tmp_path: Path) -> None
 def test_next_of_a_day_that_does_not_exist_says_so(gw: Gw, tmp_path: Path) -> None:
     (tmp_path / "never").write_text("0 0 30 2 * never")
 
-    assert gw("cron", "next", "never", "--json") == (0, "[]\n", "Nothing in this crontab will ever run.\n")
+    assert gw("cron", "next", "never", "--json") == (0, "[]\n", "No item will ever run.\n")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
         pytest.param(("sweep", "--resilient-multiplier", "0.5"), "give a number from 1", id="a small multiplier"),
         pytest.param(
             ("run", "--recover", "--sweep-threshold", "40s", "--heartbeat-interval", "21s"),
-            "twice the heartbeat_interval",
+            "--sweep-threshold (40s) must be at least twice --heartbeat-interval (21s)",
             id="too short",
         ),
         pytest.param(("run", "--max-rss", "lots"), "give a size like 512M or 2G", id="no size"),
@@ -103,6 +103,25 @@ def test_wrong_durations_are_rejected(shell: Shell, arguments: tuple[str, ...], 
 
     assert ended.code == 2
     assert words in ended.err
+
+
+def test_settings_are_named_where_they_were_given(shell: Shell) -> None:
+    shell.write("gw.toml", 'heartbeat-interval = "21s"\nrecover = true\n')
+    shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
+
+    ended = shell.gw("run", GW_SWEEP_THRESHOLD="40s")
+
+    assert "GW_SWEEP_THRESHOLD (40s) must be at least twice heartbeat-interval (21s)" in ended.err
+
+
+def test_options_of_recovery_without_recover_are_reported(shell: Shell) -> None:
+    shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
+
+    unused = "this worker does not sweep: --sweep-interval, --recovery-delay has no effect."
+    options = ("--sweep-interval", "9s", "--recovery-delay", "1s", "--sweep-threshold", "2m")
+
+    assert unused in shell.gw("run", "--once", *options).err
+    assert "no effect" not in shell.gw("run", "--once", "--recover", *options).err
 
 
 def test_a_run_with_recovery_takes_over_from_a_killed_one(shell: Shell, ward: RecoveryFixture) -> None:

@@ -93,14 +93,16 @@ LATER = Reschedule(datetime(2030, 1, 1, tzinfo=UTC))
 def test_the_first_hook_that_decides_otherwise_wins(answers: list[Any], decision: Any) -> None:
     hooks = [Deciding(answer).on_recovery for answer in answers]
 
-    assert decide(hooks, JOB, "dead", lambda job, error: None) == decision
+    assert decide(hooks, JOB, "dead", None, lambda job, error: None) == decision
 
 
 def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
     told: list[str] = []
 
     for answer in (ValueError("broken"), 5):
-        decide([Deciding(answer).on_recovery], JOB, "dead", lambda job, error: told.append(f"{job.id}: {error}"))
+        hook = Deciding(answer)
+        decide([hook.on_recovery], JOB, "dead", "sweeper", lambda job, error: told.append(f"{job.id}: {error}"))
+        assert hook.asked == [(JOB.id, "dead", "WorkerCrashed", "sweeper")]
 
     assert told == ["7: broken", "7: on_recovery returned int, which is no decision"]
 
@@ -127,7 +129,7 @@ def test_what_cannot_be_meant_is_rejected(make: Any) -> None:
 
 def test_the_threshold_matters_only_to_those_who_sweep() -> None:
     assert not WorkerSettings(heartbeat_interval=seconds(25), sweep_threshold=seconds(45)).recover
-    with pytest.raises(InvalidSettingError, match="twice the heartbeat_interval"):
+    with pytest.raises(InvalidSettingError, match="twice heartbeat_interval"):
         WorkerSettings(recover=True, heartbeat_interval=seconds(25), sweep_threshold=seconds(45))
 
 
@@ -145,24 +147,21 @@ def test_the_usual_durations_shrink_with_the_threshold(
 ) -> None:
     settings = WorkerSettings(sweep_threshold=threshold)
 
-    assert (settings.effective_heartbeat_interval, settings.effective_sweep_interval, settings.recovery.delay) == (
-        heartbeat,
-        sweep,
-        delay,
-    )
+    assert (settings.effective_heartbeat_interval, settings.effective_sweep_interval) == (heartbeat, sweep)
+    assert settings.recovery.effective_delay == RecoverySettings(threshold=threshold).effective_delay == delay
 
 
 def test_a_duration_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_usual_one() -> None:
     given = {"heartbeat_interval": seconds(30), "sweep_interval": seconds(60), "recovery_delay": seconds(30)}
     settings = WorkerSettings(sweep_threshold=seconds(5), **given)
 
-    spans = (settings.effective_heartbeat_interval, settings.effective_sweep_interval, settings.recovery.delay)
-    assert spans == (seconds(30), seconds(60), seconds(30))
-    with pytest.raises(InvalidSettingError, match="twice the heartbeat_interval"):
+    intervals = (settings.effective_heartbeat_interval, settings.effective_sweep_interval)
+    assert (*intervals, settings.recovery.effective_delay) == (seconds(30), seconds(60), seconds(30))
+    with pytest.raises(InvalidSettingError, match="twice heartbeat_interval"):
         replace(settings, recover=True)
 
 
 def test_another_threshold_gives_other_usual_durations() -> None:
     settings = replace(WorkerSettings(sweep_threshold=minutes(10)), sweep_threshold=seconds(4))
 
-    assert (settings.effective_heartbeat_interval, settings.recovery.delay) == (seconds(1), seconds(0.4))
+    assert (settings.effective_heartbeat_interval, settings.recovery.effective_delay) == (seconds(1), seconds(0.4))

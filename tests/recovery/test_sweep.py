@@ -298,7 +298,7 @@ def test_a_hook_receives_the_job_the_dead_worker_and_the_reason(ward: RecoveryFi
 
     ward.sweep(hook)
 
-    assert hook.asked == [(job_id, "dead", "WorkerCrashed")]
+    assert hook.asked == [(job_id, "dead", "WorkerCrashed", None)]
     assert ward.job(job_id)["attempts"] == 0
 
 
@@ -366,7 +366,7 @@ def test_hooks_hold_no_locks_while_they_think(ward: RecoveryFixture) -> None:
     job_id = ward.held_by("dead", queue_name="q")
 
     class Looking(Plugin):
-        def on_recovery(self, job: Any, dead_worker: str, reason: str) -> None:
+        def on_recovery(self, job: Any, dead_worker: str, reason: str, recovered_by: str | None) -> None:
             ward.run("set lock_timeout = '1s'")
             ward.run("select from _private_jobs where id = %s for update", job_id)
             ward.run("select from _private_job_queues for update")
@@ -380,7 +380,7 @@ def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: RecoveryFix
     ward.held_by("dead")
 
     class Waking(Plugin):
-        def on_recovery(self, job: Any, dead_worker: str, reason: str) -> None:
+        def on_recovery(self, job: Any, dead_worker: str, reason: str, recovered_by: str | None) -> None:
             ward.run("update _private_gw_workers set last_heartbeat_at = now()")
 
     report = ward.sweep(Waking())

@@ -179,10 +179,10 @@ class Deciding(Plugin):
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
-        self.asked: list[tuple[int, str, str]] = []
+        self.asked: list[tuple[int, str, str, str | None]] = []
 
-    def on_recovery(self, job: Job, dead_worker: str, reason: str) -> Any:
-        self.asked.append((job.id, dead_worker, reason))
+    def on_recovery(self, job: Job, dead_worker: str, reason: str, recovered_by: str | None) -> Any:
+        self.asked.append((job.id, dead_worker, reason, recovered_by))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
