@@ -46,10 +46,10 @@ AFTER_FORCE: Final = timedelta(seconds=3)
 CHECK_SECONDS: Final = 0.5
 """Seconds between two checks of the clock during a stop."""
 
-A_STALL: Final = 0.2
+STALL_THRESHOLD: Final = 0.2
 """Seconds: a check that comes so much later was delayed with everything else, by the machine."""
 
-AFTER_A_STALL: Final = 1.0
+STALL_EXTENSION: Final = 1.0
 """Seconds that processes have at least, when all can go on."""
 
 GRACEFUL_EXITS: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
@@ -161,8 +161,8 @@ class Supervisor:
         stop = self._stop
         if rest is None or stop is None or stop.kill_at is None:
             return
-        if self._checked_at - before > rest + A_STALL:
-            stop.kill_at = max(stop.kill_at, self._checked_at + AFTER_A_STALL)
+        if self._checked_at - before > rest + STALL_THRESHOLD:
+            stop.kill_at = max(stop.kill_at, self._checked_at + STALL_EXTENSION)
 
     def _until_due(self) -> float | None:
         times = [place.start_at for place in self._places]

@@ -10,7 +10,7 @@ from support.relax_timeouts import relax_read_timeouts
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def relaxed_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     relax_read_timeouts(monkeypatch)
 
 

@@ -90,9 +90,9 @@ def test_workers_are_notified_of_a_job_that_may_run_now(gw: CliProgram, queue: Q
     with psycopg.connect(queue.url, autocommit=True) as listener:
         listener.execute('listen "jobs:insert"')
         gw(command, job, *(("--run-at", "now", "--attempts", "0") if command == "reschedule" else ()))
-        heard = list(listener.notifies(timeout=60, stop_after=1))
+        notifications = list(listener.notifies(timeout=60, stop_after=1))
 
-    assert '"count":1' in heard[0].payload
+    assert '"count":1' in notifications[0].payload
 
 
 def test_a_retry_leaves_a_job_that_has_not_failed(gw: CliProgram, queue: Queue) -> None:
@@ -466,10 +466,10 @@ def test_a_reader_that_goes_away_ends_it_and_what_was_done_is_said(queue: Queue,
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        said = process.stderr.read()
+        message = process.stderr.read()
 
     assert (process.returncode, len(queue.ids())) == (-signal.SIGPIPE, 1500)
-    assert said == "Completed 1000 jobs of 2500 before this ended; the others are as they were.\n"
+    assert message == "Completed 1000 jobs of 2500 before this ended; the others are as they were.\n"
 
 
 def test_a_terminal_lists_the_jobs_until_they_are_many(
@@ -508,13 +508,13 @@ def test_unlocking_frees_jobs_and_queues_of_the_named_worker_only(gw: CliProgram
 def test_unlocking_warns_when_heartbeats_still_arrive(gw: CliProgram, queue: Queue) -> None:
     queue.running(by="alive")
     before = time.monotonic()
-    queue.heart("alive", seconds_ago=20)
+    queue.heartbeat("alive", seconds_ago=20)
 
     ended = gw("unlock", "alive", "--dry-run")
 
-    said = re.search(r"'alive' may be alive: its last heartbeat was (\d+) s ago", ended.err)
-    assert said is not None
-    assert 20 <= int(said[1]) <= 21 + time.monotonic() - before
+    message = re.search(r"'alive' may be alive: its last heartbeat was (\d+) s ago", ended.err)
+    assert message is not None
+    assert 20 <= int(message[1]) <= 21 + time.monotonic() - before
     assert queue.value("select locked_by from graphile_worker._private_jobs") == "alive"
 
 
@@ -538,6 +538,6 @@ def test_workers_are_notified_of_what_was_unlocked(gw: CliProgram, queue: Queue)
     with psycopg.connect(queue.url, autocommit=True) as listener:
         listener.execute('listen "jobs:insert"')
         gw("unlock", "dead", "-y")
-        heard = list(listener.notifies(timeout=60, stop_after=1))
+        notifications = list(listener.notifies(timeout=60, stop_after=1))
 
-    assert '"count":1' in heard[0].payload
+    assert '"count":1' in notifications[0].payload

@@ -21,8 +21,8 @@ def test_it_prints_figures_and_leaves_nothing_behind(gw: CliProgram, queue: Queu
     figures = ended.json
     assert (ended.code, figures["jobs"], figures["concurrency"]) == (0, 300, 3)
     rates = [figures[name] for name in ("added_per_second", "processed_per_second")]
-    spans = [figures[name] for name in ("round_trip_ms", "commit_ms", "latency_p50_ms", "latency_p99_ms")]
-    assert all(each > 0 for each in (*rates, *spans))
+    durations = [figures[name] for name in ("round_trip_ms", "commit_ms", "latency_p50_ms", "latency_p99_ms")]
+    assert all(each > 0 for each in (*rates, *durations))
     assert figures["latency_p50_ms"] <= figures["latency_p99_ms"]
     assert "the server is under load" in ended.err
     assert queue.rows(SCHEMAS) == []

@@ -51,8 +51,8 @@ def test_every_command_works_on_a_queue_of_node(
         (jobs[4], 1, "Boom"),
         (jobs[5], 5, "Enough"),
     ]
-    said = node.run_once(empty_database_url, {"mail": "helpers.logger.info(`Ran ${helpers.job.id}`);"})
-    assert all(f"Ran {job}" in said for job in (jobs[0], jobs[1], jobs[4]))
+    output = node.run_once(empty_database_url, {"mail": "helpers.logger.info(`Ran ${helpers.job.id}`);"})
+    assert all(f"Ran {job}" in output for job in (jobs[0], jobs[1], jobs[4]))
     assert gw("cleanup", "failed-jobs", "unused-queues", "unused-tasks", "--yes").code == 0
     assert (queue.ids(), queue.value("select count(*) from graphile_worker._private_tasks")) == ([], 0)
 

@@ -59,8 +59,8 @@ def test_failed_jobs_go_in_batches(queue: Queue, schema: str) -> None:
 
 def test_failed_jobs_go_whenever_they_failed_and_one_that_is_locked_is_skipped(queue: Queue) -> None:
     jobs = [queue.failed() for _ in range(7)]
-    for job, moment in zip(jobs, ("-infinity", "yesterday", "now", "now", "tomorrow", "infinity"), strict=False):
-        queue.change(job, f"run_at = '{moment}'")
+    for job, timestamp in zip(jobs, ("-infinity", "yesterday", "now", "now", "tomorrow", "infinity"), strict=False):
+        queue.change(job, f"run_at = '{timestamp}'")
     held = jobs[3]
     with psycopg.connect(queue.url) as theirs, Client(queue.url) as client:
         theirs.execute("select from graphile_worker._private_jobs where id = %s for update", (held,))
@@ -116,8 +116,8 @@ def test_a_task_goes_unless_a_job_has_it_or_a_worker_knows_it(gw: CliProgram, qu
     for task in ("gone", "loaded", "kept", "beating", "silent"):
         unused(queue, task)
     queue.failed("used")
-    queue.heart("alive", seconds_ago=60, tasks=("beating",))
-    queue.heart("dead", seconds_ago=86_400, tasks=("silent",))
+    queue.heartbeat("alive", seconds_ago=60, tasks=("beating",))
+    queue.heartbeat("dead", seconds_ago=86_400, tasks=("silent",))
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "loaded.py").write_text("def loaded(payload):\n    pass\n")
 
@@ -188,13 +188,13 @@ def test_what_another_session_is_adding_to_in_an_open_transaction_stays(
     assert (tasks(queue), queues(queue)) == ({"t"}, {"q"})
 
 
-@pytest.mark.parametrize(("litter", "table"), [("unused-queues", "job_queues"), ("unused-tasks", "tasks")])
-def test_what_a_job_took_between_finding_and_deleting_stays(queue: Queue, litter: str, table: str) -> None:
+@pytest.mark.parametrize(("target", "table"), [("unused-queues", "job_queues"), ("unused-tasks", "tasks")])
+def test_what_a_job_took_between_finding_and_deleting_stays(queue: Queue, target: str, table: str) -> None:
     unused(queue, "old", "q")
     keyed = queue.ready("other", queue_name="other", job_key="k")
     with psycopg.connect(queue.url) as blocker, Client(queue.url) as client:
         blocker.execute(f"lock table graphile_worker._private_{table} in share mode")
-        thread = threading.Thread(target=lambda: list(client.cleaner.clear(CleanupTarget(litter))))
+        thread = threading.Thread(target=lambda: list(client.cleaner.clear(CleanupTarget(target))))
         thread.start()
         waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
         wait_until(lambda: queue.rows(waiting), what="the cleaner to wait for the table")

@@ -111,8 +111,8 @@ def test_among_very_many_names_those_that_begin_so_are_found(shell: Shell, queue
     "arguments", [("tasks",), ("tasks", "x"), ("nothing",), ()], ids=["values", "a prefix", "no kind", "nothing"]
 )
 def test_a_database_that_never_answers_is_not_waited_for(shell: Shell, arguments: tuple[str, ...]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"postgres://me@127.0.0.1:{silent.getsockname()[1]}/x?connect_timeout=60"
+    with socket.create_server(("127.0.0.1", 0)) as unresponsive:
+        url = f"postgres://me@127.0.0.1:{unresponsive.getsockname()[1]}/x?connect_timeout=60"
         ended = shell.gw("--complete", *arguments, DATABASE_URL=url)
 
     assert (ended.code, ended.out, ended.err) == (0, "", "")

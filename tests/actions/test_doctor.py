@@ -88,7 +88,7 @@ def test_a_role_that_sees_no_rows_is_reported(gw: CliProgram, queue: Queue) -> N
 
 def test_a_worker_that_stopped_sending_heartbeats_with_a_job_is_named(gw: CliProgram, queue: Queue) -> None:
     queue.running(by="silent\x1b")
-    queue.heart("silent\x1b", seconds_ago=3600)
+    queue.heartbeat("silent\x1b", seconds_ago=3600)
 
     ended = gw("doctor")
 

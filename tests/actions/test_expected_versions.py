@@ -37,7 +37,7 @@ def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[Jo
     return partial(request.param, client.jobs)
 
 
-def look(client: Client, *ids: int) -> list[JobVersion]:
+def versions_of(client: Client, *ids: int) -> list[JobVersion]:
     """See jobs as a list shows them."""
     return [JobVersion.from_job(each.job) for each in client.jobs.list(Selection.of(id=ids)).jobs]
 
@@ -52,7 +52,7 @@ def reasons(batch: ActionResult) -> list[tuple[int, SkipReason, str | None]]:
 def test_jobs_that_have_not_changed_are_acted_on(client: Client, queue: Queue, act: Any) -> None:
     jobs = [queue.failed(), queue.failed()]
 
-    batch = act(look(client, *jobs))
+    batch = act(versions_of(client, *jobs))
 
     assert [each.id for each in batch.changed] == jobs
     assert batch.skipped == ()
@@ -61,7 +61,7 @@ def test_jobs_that_have_not_changed_are_acted_on(client: Client, queue: Queue, a
 def test_a_failed_job_that_is_retried_really_runs_again(client: Client, queue: Queue) -> None:
     job = queue.failed()
     with client.listen() as listener:
-        client.jobs.retry(expected=look(client, job))
+        client.jobs.retry(expected=versions_of(client, job))
         assert listener.wait(timedelta(seconds=60)) == 1
 
     assert queue.value("select is_available and run_at <= now() from graphile_worker._private_jobs")
@@ -70,7 +70,7 @@ def test_a_failed_job_that_is_retried_really_runs_again(client: Client, queue: Q
 def test_many_jobs_are_acted_on_in_batches(client: Client, queue: Queue) -> None:
     jobs = [queue.ready() for _ in range(5)]
 
-    batches = list(client.jobs.in_batches(2).complete(expected=look(client, *jobs)))
+    batches = list(client.jobs.in_batches(2).complete(expected=versions_of(client, *jobs)))
 
     assert [[each.id for each in batch.changed] for batch in batches] == [jobs[:2], jobs[2:4], jobs[4:]]
 
@@ -105,7 +105,7 @@ def test_it_must_be_said_which_jobs_are_meant(client: Client) -> None:
 )
 def test_a_job_that_changed_is_left_alone(client: Client, queue: Queue, act: Any, change: str, words: str) -> None:
     job, other = queue.failed(), queue.failed()
-    seen = look(client, job, other)
+    seen = versions_of(client, job, other)
     queue.change(job, change)
     before = queue.rows("select * from graphile_worker._private_jobs where id = %s", job)
 
@@ -118,7 +118,7 @@ def test_a_job_that_changed_is_left_alone(client: Client, queue: Queue, act: Any
 
 def test_a_job_that_runs_by_now_is_left_to_its_worker(client: Client, queue: Queue, act: Any) -> None:
     job = queue.failed()
-    seen = look(client, job)
+    seen = versions_of(client, job)
     queue.change(job, "attempts = 2, locked_by = 'pool-7', locked_at = now()")
 
     (skipped,) = act(seen).skipped
@@ -129,7 +129,7 @@ def test_a_job_that_runs_by_now_is_left_to_its_worker(client: Client, queue: Que
 
 def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue, act: Any) -> None:
     job = queue.failed()
-    seen = look(client, job)
+    seen = versions_of(client, job)
     queue.rows("delete from graphile_worker._private_jobs")
 
     batch = act(seen)
@@ -139,7 +139,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue, act: Any
 
 def test_a_job_that_another_session_is_changing_is_not_waited_for(client: Client, queue: Queue, act: Any) -> None:
     job, other = queue.failed(), queue.failed()
-    seen = look(client, job, other)
+    seen = versions_of(client, job, other)
     with psycopg.connect(queue.url) as theirs:
         theirs.execute("select from graphile_worker._private_jobs where id = %s for update", (job,))
         batch = act(seen)
@@ -161,7 +161,7 @@ def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) 
         "locked_at is null"
     )
     before = queue.rows(f"select {columns} from graphile_worker._private_jobs")
-    batch = client.jobs.complete(expected=look(client, job))
+    batch = client.jobs.complete(expected=versions_of(client, job))
     assert queue.ids() == []
     (removed,) = batch.changed
     assert removed.job is not None
@@ -175,7 +175,7 @@ def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) 
 
 def test_a_restored_job_brings_back_its_task_and_its_queue(client: Client, queue: Queue) -> None:
     job = queue.ready(queue_name="letters")
-    batch = client.jobs.complete(expected=look(client, job))
+    batch = client.jobs.complete(expected=versions_of(client, job))
     queue.rows("delete from graphile_worker._private_tasks")
     queue.rows("delete from graphile_worker._private_job_queues")
     assert batch.changed[0].job is not None
@@ -187,7 +187,7 @@ def test_a_restored_job_brings_back_its_task_and_its_queue(client: Client, queue
 
 
 def test_workers_are_notified_of_a_restored_job(client: Client, queue: Queue) -> None:
-    batch = client.jobs.complete(expected=look(client, queue.ready()))
+    batch = client.jobs.complete(expected=versions_of(client, queue.ready()))
     assert batch.changed[0].job is not None
 
     with client.listen() as listener:
@@ -197,7 +197,7 @@ def test_workers_are_notified_of_a_restored_job(client: Client, queue: Queue) ->
 
 
 def test_a_job_whose_key_was_taken_in_the_meantime_is_not_restored(client: Client, queue: Queue) -> None:
-    batch = client.jobs.complete(expected=look(client, queue.ready(job_key="welcome", payload='{"old": 1}')))
+    batch = client.jobs.complete(expected=versions_of(client, queue.ready(job_key="welcome", payload='{"old": 1}')))
     new = queue.ready(job_key="welcome", payload='{"new": 1}')
     assert batch.changed[0].job is not None
 

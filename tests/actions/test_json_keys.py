@@ -12,8 +12,8 @@ from support.cli_program import CliProgram, Queue, every_command
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text("utf-8")
 SECTIONS = {
     name.strip(): text
-    for heads, text in re.findall(r"^## (gw .*?)$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    for name in heads.split(",")
+    for headings, text in re.findall(r"^## (gw .*?)$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    for name in headings.split(",")
 }
 CRONTAB = '0 4 * * * mail/send ?id=nightly&fill=1d&max=3&queue=q&jobKey=k&jobKeyMode=replace&priority=1 {"a":1}\n'
 
@@ -83,7 +83,7 @@ def fill(queue: Queue, folder: Path) -> None:
     queue.failed("mail", queue_name="q")
     queue.waiting_for_retry(flags=["f"])
     queue.scheduled()
-    queue.heart("gw-host-1", seconds_ago=10_000)
+    queue.heartbeat("gw-host-1", seconds_ago=10_000)
     queue.rows("insert into graphile_worker._private_known_crontabs values ('nightly', now(), now())")
     (folder / "crontab").write_text(CRONTAB)
     (folder / "wrong").write_text("0 4 * * mail\n")

@@ -41,11 +41,11 @@ def test_recurring_tasks(gw: CliProgram, nodes: Queue, tmp_path: Path) -> None:
 
 def test_cancelling_says_that_it_needs_our_line_and_works_with_it(gw: CliProgram, nodes: Queue) -> None:
     waiting = nodes.ready()
-    refused = gw("cancel", waiting)
+    rejected = gw("cancel", waiting)
     migrated = gw("migrate")
     ended = gw("cancel", waiting, "--timeout", "0s", "--json")
 
-    assert (refused.code, "gw migrate --schema graphile_worker" in refused.err) == (5, True)
+    assert (rejected.code, "gw migrate --schema graphile_worker" in rejected.err) == (5, True)
     assert (migrated.code, ended.code) == (0, 1)
     assert [(each["id"], each["result"]) for each in ended.json] == [(waiting, "not_running")]
 
@@ -55,8 +55,8 @@ def test_the_console(gw: CliProgram, nodes: Queue) -> None:
     nodes.failed()
     nodes.running(by="worker-8f2c")
 
-    shown, told = gw("tui", "--once"), gw("tui", "--once", "--json")
+    shown, as_json = gw("tui", "--once"), gw("tui", "--once", "--json")
 
-    counts = {state: each["count"] for state, each in told.json["states"].items()}
+    counts = {state: each["count"] for state, each in as_json.json["states"].items()}
     assert counts == {"ready": 1, "scheduled": 0, "running": 1, "backoff": 0, "failed": 1}
-    assert (shown.code, told.code, "No alerts" in shown.out) == (0, 0, True)
+    assert (shown.code, as_json.code, "No alerts" in shown.out) == (0, 0, True)

@@ -109,13 +109,13 @@ def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
 def test_a_statement_under_way_is_cancelled_from_another_thread(queue: Queue, connections: int) -> None:
     slow(queue)
     with Client(queue.url, max_pool_size=connections) as client, ThreadPoolExecutor(1) as thread:
-        looking = thread.submit(client.queries.tasks)
+        waiting = thread.submit(client.queries.tasks)
         asleep = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
         wait_until(lambda: queue.value(asleep), what="the look to be under way", deadline_seconds=60)
 
         assert client.cancel()
         with pytest.raises(StatementTimeoutError):
-            looking.result(timeout=60)
+            waiting.result(timeout=60)
 
 
 def test_there_is_nothing_to_cancel_while_nothing_runs(queue: Queue) -> None:
@@ -132,26 +132,26 @@ def test_jobs_are_announced_as_they_are_added(queue: Queue) -> None:
     with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
         for _ in range(3):
             queue.ready()
-        heard = 0
-        while heard < 3:
+        received = 0
+        while received < 3:
             count = listener.wait(A_LONG_WAIT)
             assert count > 0
-            heard += count
+            received += count
 
-    assert heard == 3
+    assert received == 3
 
 
 def test_what_others_announce_counts_for_one_job_or_none(queue: Queue) -> None:
     with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
         for payload in ("", "no JSON", "[]", '{"count": "many"}', '{"r": 1, "count": -1}', '{"count": 5}'):
             queue.rows("select pg_notify('jobs:insert', %s)", payload)
-        heard = 0
-        while heard < 9:
+        received = 0
+        while received < 9:
             count = listener.wait(A_LONG_WAIT)
             assert count > 0
-            heard += count
+            received += count
 
-    assert heard == 9
+    assert received == 9
 
 
 def test_a_wait_ends_when_its_time_has_passed(queue: Queue) -> None:

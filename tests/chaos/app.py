@@ -36,7 +36,7 @@ from .node import free_what_node_held, node_command
 from .patroni import PatroniCluster, missing
 from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
 from .producers import Added, Producers
-from .servers import DATABASE, Cluster, ServerTroubleError
+from .servers import DATABASE, Cluster, ServerFailedError
 from .stall_detector import Stalls, held_up
 
 DRAIN: Final = 90.0
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         verdict = run(options, say=say)
-    except (ServerTroubleError, TimeoutError, psycopg.Error) as error:
+    except (ServerFailedError, TimeoutError, psycopg.Error) as error:
         say(f"nothing was proved: {error}")
         return 2
     print(json.dumps(verdict.as_json(), indent=2) if given.json else _report(verdict))
@@ -140,7 +140,7 @@ def run(options: Options, *, say: Callable[[str], None] = lambda words: None) ->
     """Do everything, clean up whatever happens, and say how it went."""
     began = time.monotonic()
 
-    def tell(words: str) -> None:
+    def log(words: str) -> None:
         say(f"{time.monotonic() - began:7.2f} {words}")
 
     folder = Path(tempfile.mkdtemp(prefix="gw-chaos-"))
@@ -148,7 +148,7 @@ def run(options: Options, *, say: Callable[[str], None] = lambda words: None) ->
     guard = Guard(str(folder))
     keep = options.keep
     try:
-        verdict = _Scene(options, folder, guard, tell).play()
+        verdict = _Scene(options, folder, guard, log).play()
         keep = keep or not verdict.ok
     finally:
         guard.dismiss()
@@ -306,20 +306,20 @@ class _Scene:
                     self._operator.retire(slot)
             self._insist(lambda: free_what_node_held(client))
             self._insist(lambda: self._producers.remove_the_rest(client))
-            self._call_everybody(client)
+            self._add_until_all_workers_ran(client)
             self._wait(DRAIN, "every job to run", self._is_drained)
             # A worker that waits for a swallowed answer sends no heartbeat.
             more = MAINTENANCE_RESPONSE_TIMEOUT.total_seconds() if self._operator.done["mute"] else 0.0
             self._wait(self._options.threshold * 3 + 10 + more, "the dead to be forgotten", self._knows_only_the_living)
 
-    def _call_everybody(self, client: Client) -> None:
+    def _add_until_all_workers_ran(self, client: Client) -> None:
         """Add jobs until every worker has run one of them."""
         called: list[Added] = []
         transaction = 10**9
         # More than all threads can take and claim ahead, or the quickest process would take them all.
         enough = 3 * sum(slot.threads for slot in self._fleet.slots)
 
-        def everybody_has_come() -> bool:
+        def all_have_run() -> bool:
             batch = [
                 Added(
                     n=10**9 + len(called) + each,
@@ -341,7 +341,7 @@ class _Scene:
         # A claim whose answer was swallowed is waited for before another connection is made.
         swallowed = self._operator.done["swallow"] + self._operator.done["mute"]
         most = CALL + (RESPONSE_TIMEOUT.total_seconds() if swallowed else 0.0)
-        self._wait(most, "every worker to run something after the last fault", everybody_has_come, every=0.5)
+        self._wait(most, "every worker to run something after the last fault", all_have_run, every=0.5)
         self._producers.added.extend(called)
 
     def _is_drained(self) -> bool:
@@ -418,7 +418,7 @@ class _Scene:
     def _what_workers_did(self, workers: Sequence[Worker]) -> Iterator[str]:
         yield from self._operator.slow_to_stop
         yield from self._operator.ended_alone
-        self._findings.figures["starts in vain, the database being away"] += self._operator.starts_in_vain
+        self._findings.figures["starts in vain, the database being away"] += self._operator.failed_starts
         if self._producers.empty_answers:
             yield f"keyed adds {self._producers.empty_answers} were answered with another job, or none"
         for worker in workers:
@@ -517,16 +517,16 @@ def _complaints(words: str) -> Iterator[str]:
 
 def repetitions(words: str) -> Iterator[str]:
     """Failures that a worker reported again before it reported their end."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for line in words.splitlines():
         if lost := LOST_TOUCH.match(line):
-            if lost.groups() in told:
+            if lost.groups() in reported:
                 yield f"{line[:120]}… again"
-            told.add((lost[1], lost[2]))
+            reported.add((lost[1], lost[2]))
         elif found := FOUND_TOUCH.match(line):
-            told.discard((found[1], found[2]))
+            reported.discard((found[1], found[2]))
         elif "is ready (pid" in line:  # another process speaks under that name
-            told.clear()
+            reported.clear()
 
 
 # -- the command line -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from gw_core.runner import MAINTENANCE_RESPONSE_TIMEOUT
 
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker, is_alive, send
-from .network_faults import EVERYBODY, NetworkPath
+from .network_faults import ALL_SESSIONS, NetworkPath
 from .plan import SERVER_FAULTS, Action
 from .servers import Cluster
 from .stall_detector import wait_for
@@ -32,7 +32,7 @@ class Cuttable(Protocol):
 
     def cut(self) -> None: ...
 
-    def mend(self, *, forgetful: bool) -> None: ...
+    def repair(self, *, forgetful: bool) -> None: ...
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Operator:
         self.skipped: Counter[str] = Counter()
         self.slow_to_stop: list[str] = []
         self.ended_alone: list[str] = []
-        self.starts_in_vain = 0
+        self.failed_starts = 0
         self._cluster = cluster
         self._fleet = fleet
         self._roads = roads
@@ -71,7 +71,7 @@ class Operator:
         self._say = say
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._troubles: list[BaseException] = []
+        self._errors: list[BaseException] = []
         self._supervisor = threading.Thread(target=self._carefully, args=(self._watch,), name="supervisor", daemon=True)
         self._doings: dict[str, Callable[[random.Random], None]] = {
             "kill": self._kill,
@@ -116,7 +116,7 @@ class Operator:
         with slot.lock:
             if slot.worker is not None and slot.worker.exit_code is None:
                 began = time.monotonic_ns()
-                self.stop_in_order(slot.worker)
+                self.stop_gracefully(slot.worker)
                 if not slot.worker.is_ours:
                     # Node's worker may end before the result of its last job is written; ours may not.
                     self.faults.append(Fault("retire", slot.worker.pid, began, time.monotonic_ns()))
@@ -141,7 +141,7 @@ class Operator:
     def _note_end(self, slot: Slot, worker: Worker) -> None:
         self._fleet.wait_for_end(worker, 1)
         if worker.is_ours and worker.exit_code == NO_DATABASE and not worker.has_begun:
-            self.starts_in_vain += 1
+            self.failed_starts += 1
         elif worker.is_ours:
             self.ended_alone.append(f"{slot.name} ({worker.pid}) ended with {worker.exit_code} by itself")
 
@@ -161,8 +161,8 @@ class Operator:
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        if self._troubles:
-            raise self._troubles[0]
+        if self._errors:
+            raise self._errors[0]
         if any(thread.is_alive() for thread in self._threads):
             raise TimeoutError(f"the plan was not carried out within {seconds:.0f} s")
 
@@ -180,7 +180,7 @@ class Operator:
         try:
             work()
         except BaseException as error:
-            self._troubles.append(error)
+            self._errors.append(error)
 
     def _at(self, began: float, action: Action) -> None:
         if not self._closing.wait(max(0.0, began + action.at - time.monotonic())):
@@ -276,7 +276,7 @@ class Operator:
                     road.cut()
                 self._closing.wait(rng.choice([1.0, self._threshold * 1.3 + 1, self._threshold * 1.3 + 3]))
                 for road in self._roads[slot.road]:
-                    road.mend(forgetful=forgetful)
+                    road.repair(forgetful=forgetful)
 
     def _doze(self, rng: random.Random) -> None:
         """Freeze the worker that is alone with its tasks for longer than the sweep threshold: it claims them again."""
@@ -306,9 +306,9 @@ class Operator:
     def _swallow(self, rng: random.Random) -> None:
         """Swallow the answers on one connection, or all, which stay open afterwards as if nothing had been."""
         with self._someone(rng, suits=lambda slot: bool(self._proxies(slot))) as (slot, worker):
-            line = rng.choice([*LINES, EVERYBODY])
+            line = rng.choice([*LINES, ALL_SESSIONS])
             # Without its heartbeat it counts as dead, until it gives up waiting for the answer.
-            silences = line in ("gw:heartbeat", EVERYBODY)
+            silences = line in ("gw:heartbeat", ALL_SESSIONS)
             with self._noting("mute" if silences else "swallow", worker.pid, f"{slot.name}, {line or 'all'}") as fault:
                 for road in self._proxies(slot):
                     road.swallow(line)
@@ -334,11 +334,11 @@ class Operator:
         with self._someone(rng) as (slot, worker):
             children = worker.workers() - {worker.pid}
             with self._noting("stop", worker.pid, slot.name) as fault:
-                self.stop_in_order(worker)
+                self.stop_gracefully(worker)
             self.faults += [replace(fault, pid=pid) for pid in children]
             self._restart_slot(slot)
 
-    def stop_in_order(self, worker: Worker) -> None:
+    def stop_gracefully(self, worker: Worker) -> None:
         """Send SIGTERM and see that it ends within the grace period and a second."""
         self._fleet.request_stop(worker)
         most = self._fleet.grace_seconds + 1.0

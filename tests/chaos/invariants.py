@@ -352,8 +352,8 @@ class _Court:
         return f"{n}: {fault.what} of {fault.pid or 'the servers'}, {_s(fault.began)} to {_s(fault.ended)}"
 
 
-def _s(moment: int | None) -> str:
-    return "never" if moment is None else f"{moment / SECOND:.3f}"
+def _s(timestamp: int | None) -> str:
+    return "never" if timestamp is None else f"{timestamp / SECOND:.3f}"
 
 
 def _ago(later: int, earlier: int) -> str:

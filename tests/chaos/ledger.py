@@ -39,10 +39,10 @@ def read_ticks(folder: Path) -> list[Tick]:
     """Return all runs of jobs that recur."""
     lines = (line.split() for file in folder.iterdir() for line in file.read_text().splitlines())
     return [
-        Tick(name, datetime.fromisoformat(moment), int(job_id))
+        Tick(name, datetime.fromisoformat(timestamp), int(job_id))
         for kind, *rest in lines
         if kind == "T"
-        for name, moment, job_id in [rest]
+        for name, timestamp, job_id in [rest]
     ]
 
 

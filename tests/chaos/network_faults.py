@@ -11,7 +11,7 @@ from typing import Final
 
 sys.path[:0] = [] if (TESTS := str(Path(__file__).resolve().parents[1])) in sys.path else [TESTS]
 
-from support.database_proxy import EVERYBODY, DatabaseProxy  # noqa: E402, F401 - the one proxy of all tests
+from support.database_proxy import ALL_SESSIONS, DatabaseProxy  # noqa: E402, F401 - the one proxy of all tests
 
 
 class NetworkPath(DatabaseProxy):
@@ -23,7 +23,7 @@ class NetworkPath(DatabaseProxy):
     def cut(self) -> None:
         self.hold()
 
-    def mend(self, *, forgetful: bool) -> None:
+    def repair(self, *, forgetful: bool) -> None:
         """Let the bytes that wait go on; a `forgetful` network has lost them, and the connections break."""
         if forgetful:
             self.break_all()
@@ -34,7 +34,7 @@ class NetworkPath(DatabaseProxy):
 
 OUTSIDE: Final = "10.213.77.1"
 INSIDE: Final = "10.213.77.2"
-NOBODY: Final = "02:00:00:00:00:01"
+UNUSED_ADDRESS: Final = "02:00:00:00:00:01"
 
 
 class Namespace:
@@ -56,11 +56,11 @@ class Namespace:
 
     def cut(self) -> None:
         # Either side sends to a card that is not there: packets are dropped without an error.
-        _ip("neighbour", "replace", INSIDE, "lladdr", NOBODY, "nud", "permanent", "dev", self._cable)
-        inside = ("replace", OUTSIDE, "lladdr", NOBODY, "nud", "permanent", "dev", "eth0")
+        _ip("neighbour", "replace", INSIDE, "lladdr", UNUSED_ADDRESS, "nud", "permanent", "dev", self._cable)
+        inside = ("replace", OUTSIDE, "lladdr", UNUSED_ADDRESS, "nud", "permanent", "dev", "eth0")
         _ip("-n", self.name, "neighbour", *inside)
 
-    def mend(self, *, forgetful: bool) -> None:
+    def repair(self, *, forgetful: bool) -> None:
         _ip("neighbour", "delete", INSIDE, "dev", self._cable)
         _ip("-n", self.name, "neighbour", "delete", OUTSIDE, "dev", "eth0")
 

@@ -21,7 +21,7 @@ from gw_core.embedded.account import Account, account_for, take_over
 from gw_core.embedded.watchdog import end_orphans, processes_of, server_pid
 
 from .cleanup_guard import Guard
-from .servers import DATABASE, Cluster, Server, ServerTroubleError, environment, free_port
+from .servers import DATABASE, Cluster, Server, ServerFailedError, environment, free_port
 
 TTL: Final = 10
 """Seconds after which the leader counts as gone without an update."""
@@ -139,7 +139,7 @@ class PatroniCluster(Cluster):
                     return
             if time.monotonic() > deadline:
                 words = "".join(node.last_words() for node in self._nodes.values())
-                raise ServerTroubleError(f"waited {TIMEOUT:g} s for {what}; {words}")
+                raise ServerFailedError(f"waited {TIMEOUT:g} s for {what}; {words}")
             time.sleep(0.1)
 
 

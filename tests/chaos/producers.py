@@ -61,7 +61,7 @@ class Producers:
         self._load = load
         self._shares = {"bulk": jobs - 2 * (jobs // 40), "keyed": jobs // 40, "removed": jobs // 40}
         self._threads: list[threading.Thread] = []
-        self._troubles: list[BaseException] = []
+        self._errors: list[BaseException] = []
         self._long = 0
 
     def start(self) -> None:
@@ -78,8 +78,8 @@ class Producers:
             thread.join(max(0.0, deadline - time.monotonic()))
         late = [thread.name for thread in self._threads if thread.is_alive()]
         self.close()
-        if self._troubles:
-            raise self._troubles[0]
+        if self._errors:
+            raise self._errors[0]
         if late:
             raise TimeoutError(f"{', '.join(late)} could not add all jobs within {seconds:.0f} s")
 
@@ -100,7 +100,7 @@ class Producers:
                         continue
                     done += self._try(work, client, rng, due)
         except BaseException as error:
-            self._troubles.append(error)
+            self._errors.append(error)
 
     def _try(self, work: Any, client: Client, rng: random.Random, due: int) -> int:
         """Return how many adds were answered; those that were not may have been made."""

@@ -45,7 +45,7 @@ include_if_exists = 'role.conf'
 """
 
 
-class ServerTroubleError(Exception):
+class ServerFailedError(Exception):
     """A server of the run could not do what was asked of it, so the run proves nothing."""
 
 
@@ -142,7 +142,7 @@ class Server:
         deadline = time.monotonic() + TIMEOUT
         while not (server_pid(str(self.data)) == process.pid and is_ready(str(self.data))):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise ServerTroubleError(f"server {self.name} did not start; {self.last_words()}")
+                raise ServerFailedError(f"server {self.name} did not start; {self.last_words()}")
             time.sleep(0.01)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
@@ -184,7 +184,7 @@ class Server:
             timeout=TIMEOUT,
         )
         if done.returncode != 0:
-            raise ServerTroubleError(f"{program} for server {self.name} failed: {done.stderr.strip()[-1500:]}")
+            raise ServerFailedError(f"{program} for server {self.name} failed: {done.stderr.strip()[-1500:]}")
 
 
 class Cluster:
@@ -294,7 +294,7 @@ class Cluster:
                 try:
                     self.primary.execute("checkpoint")  # pg_rewind reads the new timeline from there
                     old.rewind_to(self.primary)
-                except ServerTroubleError:
+                except ServerFailedError:
                     by_rewinding = False
             if not by_rewinding:
                 old.copy_from(self.primary)
@@ -329,10 +329,10 @@ class Cluster:
         new.reload()
         [(promoted,)] = new.execute(f"select pg_promote(true, {TIMEOUT:.0f})")
         if not promoted:
-            raise ServerTroubleError(f"server {new.name} could not be promoted; {new.last_words()}")
+            raise ServerFailedError(f"server {new.name} could not be promoted; {new.last_words()}")
         self.primary = new
-        for tell in self.on_new_primary:
-            tell(new)
+        for notify in self.on_new_primary:
+            notify(new)
 
     def _make_synchronous(self) -> None:
         """From now on a commit that is answered is on both servers."""
@@ -359,7 +359,7 @@ class Cluster:
                 if self.primary.execute(question, standby.name):
                     return
             if time.monotonic() > deadline:
-                raise ServerTroubleError(f"{standby.name} does not follow {self.primary.name}; {standby.last_words()}")
+                raise ServerFailedError(f"{standby.name} does not follow {self.primary.name}; {standby.last_words()}")
             time.sleep(0.05)
 
     def _wait_for_answer(self) -> None:
@@ -390,7 +390,7 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
-    raise ServerTroubleError("no port is free for a server")
+    raise ServerFailedError("no port is free for a server")
 
 
 def take_over_all(folder: Path, account: Account) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 TICK: Final = 0.05
-A_STALL: Final = 0.25
+STALL_THRESHOLD: Final = 0.25
 """Seconds: a check that comes so much later was held up with everything else."""
 
 Stall = tuple[int, int]
@@ -29,7 +29,7 @@ class Stalls:
             before = time.monotonic_ns()
             time.sleep(TICK)
             now = time.monotonic_ns()
-            if now - before > (TICK + A_STALL) * 1e9:
+            if now - before > (TICK + STALL_THRESHOLD) * 1e9:
                 self.seen.append((before, now))
 
 
@@ -46,5 +46,5 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
             return False
         before = time.monotonic()
         time.sleep(TICK)
-        left -= min(time.monotonic() - before, TICK + A_STALL)
+        left -= min(time.monotonic() - before, TICK + STALL_THRESHOLD)
     return True

@@ -97,10 +97,10 @@ def test_a_given_file_is_taken_whatever_its_name(below: Path) -> None:
 def test_a_file_that_cannot_be_understood_is_named(below: Path, name: str, text: str, message: str) -> None:
     path = write(below / name, text)
 
-    with pytest.raises(InvalidSettingError, match=message) as refused:
+    with pytest.raises(InvalidSettingError, match=message) as rejected:
         find_config_file(None, below)
 
-    assert str(path) in str(refused.value)
+    assert str(path) in str(rejected.value)
 
 
 def test_bytes_that_are_no_text_are_rejected(below: Path) -> None:

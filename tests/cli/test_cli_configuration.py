@@ -181,11 +181,11 @@ def test_a_value_is_read(setting: c.Setting[object], raw: object, value: object)
 def test_a_value_that_does_not_fit_is_rejected_with_its_place_and_remedy(
     setting: c.Setting[object], raw: object, remedy: str
 ) -> None:
-    with pytest.raises(InvalidSettingError) as refused:
+    with pytest.raises(InvalidSettingError) as rejected:
         r.resolve(sources(file={setting.name: raw}))
 
-    assert str(refused.value).startswith(f"{FILE}: {setting.name}")
-    assert remedy in str(refused.value)
+    assert str(rejected.value).startswith(f"{FILE}: {setting.name}")
+    assert remedy in str(rejected.value)
 
 
 def test_a_rejected_flag_is_named_by_its_flag_and_shown_harmless() -> None:
@@ -194,10 +194,10 @@ def test_a_rejected_flag_is_named_by_its_flag_and_shown_harmless() -> None:
 
 
 def test_a_connection_that_cannot_be_read_is_not_shown() -> None:
-    with pytest.raises(InvalidSettingError) as refused:
+    with pytest.raises(InvalidSettingError) as rejected:
         r.resolve(sources(file={"connection": {"url": "postgres://me:hidden@db"}}))
 
-    assert "hidden" not in str(refused.value)
+    assert "hidden" not in str(rejected.value)
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -244,11 +244,11 @@ def test_a_key_may_be_written_with_underscores() -> None:
     ],
 )
 def test_an_unknown_key_is_rejected_with_file_and_key(values: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidSettingError) as refused:
+    with pytest.raises(InvalidSettingError) as rejected:
         r.resolve(sources(file=values))
 
-    assert str(FILE) in str(refused.value)
-    assert message in str(refused.value)
+    assert str(FILE) in str(rejected.value)
+    assert message in str(rejected.value)
 
 
 def test_misspelt_variables_are_found() -> None:

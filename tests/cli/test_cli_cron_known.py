@@ -72,12 +72,12 @@ def test_a_single_run_schedules_nothing_unless_asked(shell: Shell, known: str) -
 
 def last_run_of_the_sweeper(conninfo: str) -> datetime:
     statement = "select last_execution from graphile_worker._private_known_crontabs where identifier = 'sweep_up'"
-    ((moment,),) = rows(conninfo, statement)
-    assert isinstance(moment, datetime)
-    return moment
+    ((timestamp,),) = rows(conninfo, statement)
+    assert isinstance(timestamp, datetime)
+    return timestamp
 
 
-def minutes_since(conninfo: str, moment: datetime) -> int:
-    statement = "select extract(epoch from date_trunc('minute', now()) - %(moment)s)::int / 60"
-    ((minutes,),) = rows(conninfo, statement, {"moment": moment})
+def minutes_since(conninfo: str, timestamp: datetime) -> int:
+    statement = "select extract(epoch from date_trunc('minute', now()) - %(timestamp)s)::int / 60"
+    ((minutes,),) = rows(conninfo, statement, {"timestamp": timestamp})
     return int(minutes)

@@ -70,11 +70,11 @@ def test_a_stopped_reader_blocks_no_worker_and_dropped_lines_are_counted(pipe: P
     after = pipe.take(len("after"))
 
     seen = (before + after).splitlines()
-    told = [line for line in seen if line not in written]
-    kept = len(seen) - len(told)
+    reported = [line for line in seen if line not in written]
+    kept = len(seen) - len(reported)
     assert 0 < kept < 1000
     assert seen[:kept] == written[:kept]
-    assert told == [f"{1000 - kept} lines of this log were lost: the reader did not keep up", "after"]
+    assert reported == [f"{1000 - kept} lines of this log were lost: the reader did not keep up", "after"]
 
 
 def test_a_line_that_was_begun_is_finished_before_any_other(pipe: Pipe) -> None:

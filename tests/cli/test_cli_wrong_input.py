@@ -42,7 +42,7 @@ def nowhere_within(
     return InProcessShell(tmp_path, capsys=capsys, monkeypatch=monkeypatch)
 
 
-def assert_refused(ended: CliResult, code: int, *words: str) -> None:
+def assert_rejected(ended: CliResult, code: int, *words: str) -> None:
     """One message that begins with our name and has these words, on stderr and nowhere else."""
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith("gw: ")
@@ -80,17 +80,17 @@ def assert_refused(ended: CliResult, code: int, *words: str) -> None:
     ],
 )
 def test_wrong_words_are_rejected(within: InProcessShell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
-    assert_refused(within.gw(*arguments), 2, *words)
+    assert_rejected(within.gw(*arguments), 2, *words)
 
 
 def test_a_wrong_variable_is_named(within: InProcessShell) -> None:
-    assert_refused(within.gw("run", GW_CONCURRENCY="many"), 2, "GW_CONCURRENCY 'many': give a whole number")
+    assert_rejected(within.gw("run", GW_CONCURRENCY="many"), 2, "GW_CONCURRENCY 'many': give a whole number")
 
 
 def test_an_unknown_key_in_the_file_is_named_with_its_nearest(within: InProcessShell) -> None:
     path = within.write("gw.toml", "poll_intervall = '1s'\n")
 
-    assert_refused(within.gw("list"), 2, str(path), "'poll_intervall'", "did you mean poll-interval?")
+    assert_rejected(within.gw("list"), 2, str(path), "'poll_intervall'", "did you mean poll-interval?")
 
 
 # -- reaching the database --------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_an_unknown_key_in_the_file_is_named_with_its_nearest(within: InProcessS
 def test_without_a_connection_the_ways_to_give_one_are_named(nowhere: Shell, arguments: tuple[str, ...]) -> None:
     nowhere.write("tasks/hello.py", HELLO)
 
-    assert_refused(nowhere.gw(*arguments), 2, "--connection", "DATABASE_URL", "embedded:")
+    assert_rejected(nowhere.gw(*arguments), 2, "--connection", "DATABASE_URL", "embedded:")
 
 
 @pytest.fixture
@@ -123,12 +123,12 @@ def test_a_server_that_is_not_there_is_said_to_be(nowhere: Shell, closed_port: i
 
     ended = nowhere.gw(*arguments, "-c", f"postgres://me:hidden@127.0.0.1:{closed_port}/x")
 
-    assert_refused(ended, 3, "cannot be reached", str(closed_port))
+    assert_rejected(ended, 3, "cannot be reached", str(closed_port))
     assert "hidden" not in ended.err
 
 
 @contextmanager
-def _server_that_refuses_passwords() -> Iterator[tuple[int, list[bytes]]]:
+def _server_that_rejects_passwords() -> Iterator[tuple[int, list[bytes]]]:
     """A server that asks for a password and then rejects it, as PostgreSQL does; yields port and passwords."""
     seen: list[bytes] = []
 
@@ -163,7 +163,7 @@ def _server_that_refuses_passwords() -> Iterator[tuple[int, list[bytes]]]:
 def test_a_wrong_password_is_said_and_never_shown(nowhere: Shell, arguments: tuple[str, ...]) -> None:
     nowhere.write("tasks/hello.py", HELLO)
 
-    with _server_that_refuses_passwords() as (port, seen):
+    with _server_that_rejects_passwords() as (port, seen):
         ended = nowhere.gw(*arguments, "-c", f"postgres://me:hidden@127.0.0.1:{port}/x")
 
     assert any(b"hidden" in each for each in seen)
@@ -175,7 +175,7 @@ def test_a_wrong_password_is_said_and_never_shown(nowhere: Shell, arguments: tup
 def test_a_role_that_does_not_exist_is_said(nowhere_within: InProcessShell, database_url: str) -> None:
     conninfo = psycopg.conninfo.make_conninfo(database_url, user="gw_test_nobody")
 
-    assert_refused(nowhere_within.gw("list", "-c", conninfo), 4, "gw_test_nobody")
+    assert_rejected(nowhere_within.gw("list", "-c", conninfo), 4, "gw_test_nobody")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_role_that_does_not_exist_is_said(nowhere_within: InProcessShell, data
 def test_a_connection_string_that_cannot_be_read_is_not_shown(nowhere_within: InProcessShell, conninfo: str) -> None:
     ended = nowhere_within.gw("list", "-c", conninfo)
 
-    assert_refused(ended, 2, "connection string")
+    assert_rejected(ended, 2, "connection string")
     assert "hidden" not in ended.err
 
 
@@ -204,7 +204,7 @@ def test_a_schema_that_is_missing_names_the_command_that_installs_it(
 ) -> None:
     ended = nowhere_within.gw(*arguments, DATABASE_URL=empty_database_url)
 
-    assert_refused(ended, 5, "gw migrate --schema=graphile_worker")
+    assert_rejected(ended, 5, "gw migrate --schema=graphile_worker")
     assert rows(empty_database_url, "select nspname from pg_namespace where nspname = 'graphile_worker'") == []
 
 
@@ -228,7 +228,7 @@ def test_a_schema_that_is_too_new_ends_with_57(shell: Shell, database_url: str, 
     rows(database_url, "insert into graphile_worker.migrations (id, breaking) values (999, true)")
     ledger = rows(database_url, "select * from graphile_worker.migrations order by id")
 
-    assert_refused(shell.gw(*arguments), 57, "999", "graphile_worker")
+    assert_rejected(shell.gw(*arguments), 57, "999", "graphile_worker")
     assert rows(database_url, "select * from graphile_worker.migrations order by id") == ledger
 
 
@@ -272,13 +272,13 @@ def test_a_job_that_cannot_be_is_not_added(
 
     ended = within.gw("add", *arguments)
 
-    assert_refused(ended, 2, *words)
+    assert_rejected(ended, 2, *words)
     assert jobs(database_url) == before
     assert len(before) == 1
 
 
 def test_removing_a_job_that_is_not_there_says_so(within: InProcessShell) -> None:
-    assert_refused(within.gw("remove", "no\x1bkey"), 6, r"no job has the key 'no\x1bkey'")
+    assert_rejected(within.gw("remove", "no\x1bkey"), 6, r"no job has the key 'no\x1bkey'")
 
 
 # -- tasks ------------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_a_run_without_tasks_is_rejected(shell: Shell, files: dict[str, str], wo
     for name, text in files.items():
         shell.write(name, text)
 
-    assert_refused(shell.gw("run", "--once"), 8, *words)
+    assert_rejected(shell.gw("run", "--once"), 8, *words)
 
 
 @pytest.mark.acceptance

@@ -45,12 +45,12 @@ def test_tasks_of_a_runner_use_the_pool(pool: Pool) -> None:
     found: list[int] = []
 
     @tasks.task
-    def look(payload: Any, context: JobContext) -> None:
+    def run(payload: Any, context: JobContext) -> None:
         with context.connection() as connection:
             found.append(connection.info.backend_pid)
 
     with Client(pool=pool) as client:
-        client.add(look, None)
+        client.add(run, None)
     ended = Runner(pool=pool, tasks=tasks).run_once()
 
     with pool.connection() as one, pool.connection() as other:

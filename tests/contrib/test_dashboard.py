@@ -106,7 +106,7 @@ def test_a_worker_exports_exactly_the_metrics_of_the_table(site: QueueFixture) -
     probe = ProbeSettings(port=0, metrics=True, sample_interval=timedelta(hours=1))
     with site.running({"work": RunRecord()}, probe=probe) as running:
         site.fill(1)
-        running.heard.wait_for(JobsSettled)
+        running.recorded.wait_for(JobsSettled)
         assert running.runner.probe_address is not None
         connection = HTTPConnection(*running.runner.probe_address, timeout=DEADLINE)
         connection.request("GET", "/metrics")

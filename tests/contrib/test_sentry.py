@@ -256,15 +256,15 @@ def work_or_fail(payload: Any) -> None:
 def test_a_recurring_task_checks_in(site: QueueFixture, sent: Captured) -> None:
     crontab = "0 4 1 1 * work ?id=Nightly_Report\n"
     with site.running({"work": work_or_fail}, plugins=[Sentry()], crontab=crontab, concurrency=1) as running:
-        running.heard.wait_for(CronStarted)
+        running.recorded.wait_for(CronStarted)
         site.add(payload=cron_payload())
         site.add(payload=cron_payload(fail=True), max_attempts=1)
         site.add(payload=cron_payload(backfilled=True))
         site.add(payload={"n": 1})
-        running.heard.wait_for(JobSucceeded, count=3)
-        running.heard.wait_for(JobErrored)
+        running.recorded.wait_for(JobSucceeded, count=3)
+        running.recorded.wait_for(JobErrored)
         running.stop()
-        running.heard.wait_for(RunnerStopped)
+        running.recorded.wait_for(RunnerStopped)
 
     started, ended, started_again, failed = sent.of("check_in")
     assert [each["status"] for each in sent.of("check_in")] == ["in_progress", "ok", "in_progress", "error"]

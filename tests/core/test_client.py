@@ -27,7 +27,7 @@ NAIVE = datetime(2030, 1, 1)
 
 
 class Zoneless(tzinfo):
-    def utcoffset(self, moment: datetime | None) -> None:
+    def utcoffset(self, timestamp: datetime | None) -> None:
         return None
 
 
@@ -72,10 +72,10 @@ class MeasuredModel(pydantic.BaseModel):
         pytest.param({"flags": "slow"}, "must be a list of names", id="flags as one text"),
         pytest.param({"flags": ["ok", ""]}, "the flag is empty", id="empty flag"),
         pytest.param({"flags": [1]}, "must be a text", id="flag that is a number"),
-        pytest.param({"run_at": NAIVE}, "has no time zone", id="naive moment"),
+        pytest.param({"run_at": NAIVE}, "has no time zone", id="naive timestamp"),
         pytest.param({"run_at": datetime(2030, 1, 1, tzinfo=Zoneless())}, "has no time zone", id="zone without offset"),
         pytest.param({"run_at": date(2030, 1, 1)}, "run_at must be an aware datetime", id="day"),
-        pytest.param({"run_at": "tomorrow"}, "run_at must be an aware datetime", id="moment as text"),
+        pytest.param({"run_at": "tomorrow"}, "run_at must be an aware datetime", id="timestamp as text"),
         pytest.param({"run_at": 5}, "run_at must be an aware datetime", id="seconds as a number"),
         pytest.param({"payload": float("nan")}, "contains nan, which JSON cannot hold", id="NaN"),
         pytest.param({"payload": {"a": [1, None, {"b": float("inf")}]}}, "contains inf", id="Infinity deep inside"),
@@ -92,7 +92,7 @@ class MeasuredModel(pydantic.BaseModel):
 def test_a_wrong_job_is_rejected_with_its_reason_and_nothing_is_added(
     site: QueueFixture, fields: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(InvalidJobError) as refused:
+    with pytest.raises(InvalidJobError) as rejected:
         site.client.add(**{"task": "work", **fields})
     with pytest.raises(InvalidJobError):
         site.client.add_many([JobSpec(task="fine"), JobSpec(**{"task": "work", **fields})])
@@ -101,8 +101,8 @@ def test_a_wrong_job_is_rejected_with_its_reason_and_nothing_is_added(
         with pytest.raises(InvalidJobError):
             site.client.add_batch("work", fields["payload"])
 
-    assert reason in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert reason in str(rejected.value)
+    assert "\n" not in str(rejected.value)
     assert site.jobs() == []
 
 
@@ -159,12 +159,12 @@ def test_replace_overwrites_everything_of_a_waiting_job(site: QueueFixture) -> N
 
 
 def test_preserve_run_at_keeps_the_time_alone(site: QueueFixture) -> None:
-    moment = datetime(2035, 1, 1, tzinfo=UTC)
-    site.add(payload={"n": 1}, job_key="k", run_at=moment)
+    timestamp = datetime(2035, 1, 1, tzinfo=UTC)
+    site.add(payload={"n": 1}, job_key="k", run_at=timestamp)
     job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode=JobKeyMode.PRESERVE_RUN_AT)
 
     assert job is not None
-    assert (job.run_at, job.decoded_payload()) == (moment, {"n": 2})
+    assert (job.run_at, job.decoded_payload()) == (timestamp, {"n": 2})
 
 
 def test_unsafe_dedupe_leaves_the_job_as_it_is(site: QueueFixture) -> None:
@@ -342,10 +342,10 @@ def test_a_bare_name_is_a_database(site: QueueFixture, monkeypatch: pytest.Monke
     ],
 )
 def test_an_unreachable_database_is_reported_without_the_password(url: str, kind: type[Exception]) -> None:
-    with Client(url) as client, pytest.raises(kind) as told:
+    with Client(url) as client, pytest.raises(kind) as caught:
         client.add("work")
 
-    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in str(caught.value)
     assert "hunter2" not in repr(client._database)
 
 

@@ -37,41 +37,41 @@ def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
 
 def test_a_killed_claim_connection_is_replaced_and_listens_again(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         assert site.kill_connections("gw:claim") == 1
-        running.heard.wait_for(PoolListening, count=2)
+        running.recorded.wait_for(PoolListening, count=2)
         site.fill(1)
-        running.heard.wait_for(JobCompleted)
-        running.heard.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(JobCompleted)
+        running.recorded.wait_for(PoolConnectionRestored)
 
-    assert len(running.heard.of(PoolConnectionLost)) == len(running.heard.of(PoolConnectionRestored)) == 1
+    assert len(running.recorded.of(PoolConnectionLost)) == len(running.recorded.of(PoolConnectionRestored)) == 1
     assert len(running.log.of("warning")) == 1
     assert "claim jobs" in running.log.of("warning")[0]
 
 
 def test_a_job_added_while_the_claim_connection_was_away_is_found_without_a_poll(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         running.runner.events.on(PoolConnectionLost, lambda event: site.fill(1))
         site.kill_connections("gw:claim")
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 def test_a_killed_settle_connection_loses_no_result(site: QueueFixture) -> None:
     gate = site.gate()
     with site.running({"quick": RunRecord(), "work": gate}) as running:
         site.fill(1, task="quick")
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         site.fill(5)
         gate.wait_for(5)
         assert site.kill_connections("gw:settle") == 1
         gate.open()
-        running.heard.wait_for(JobCompleted, count=6)
-        running.heard.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(JobCompleted, count=6)
+        running.recorded.wait_for(PoolConnectionRestored)
 
     assert site.jobs() == []
-    assert running.heard.of(JobLockLost) == []
-    assert len(running.heard.of(PoolConnectionLost)) == 1
+    assert running.recorded.of(JobLockLost) == []
+    assert len(running.recorded.of(PoolConnectionLost)) == 1
 
 
 def test_a_killed_maintenance_connection_is_replaced(site: QueueFixture) -> None:
@@ -81,11 +81,11 @@ def test_a_killed_maintenance_connection_is_replaced(site: QueueFixture) -> None
         gate.wait_for(1)
         wait_until(lambda: site.connections("gw:maintenance"))
         site.kill_connections("gw:maintenance")
-        running.heard.wait_for(MaintenanceFailed)
+        running.recorded.wait_for(MaintenanceFailed)
         (before,) = site.run("update _private_jobs set locked_at = locked_at - interval '1 hour' returning locked_at")
         wait_until(lambda: site.run("select locked_at from _private_jobs")[0]["locked_at"] > before["locked_at"])
         gate.open()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 def test_a_killed_task_connection_fails_that_attempt_alone(site: QueueFixture) -> None:
@@ -109,20 +109,20 @@ def test_a_killed_task_connection_fails_that_attempt_alone(site: QueueFixture) -
 
 def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: QueueFixture, proxy: DatabaseProxy) -> None:
     swallowed: list[threading.Event] = []
-    looks: list[None] = []
+    checks: list[None] = []
 
     def flags() -> None:
-        looks.append(None)  # the first claims prepare their statement in a round trip of its own
-        if len(looks) == 3:
+        checks.append(None)  # the first claims prepare their statement in a round trip of its own
+        if len(checks) == 3:
             site.fill(3, queue="case n when 1 then 'q' end")
             swallowed.append(proxy.mute("gw:claim"))
 
     options: dict[str, Any] = {"listen": False, "poll_interval": ms(20), "forbidden_flags": flags}
     with site.running({"work": RunRecord()}, url=proxy.url, **options) as running:
-        running.heard.wait_for(JobCompleted, count=3)
+        running.recorded.wait_for(JobCompleted, count=3)
 
     assert swallowed[0].is_set()
-    assert {event.job.attempts for event in running.heard.of(JobCompleted)} == {1}
+    assert {event.job.attempts for event in running.recorded.of(JobCompleted)} == {1}
     assert site.held() == []
 
 
@@ -134,10 +134,10 @@ def test_a_claim_carried_out_after_its_pool_had_connected_again_is_returned(
     monkeypatch.setattr(claimer, "CLAIM_TIMEOUT", 0.5)
     gate = site.gate()
     with site.running({"work": gate}, poll_interval=ms(50)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         running.claimer._claim_in_doubt = True  # type: ignore[union-attr]
         site.kill_connections("gw:claim")
-        running.heard.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(PoolConnectionRestored)
         with site.hands.transaction():
             site.fill(1)
             # What a claim would do that had waited in the server since before the connection broke.
@@ -145,7 +145,7 @@ def test_a_claim_carried_out_after_its_pool_had_connected_again_is_returned(
         gate.wait_for(1)
         assert site.jobs()[0]["attempts"] == 1
         gate.open()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 def test_a_result_whose_confirmation_was_lost_is_neither_lost_nor_counted_twice(
@@ -159,15 +159,15 @@ def test_a_result_whose_confirmation_was_lost_is_neither_lost_nor_counted_twice(
 
     with site.running({"quick": RunRecord(), "work": RunRecord()}, url=proxy.url) as running:
         site.fill(1, task="quick")
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         running.runner.events.on(JobSucceeded, deafen)
         site.fill(1)
-        running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(JobCompleted, count=2)
         result = running.stop()
 
     assert swallowed[0].is_set()
     assert result.completed == 2
-    assert running.heard.of(JobLockLost) == []
+    assert running.recorded.of(JobLockLost) == []
 
 
 def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_job(
@@ -192,13 +192,13 @@ def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_jo
         settler = running.settler  # type: ignore[union-attr]
         try_later = settler._try_later
         site.fill(1, task="quick")
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         running.runner.events.on(JobSucceeded, deafen)
         site.add("quick", {"n": 1}, queue_name="q")
-        running.heard.wait_for(PoolConnectionRestored, lambda event: "outcomes" in event.operation)
+        running.recorded.wait_for(PoolConnectionRestored, lambda event: "outcomes" in event.operation)
         assert "q" in site.held()
         gate.open()
-        running.heard.wait_for(JobCompleted, count=3)
+        running.recorded.wait_for(JobCompleted, count=3)
     assert site.held() == []
 
 
@@ -212,17 +212,17 @@ def test_an_outage_is_survived_with_all_results_and_reported_once(site: QueueFix
         gate.wait_for(5)
         proxy.cut()
         gate.open()
-        running.heard.wait_for(PoolConnectionLost, count=2)
-        wait_until(lambda: proxy.refused >= 6, what="several tries in vain")
+        running.recorded.wait_for(PoolConnectionLost, count=2)
+        wait_until(lambda: proxy.rejected >= 6, what="several tries in vain")
         site.fill(3)
         proxy.restore()
-        running.heard.wait_for(JobCompleted, count=8)
-        running.heard.wait_for(PoolConnectionRestored, count=2)
+        running.recorded.wait_for(JobCompleted, count=8)
+        running.recorded.wait_for(PoolConnectionRestored, count=2)
         result = running.stop()
 
     assert result.completed == 8
     assert site.jobs() == []
-    assert sorted(event.operation for event in running.heard.of(PoolConnectionLost)) == [
+    assert sorted(event.operation for event in running.recorded.of(PoolConnectionLost)) == [
         "claim jobs",
         "record outcomes",
     ]
@@ -239,7 +239,7 @@ def test_results_wait_for_the_database_as_long_as_the_grace_period_lasts(
         gate.wait_for(1)
         proxy.cut()
         gate.open()
-        running.heard.wait_for(PoolConnectionLost, lambda event: "outcomes" in event.operation)
+        running.recorded.wait_for(PoolConnectionLost, lambda event: "outcomes" in event.operation)
         running.request_stop()
         running.join(1.5)
         proxy.restore()
@@ -280,14 +280,14 @@ def test_a_schema_dropped_and_made_again_while_running(own_site: QueueFixture) -
         gate.wait_for(1)
         own_site.run("drop schema graphile_worker cascade")
         gate.open()
-        running.heard.wait_for(PoolConnectionLost, count=2)
+        running.recorded.wait_for(PoolConnectionLost, count=2)
         own_site.client.migrate()
-        running.heard.wait_for(PoolConnectionRestored, count=2)
+        running.recorded.wait_for(PoolConnectionRestored, count=2)
         own_site.fill(3)
-        running.heard.wait_for(JobCompleted, count=3)
-        running.heard.wait_for(JobLockLost)
+        running.recorded.wait_for(JobCompleted, count=3)
+        running.recorded.wait_for(JobLockLost)
 
-    assert [event for event in running.heard.of(PoolConnectionLost) if "gw migrate" not in str(event.error)] == []
+    assert [event for event in running.recorded.of(PoolConnectionLost) if "gw migrate" not in str(event.error)] == []
 
 
 def test_a_claim_that_is_rejected_repeatedly_is_reported_once(own_site: QueueFixture) -> None:
@@ -308,11 +308,11 @@ def test_a_claim_that_is_rejected_repeatedly_is_reported_once(own_site: QueueFix
         running.claimer._claim = counted  # type: ignore[union-attr, method-assign]
         for _ in range(5):
             assert refusals.acquire(timeout=DEADLINE)
-        assert len(running.heard.of(PoolConnectionLost)) == 1
-        assert running.heard.of(PoolConnectionRestored) == []
+        assert len(running.recorded.of(PoolConnectionLost)) == 1
+        assert running.recorded.of(PoolConnectionRestored) == []
         own_site.run("drop trigger refuse on _private_jobs")
-        running.heard.wait_for(JobCompleted)
-        running.heard.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(JobCompleted)
+        running.recorded.wait_for(PoolConnectionRestored)
 
 
 @pytest.mark.parametrize("seconds", [1e12, 1e9], ids=["beyond every calendar", "in thirty years"])
@@ -338,12 +338,12 @@ def test_a_row_that_stays_locked_does_not_hold_up_other_results(site: QueueFixtu
         with psycopg.connect(site.url) as other:
             other.execute("select from graphile_worker._private_jobs where id = %s for update", (site.jobs()[2]["id"],))
             gate.open()
-            running.heard.wait_for(JobCompleted, count=4)
+            running.recorded.wait_for(JobCompleted, count=4)
             site.fill(3)
-            running.heard.wait_for(JobCompleted, count=7)
-        running.heard.wait_for(JobCompleted, count=8)
+            running.recorded.wait_for(JobCompleted, count=7)
+        running.recorded.wait_for(JobCompleted, count=8)
 
-    assert running.heard.of(JobLockLost) == []
+    assert running.recorded.of(JobLockLost) == []
 
 
 def test_results_that_cannot_be_written_do_not_pile_up_without_end(
@@ -363,4 +363,4 @@ def test_results_that_cannot_be_written_do_not_pile_up_without_end(
             wait_until(lambda: len(done.entries) >= 40)
             running.join(0.3)
             assert len(done.entries) <= 40 + 10 + 2 * 10
-        running.heard.wait_for(JobCompleted, count=500)
+        running.recorded.wait_for(JobCompleted, count=500)

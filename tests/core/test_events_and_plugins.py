@@ -41,11 +41,11 @@ from gw_core.worker.claimer import Claimer
 def test_a_life_is_listed_by_time(site: QueueFixture) -> None:
     job_id = site.add(payload={"n": 1})
     with site.running({"work": RunRecord()}, concurrency=1) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         running.stop()
 
-    told = [name for name in running.heard.names() if not name.startswith("worker:")]
-    assert told == [
+    emitted = [name for name in running.recorded.names() if not name.startswith("worker:")]
+    assert emitted == [
         "start",
         "pool:create",
         "pool:listen:success",
@@ -58,31 +58,31 @@ def test_a_life_is_listed_by_time(site: QueueFixture) -> None:
         "pool:release",
         "stop",
     ]
-    assert {"worker:create", "worker:stop"} <= set(running.heard.names())
-    (started,) = running.heard.of(JobStarted)
-    (succeeded,) = running.heard.of(JobSucceeded)
+    assert {"worker:create", "worker:stop"} <= set(running.recorded.names())
+    (started,) = running.recorded.of(JobStarted)
+    (succeeded,) = running.recorded.of(JobSucceeded)
     assert (started.job.id, started.thread, succeeded.job) == (job_id, "gw-worker-1", started.job)
     assert succeeded.seconds >= 0
-    assert [job.id for job in running.heard.of(PoolClaimed)[0].jobs] == [job_id]
-    assert running.heard.of(PoolStarted)[0].tasks == ("work",)
-    assert running.heard.of(RunnerStopped)[0].reason == "the test asked"
+    assert [job.id for job in running.recorded.of(PoolClaimed)[0].jobs] == [job_id]
+    assert running.recorded.of(PoolStarted)[0].tasks == ("work",)
+    assert running.recorded.of(RunnerStopped)[0].reason == "the test asked"
 
 
 def test_a_notification_says_how_many_jobs_came(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}) as running:
-        running.heard.wait_for(PoolStarted)
-        wait_until(lambda: "pool:listen:success" in running.heard.names())
+        running.recorded.wait_for(PoolStarted)
+        wait_until(lambda: "pool:listen:success" in running.recorded.names())
         site.fill(7)
-        running.heard.wait_for(PoolNotified, lambda event: event.count == 7)
+        running.recorded.wait_for(PoolNotified, lambda event: event.count == 7)
 
 
 @pytest.mark.parametrize("payload", ["", "not json", "[]", '{"count": "many"}', '{"r": 0.5}', "{"])
 def test_a_notification_that_makes_no_sense_does_no_harm(site: QueueFixture, payload: str) -> None:
     with site.running({"work": RunRecord()}) as running:
-        wait_until(lambda: "pool:listen:success" in running.heard.names())
+        wait_until(lambda: "pool:listen:success" in running.recorded.names())
         site.run("select pg_notify('jobs:insert', %s), pg_notify('worker:migrate', %s)", payload, payload)
         site.fill(1)
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 def test_listeners_that_raise_are_reported_and_do_no_harm(site: QueueFixture) -> None:
@@ -91,7 +91,7 @@ def test_listeners_that_raise_are_reported_and_do_no_harm(site: QueueFixture) ->
         for name in ("job:start", "job:success", "job:complete", "jobs:settled", "pool:getJobs:complete"):
             running.runner.events.on(name, lambda event: 1 / 0)
         site.fill(3)
-        running.heard.wait_for(JobCompleted, count=6)
+        running.recorded.wait_for(JobCompleted, count=6)
         running.stop()
 
     assert site.held() == []
@@ -100,7 +100,7 @@ def test_listeners_that_raise_are_reported_and_do_no_harm(site: QueueFixture) ->
 
 def test_a_subscription_can_be_ended_and_an_unknown_event_is_rejected() -> None:
     events = Events()
-    heard = EventRecorder(events)
+    recorded = EventRecorder(events)
     got: list[Any] = []
     forget = events.on(RunnerStopped, got.append)
 
@@ -113,7 +113,7 @@ def test_a_subscription_can_be_ended_and_an_unknown_event_is_rejected() -> None:
     events.emit(RunnerStopped(reason="second"))
 
     assert got == [RunnerStopped(reason="first"), "decorated", "decorated"]
-    assert len(heard.all) == 2
+    assert len(recorded.all) == 2
     with pytest.raises(ValueError, match="unknown event 'job:strat'"):
         events.on("job:strat", got.append)
 
@@ -193,7 +193,7 @@ def test_a_plugin_may_change_skip_reject_or_wave_through(site: QueueFixture) -> 
         return None
 
     with Client(site.url, plugins=[Doorman(answer)]) as client:
-        heard = EventRecorder(client.events)
+        recorded = EventRecorder(client.events)
         changed, plain = client.add("changed"), client.add("plain", {"n": 1})
         assert client.add("skipped") == Skip("not today")
         with pytest.raises(JobRejectedError, match="the queue is closed"):
@@ -207,7 +207,7 @@ def test_a_plugin_may_change_skip_reject_or_wave_through(site: QueueFixture) -> 
     assert (changed.decoded_payload(), changed.priority) == ({"changed": True}, 5)
     assert plain.decoded_payload() == {"n": 1}
     assert [job["id"] for job in site.jobs()] == [changed.id, plain.id, *many]
-    assert [event.job_id for event in heard.of(JobAdded)] == [changed.id, plain.id, None]
+    assert [event.job_id for event in recorded.of(JobAdded)] == [changed.id, plain.id, None]
 
 
 def test_json_text_outlives_a_plugin_that_changes_other_fields(site: QueueFixture) -> None:
@@ -282,9 +282,9 @@ def test_forbidden_flags_may_be_a_function_that_is_asked_again(site: QueueFixtur
     site.add(payload={"n": 2}, flags=["b"])
     with site.running({"work": done}, forbidden_flags=lambda: list(forbidden), poll_interval=ms(20)) as running:
         site.add(payload={"n": 3}, flags=["c"])
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         forbidden.remove("b")
-        running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(JobCompleted, count=2)
 
     assert done.entries == [3, 2]
 
@@ -298,11 +298,11 @@ def test_a_function_for_flags_that_raises_claims_nothing_and_ends_nothing(site: 
 
     site.fill(1)
     with site.running({"work": RunRecord()}, forbidden_flags=flags, poll_interval=ms(20)) as running:
-        (first, *_) = running.heard.wait_for(MaintenanceFailed, count=2)
+        (first, *_) = running.recorded.wait_for(MaintenanceFailed, count=2)
         assert "no flags today" in str(first.error)
-        assert running.heard.of(PoolClaimed) == []
+        assert running.recorded.of(PoolClaimed) == []
         answers.clear()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 def test_the_clients_clock_decides_when_asked_for(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,8 +341,8 @@ def test_expired_locks_are_released_and_reported(site: QueueFixture) -> None:
     site.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'dead', attempts = 1")
     site.run("update _private_job_queues set locked_at = now() - interval '5 hours', locked_by = 'dead'")
     with site.running({"work": RunRecord()}, expired_lock_interval=(ms(20), ms(30)), poll_interval=ms(20)) as running:
-        running.heard.wait_for(LocksReset, lambda event: (event.jobs, event.queues) == (2, 2))
-        completed = running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(LocksReset, lambda event: (event.jobs, event.queues) == (2, 2))
+        completed = running.recorded.wait_for(JobCompleted, count=2)
 
     assert [event.job.attempts for event in completed] == [2, 2]
 

@@ -47,13 +47,13 @@ def test_a_run_waits_for_a_database_that_is_away_at_its_start(site: QueueFixture
     proxy = DatabaseProxy(site.url)
     proxy.cut()
     site.fill(1)
-    runner, heard, log = site.runner({"work": RunRecord()}, url=proxy.url)
+    runner, recorded, log = site.runner({"work": RunRecord()}, url=proxy.url)
     running = threading.Thread(target=runner.run, daemon=True)
     running.start()
     wait_until(lambda: log.of("warning"), what="the runner to report what it waits for")
-    assert heard.all == []
+    assert recorded.all == []
     proxy.restore()
-    heard.wait_for(JobCompleted)
+    recorded.wait_for(JobCompleted)
     runner.stop()
     running.join(60)
     proxy.close()
@@ -110,12 +110,12 @@ def test_a_single_run_whose_database_stays_away_gives_up(site: QueueFixture, mon
     monkeypatch.setattr("gw_core.runner.MAX_OUTAGE", ms(200))
     proxy = DatabaseProxy(site.url)
     site.fill(1)
-    runner, heard, log = site.runner({"work": lambda payload: proxy.cut()}, url=proxy.url, grace_period=ms(100))
+    runner, recorded, log = site.runner({"work": lambda payload: proxy.cut()}, url=proxy.url, grace_period=ms(100))
 
     result = in_time(runner.run_once)
     proxy.close()
 
-    assert heard.of(PoolConnectionLost)
+    assert recorded.of(PoolConnectionLost)
     assert result.exit_code == 3
     assert [each for each in log.of("error") if each.startswith("Giving up: cannot ")]
 
@@ -141,14 +141,14 @@ def test_a_single_run_whose_database_comes_back_does_not_give_up(
 def test_a_start_reports_that_it_waits_for_a_locked_table(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permissions, "LOCK_TIMEOUT", ms(50))
     site.fill(1)
-    runner, heard, log = site.runner({"work": RunRecord()})
+    runner, recorded, log = site.runner({"work": RunRecord()})
     running = threading.Thread(target=runner.run, daemon=True)
     with site.hands.transaction():
         site.run("lock table _private_jobs in access exclusive mode")
         running.start()
         wait_until(lambda: log.of("warning"), what="a warning")
-        assert not heard.of(JobCompleted)
-    heard.wait_for(JobCompleted)
+        assert not recorded.of(JobCompleted)
+    recorded.wait_for(JobCompleted)
     runner.stop()
     running.join(60)
 

@@ -52,14 +52,14 @@ def test_what_a_task_raises_decides_its_row(
 ) -> None:
     job_id = site.add()
     site.let_retries_wait()
-    with MeasuredBlock(site.now) as span:
+    with MeasuredBlock(site.now) as block:
         result = site.run_once({"work": raising(error)})
 
     job = site.job(job_id)
     assert (job["attempts"], job["locked_by"], job["locked_at"]) == (attempts, None, None)
     assert (job["last_error"] or "").find(message or "") >= 0
     assert (job["last_error"] is None) == (message is None)
-    assert job["run_at"] in span.later(seconds)
+    assert job["run_at"] in block.later(seconds)
     assert (result.completed, result.failed) == (0, 0 if message is None else 1)
 
 
@@ -107,17 +107,17 @@ def test_events_of_failures_say_which_was_the_last(site: QueueFixture) -> None:
     site.add(payload={"n": 2}, max_attempts=2)
     site.let_retries_wait()
     with site.running({"work": raising(ValueError("no"))}) as running:
-        running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(JobCompleted, count=2)
 
-    assert len(running.heard.of(JobErrored)) == 2
-    assert [event.job.decoded_payload() for event in running.heard.of(JobFailed)] == [{"n": 1}]
-    assert all(isinstance(event.error, ValueError) for event in running.heard.of(JobCompleted))
+    assert len(running.recorded.of(JobErrored)) == 2
+    assert [event.job.decoded_payload() for event in running.recorded.of(JobFailed)] == [{"n": 1}]
+    assert all(isinstance(event.error, ValueError) for event in running.recorded.of(JobCompleted))
 
 
 def test_a_snooze_is_reported_as_returned(site: QueueFixture) -> None:
     site.add()
     with site.running({"work": raising(Snooze(60, "the shop is closed"))}) as running:
-        (returned,) = running.heard.wait_for(JobReturned)
+        (returned,) = running.recorded.wait_for(JobReturned)
 
     assert returned.reason == "the shop is closed"
 
@@ -147,12 +147,12 @@ def test_a_job_unlocked_by_force_while_it_ran_is_lost_and_nothing_is_changed(sit
         site.run("update _private_jobs set locked_by = 'another', locked_at = now()")
         site.run("update _private_job_queues set locked_by = 'another', locked_at = now()")
         gate.open()
-        (lost,) = running.heard.wait_for(JobLockLost)
+        (lost,) = running.recorded.wait_for(JobLockLost)
         result = running.stop()
 
     assert lost.job.id == job_id
     assert result.completed == 0
-    assert running.heard.of(JobCompleted) == []
+    assert running.recorded.of(JobCompleted) == []
     assert (site.job(job_id)["locked_by"], site.held()) == ("another", [job_id, "q"])
     assert any("Lost job" in message for message in running.log.of("warning"))
 
@@ -172,16 +172,16 @@ def test_a_job_claimed_again_by_its_worker_waits_for_the_older_run_which_counts_
     with site.running({"work": work}, poll_interval=ms(20)) as running:
         gates[0].wait_for(1)
         site.force_unlock(running.worker_id)
-        running.heard.wait_for(JobReturned)
+        running.recorded.wait_for(JobReturned)
         assert len(entered) == 1, "the next attempt does not start beside the one that still runs here"
         gates[0].open()
-        running.heard.wait_for(JobLockLost)
+        running.recorded.wait_for(JobLockLost)
         site.run("update _private_jobs set run_at = now()")
         gates[1].wait_for(1)
         assert site.job(job_id)["locked_by"] == running.worker_id
         assert site.held() == [job_id] + ([queue_name] if queue_name else [])
         gates[1].open()
-        (completed,) = running.heard.wait_for(JobCompleted)
+        (completed,) = running.recorded.wait_for(JobCompleted)
         running.stop()
 
     assert completed.job.attempts == 2
@@ -203,15 +203,15 @@ def test_a_job_that_moved_to_another_queue_while_it_was_not_ours_keeps_neither_q
         with site.hands.transaction():
             site.force_unlock(running.worker_id)
             site.add_in(site.hands, "work", job_key="k", queue_name="second")
-        running.heard.wait_for(JobReturned)
+        running.recorded.wait_for(JobReturned)
         for gate in gates:
             gate.open()
-        running.heard.wait_for(JobLockLost)
+        running.recorded.wait_for(JobLockLost)
         site.run("update _private_jobs set run_at = now()")
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         site.add("quick", {"n": 1}, queue_name="first")
         site.add("quick", {"n": 2}, queue_name="second")
-        running.heard.wait_for(JobCompleted, count=3)
+        running.recorded.wait_for(JobCompleted, count=3)
         running.stop()
 
     assert site.held() == []
@@ -233,9 +233,9 @@ def test_a_keyed_add_while_the_job_runs_makes_a_second_job(site: QueueFixture, f
     with site.running({"work": work}) as running:
         gate.wait_for(1)
         second = site.add(payload={"n": 2}, job_key="k")
-        running.heard.wait_for(JobCompleted, lambda event: event.job.id == second)
+        running.recorded.wait_for(JobCompleted, lambda event: event.job.id == second)
         gate.open()
-        running.heard.wait_for(JobCompleted, lambda event: event.job.id == first)
+        running.recorded.wait_for(JobCompleted, lambda event: event.job.id == first)
         running.stop()
 
     assert ran == [1, 2]
@@ -256,7 +256,7 @@ def test_a_job_removed_while_it_runs_is_not_tried_again(site: QueueFixture, core
         assert removed is not None
         assert removed.was_running
         gate.open()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         running.stop()
 
     assert gate.arrived == 1

@@ -30,7 +30,7 @@ WITH_METRICS = ProbeSettings(port=0, metrics=True, sample_interval=timedelta(hou
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut no client off, and answer without no sample, because the machine stood still."""
     monkeypatch.setattr(probe_server, "RESPONSE_TIMEOUT", DEADLINE)
     monkeypatch.setattr(probe, "WAIT_FOR_SAMPLE", DEADLINE)
@@ -141,12 +141,12 @@ def test_the_database_being_away_is_reported_in_one_line_that_names_nothing(
     with site.running({"work": print}, url=proxy.url, probe=ANY_PORT) as running:
         wait_until(lambda: is_ready(running))
         proxy.cut()
-        running.heard.wait_for(PoolConnectionLost)
+        running.recorded.wait_for(PoolConnectionLost)
         wait_until(lambda: ask(running, "/ready") == (503, "cannot claim jobs: the database is away\n"))
         assert ask(running, "/live") == (200, "alive\n")
 
         proxy.restore()
-        running.heard.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(PoolConnectionRestored)
         wait_until(lambda: is_ready(running))
 
 
@@ -216,7 +216,7 @@ def test_what_became_of_jobs_is_counted_by_task(site: QueueFixture) -> None:
     with site.running(
         {"works": lambda payload: None, "fails": fails, "snoozes": snoozes}, probe=WITH_METRICS
     ) as running:
-        wait_until(lambda: sum(len(event.outcomes) for event in running.heard.of(JobsSettled)) == 6)
+        wait_until(lambda: sum(len(event.outcomes) for event in running.recorded.of(JobsSettled)) == 6)
         found = numbers(running)
         text = ask(running, "/metrics")[1]
 
@@ -257,7 +257,7 @@ def test_metrics_are_scraped_while_the_database_is_away(site: QueueFixture, prox
     with site.running({"work": print}, url=proxy.url, probe=WITH_METRICS) as running:
         wait_until(lambda: is_ready(running))
         proxy.cut()
-        running.heard.wait_for(PoolConnectionLost)
+        running.recorded.wait_for(PoolConnectionLost)
         wait_until(lambda: numbers(running)["gw_connected"] == 0)
         found = numbers(running)
         proxy.restore()
@@ -271,8 +271,8 @@ def test_very_many_tasks_share_a_label(site: QueueFixture) -> None:
     with site.running({name: lambda payload: None for name in names}, probe=WITH_METRICS) as running:
         for name in names:
             site.add(name)
-        running.heard.wait_for(JobStarted, count=len(names))
-        wait_until(lambda: sum(len(event.outcomes) for event in running.heard.of(JobsSettled)) == len(names))
+        running.recorded.wait_for(JobStarted, count=len(names))
+        wait_until(lambda: sum(len(event.outcomes) for event in running.recorded.of(JobsSettled)) == len(names))
         counts = {name: value for name, value in numbers(running).items() if name.startswith("gw_jobs_completed")}
 
     assert len(counts) == 101

@@ -58,13 +58,13 @@ def test_a_job_waiting_for_its_retry_is_left(site: QueueFixture) -> None:
 
 def test_a_briefly_locked_row_is_waited_for(site: QueueFixture) -> None:
     site.fill(2)
-    runner, heard, _ = site.runner({"work": RunRecord()}, poll_interval=ms(60_000))
+    runner, recorded, _ = site.runner({"work": RunRecord()}, poll_interval=ms(60_000))
     with psycopg.connect(site.url) as other:
         other.execute("select from graphile_worker._private_jobs order by id limit 1 for update")
         ended: list[Any] = []
         thread = threading.Thread(target=lambda: ended.append(runner.run_once()), daemon=True)
         thread.start()
-        heard.wait_for(PoolClaimed)
+        recorded.wait_for(PoolClaimed)
         wait_until(lambda: len(site.jobs()) == 1)
         thread.join(0.2)
         assert thread.is_alive(), "a job is left that will be free in a moment"

@@ -36,29 +36,29 @@ def test_jobs_run_side_by_side_as_many_as_there_are_threads(site: QueueFixture) 
 
 def test_an_added_job_starts_without_waiting_for_the_poll(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         for count in range(1, 6):
             site.add(payload={"n": count})
-            running.heard.wait_for(JobCompleted, count=count)
+            running.recorded.wait_for(JobCompleted, count=count)
 
 
 def test_jobs_added_without_a_listener_are_found_at_the_start(site: QueueFixture) -> None:
     site.fill(3)
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
-        running.heard.wait_for(JobCompleted, count=3)
+        running.recorded.wait_for(JobCompleted, count=3)
 
 
 def test_without_listening_jobs_are_found_by_polling(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=ms(20), listen=False) as running:
         site.add(payload={"n": 1})
-        running.heard.wait_for(JobCompleted)
-        assert running.heard.of(PoolListening) == []
+        running.recorded.wait_for(JobCompleted)
+        assert running.recorded.of(PoolListening) == []
 
 
 def test_a_scheduled_job_and_a_retry_are_found_by_the_poll(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=ms(50)) as running:
         site.add(payload={"n": 1}, run_at=ms(150))
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 # -- named queues --------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_a_named_queue_is_serial_and_ordered_over_two_pools(
         site.running({"work": task}, concurrency=4) as theirs,
     ):
         site.fill(jobs, queue=f"'q' || mod(n, {queues})")
-        wait_until(lambda: len(ours.heard.of(JobCompleted)) + len(theirs.heard.of(JobCompleted)) >= jobs)
+        wait_until(lambda: len(ours.recorded.of(JobCompleted)) + len(theirs.recorded.of(JobCompleted)) >= jobs)
 
     assert task.overlaps == []
     assert {queue: ids == sorted(ids) for queue, ids in task.order.items()} == {f"q{n}": True for n in range(queues)}
@@ -115,7 +115,7 @@ def test_a_queue_drains_at_the_speed_of_its_jobs_and_not_of_the_poll(site: Queue
     site.fill(2_000, queue="'one'")
     done = RunRecord()
     with site.running({"work": done}, poll_interval=NEVER) as running:
-        running.heard.wait_for(JobCompleted, count=2_000)
+        running.recorded.wait_for(JobCompleted, count=2_000)
 
     assert done.entries == list(range(1, 2_001))
 
@@ -123,7 +123,7 @@ def test_a_queue_drains_at_the_speed_of_its_jobs_and_not_of_the_poll(site: Queue
 def test_ten_queues_drain_without_waiting_for_the_poll(site: QueueFixture) -> None:
     site.fill(1_000, queue="'q' || mod(n, 10)")
     with site.running({"work": RunRecord()}, poll_interval=NEVER, concurrency=2) as running:
-        running.heard.wait_for(JobCompleted, count=1_000)
+        running.recorded.wait_for(JobCompleted, count=1_000)
 
 
 def test_more_locked_queues_than_a_claim_scans_do_not_hide_a_free_one(site: QueueFixture) -> None:
@@ -131,13 +131,13 @@ def test_more_locked_queues_than_a_claim_scans_do_not_hide_a_free_one(site: Queu
     site.run("update _private_job_queues set locked_at = now(), locked_by = 'somebody'")
     with site.running({"work": RunRecord()}, poll_interval=ms(30)) as running:
         site.add(payload={"n": 0}, queue_name="free")
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 def test_a_queue_that_another_worker_leaves_without_a_notification_is_found_before_the_poll(site: QueueFixture) -> None:
     site.run("insert into _private_job_queues (queue_name, locked_at, locked_by) values ('q', now(), 'somebody')")
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.add(payload={"n": 1}, queue_name="q")
         wait_until(
             lambda: site.run(
@@ -149,7 +149,7 @@ def test_a_queue_that_another_worker_leaves_without_a_notification_is_found_befo
 
         site.run("update _private_job_queues set locked_at = null, locked_by = null")
 
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 # -- resting -------------------------------------------------------------------------------------------------------
@@ -178,5 +178,5 @@ def test_a_pool_whose_threads_are_all_busy_rests(site: QueueFixture) -> None:
 def test_connections_do_not_grow_with_threads(site: QueueFixture) -> None:
     site.fill(200)
     with site.running({"work": RunRecord()}, concurrency=50, lock_renewal_interval=ms(20)) as running:
-        running.heard.wait_for(JobCompleted, count=200)
+        running.recorded.wait_for(JobCompleted, count=200)
         assert len(site.connections()) <= 4

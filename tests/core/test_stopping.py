@@ -29,22 +29,22 @@ from gw_core.worker import pool
 from gw_core.worker.handoff import Handoff
 
 FAR = timedelta(minutes=10)
-"""To look ahead so far that jobs are claimed ahead even if the machine stood still in one of the quick ones."""
+"""To check ahead so far that jobs are claimed ahead even if the machine stood still in one of the quick ones."""
 
 
 def warm_up(site: QueueFixture, running: RunningWorker) -> None:
     """Let the pool learn that its tasks are quick, so that it claims ahead."""
     site.fill(30, task="quick")
-    running.heard.wait_for(JobCompleted, count=30)
+    running.recorded.wait_for(JobCompleted, count=30)
 
 
 def test_an_idle_pool_stops_immediately(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         result = running.stop(within=5)
 
     assert (result.reason, result.exit_code, result.completed) == ("the test asked", 0, 0)
-    assert len(running.heard.of(WorkerStopped)) == 10
+    assert len(running.recorded.of(WorkerStopped)) == 10
     wait_until(lambda: site.connections() == [], what="the server to see the connections close")
 
 
@@ -54,12 +54,12 @@ def test_a_running_job_may_end_and_counts(site: QueueFixture) -> None:
     with site.running({"work": gate}) as running:
         gate.wait_for(1)
         running.request_stop()
-        running.heard.wait_for(PoolStopping, lambda event: event.running == 1)
+        running.recorded.wait_for(PoolStopping, lambda event: event.running == 1)
         gate.open()
         result = running.end()
 
     assert (result.completed, site.jobs()) == (1, [])
-    assert running.heard.of(PoolInterrupting) == []
+    assert running.recorded.of(PoolInterrupting) == []
 
 
 @pytest.mark.parametrize("queue", ["null", "'q'"], ids=["unqueued", "in one queue"])
@@ -71,7 +71,7 @@ def test_what_was_claimed_ahead_is_returned_without_counting_an_attempt(site: Qu
         gate.wait_for(1)
         wait_until(lambda: len([job for job in site.jobs() if job["locked_by"]]) > 1)
         running.request_stop()
-        wait_until(lambda: len(running.heard.of(JobReturned)) >= 19)
+        wait_until(lambda: len(running.recorded.of(JobReturned)) >= 19)
         gate.open()
         result = running.end()
 
@@ -85,17 +85,17 @@ def test_when_the_grace_period_ends_what_still_runs_is_returned_with_a_delay(sit
     job_id = site.add(queue_name="q")
     with site.running({"work": gate}, grace_period=ms(100)) as running:
         gate.wait_for(1)
-        with MeasuredBlock(site.now) as span:
+        with MeasuredBlock(site.now) as block:
             running.stop(within=8)
 
     job = site.job(job_id)
     assert (job["attempts"], job["locked_by"], job["last_error"]) == (0, None, None)
-    assert job["run_at"] in span.later(seconds=30)
+    assert job["run_at"] in block.later(seconds=30)
     assert site.held() == []
-    assert [job.id for job in running.heard.of(PoolInterrupting)[0].jobs] == [job_id]
+    assert [job.id for job in running.recorded.of(PoolInterrupting)[0].jobs] == [job_id]
     (said,) = [line for line in running.log.of("info") if line.startswith("Returned task")]
     assert float(said.split(", ")[1].split("ms")[0]) >= 100, "the time the job ran, not 0.00ms"
-    assert running.heard.of(PoolStopped)[0].unsettled == 0
+    assert running.recorded.of(PoolStopped)[0].unsettled == 0
 
 
 def test_the_rest_of_a_queue_behind_a_stubborn_job_is_returned_too(site: QueueFixture) -> None:
@@ -118,7 +118,7 @@ def test_a_second_request_ends_the_grace_period(site: QueueFixture) -> None:
     with site.running({"work": gate}) as running:
         gate.wait_for(3)
         running.request_stop()
-        running.heard.wait_for(PoolStopping)
+        running.recorded.wait_for(PoolStopping)
         running.runner.force()
         running.end(within=8)
 
@@ -127,21 +127,21 @@ def test_a_second_request_ends_the_grace_period(site: QueueFixture) -> None:
 
 
 def test_tasks_are_notified_that_they_should_stop(site: QueueFixture) -> None:
-    told = threading.Event()
+    notified = threading.Event()
     began = threading.Event()
 
     def work(payload: object, context: Any) -> None:
         began.set()
         if context.should_stop.wait(DEADLINE):
-            told.set()
+            notified.set()
 
     site.fill(1)
     with site.running({"work": work}, notify_tasks_after=ms(50)) as running:
         assert began.wait(DEADLINE)
-        assert not told.is_set()
+        assert not notified.is_set()
         result = running.stop(within=10)
 
-    assert told.is_set()
+    assert notified.is_set()
     assert result.completed == 1
 
 
@@ -169,7 +169,7 @@ def test_an_outcome_after_the_job_was_returned_changes_nothing(site: QueueFixtur
         gate.wait_for(1)
         running.stop(within=8)
         gate.open()
-        running.heard.wait_for(WorkerStopped, count=10)
+        running.recorded.wait_for(WorkerStopped, count=10)
 
     assert site.job(job_id)["attempts"] == 0
 
@@ -181,7 +181,7 @@ def test_stopping_twice_is_stopping_once(site: QueueFixture) -> None:
         result = running.end()
 
     assert result.reason == "the test asked"
-    assert len(running.heard.of(PoolStopping)) == 1
+    assert len(running.recorded.of(PoolStopping)) == 1
 
 
 # -- a machine that stands still --------------------------------------------------------------------------------------
@@ -205,13 +205,13 @@ class Slow(Service):
 def test_a_deadline_is_extended_when_the_machine_stalled(
     monkeypatch: pytest.MonkeyPatch, seconds: float, ends: bool
 ) -> None:
-    slow, looks = Slow(), count()
+    slow, checks = Slow(), count()
 
     def clock() -> float:
-        look = next(looks)
-        if look == 4:
+        check = next(checks)
+        if check == 4:
             slow.released.set()
-        return 0.0 if look == 0 else seconds + look * 0.02
+        return 0.0 if check == 0 else seconds + check * 0.02
 
     monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=clock))
     slow.start()
@@ -280,5 +280,5 @@ def test_jobs_behind_stuck_threads_are_returned_for_another_pool_to_run(site: Qu
         with site.running({"quick": done}, poll_interval=ms(50)) as other:
             wait_until(lambda: len(done.entries) >= 80, what="the quick jobs to run elsewhere")
             assert gate.arrived == 10
-            other.heard.wait_for(JobCompleted, count=1)
-    assert all(job.job.attempts == 1 for job in other.heard.of(JobCompleted))
+            other.recorded.wait_for(JobCompleted, count=1)
+    assert all(job.job.attempts == 1 for job in other.recorded.of(JobCompleted))

@@ -48,7 +48,7 @@ def running(site: QueueFixture, tasks: Path) -> Iterator[RunningWorker]:
 def test_a_schedule_that_a_task_gets_while_it_is_watched_is_kept(
     site: QueueFixture, tasks: Path, running: RunningWorker
 ) -> None:
-    running.heard.wait_for(PoolStarted)
+    running.recorded.wait_for(PoolStarted)
 
     write(tasks, '@cron("0 4 * * *")\n')
 
@@ -63,8 +63,8 @@ def test_a_schedule_that_cannot_be_read_keeps_the_former_ones(
 
     write(tasks, '@cron("0 44 * * *")\n')
 
-    running.heard.wait_for(CronItemsRejected)
-    running.heard.wait_for(TasksReloaded, count=2)
+    running.recorded.wait_for(CronItemsRejected)
+    running.recorded.wait_for(TasksReloaded, count=2)
     assert crontabs(site) == ["report"]
 
 

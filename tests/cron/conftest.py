@@ -19,7 +19,7 @@ def world(database_url: str) -> Iterator[CronFixture]:
 
 
 @pytest.fixture(scope="session")
-def ancestor() -> NodeCrontab:
+def node() -> NodeCrontab:
     """Graphile Worker from npm."""
     newest = node_worker(NEWEST)
     return NodeCrontab(node=str(newest.node), entry=str(newest.package / "dist" / "index.js"))

@@ -45,24 +45,24 @@ class NodeCrontab:
     entry: str
 
 
-def ancestors_answers(ancestor: NodeCrontab, crontabs: list[str]) -> list[dict[str, Any]]:
+def node_results(node: NodeCrontab, crontabs: list[str]) -> list[dict[str, Any]]:
     """The result of Graphile Worker's parser for each crontab: its items, or its error."""
     question = json.dumps({"crontabs": crontabs, "digests": DIGESTS})
-    command = [ancestor.node, str(SCRIPT), ancestor.entry]
+    command = [node.node, str(SCRIPT), node.entry]
     done = subprocess.run(command, input=question, capture_output=True, text=True, check=True, timeout=200)
     answers: list[dict[str, Any]] = json.loads(done.stdout)
     return [_without_absent(answer) for answer in answers]
 
 
 def our_answer(crontab: str) -> dict[str, Any]:
-    """The result of our parser, in the form of `ancestors_answers`."""
+    """The result of our parser, in the form of `node_results`."""
     try:
-        return {"items": [told(item) for item in parse_crontab(crontab)]}
+        return {"items": [as_node(item) for item in parse_crontab(crontab)]}
     except CrontabError as error:
         return {"error": str(error)}
 
 
-def told(item: CronItem) -> dict[str, Any]:
+def as_node(item: CronItem) -> dict[str, Any]:
     options = {
         "backfillPeriod": item.fill // timedelta(milliseconds=1),
         "maxAttempts": item.max_attempts,

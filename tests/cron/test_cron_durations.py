@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("text", "span"),
+    ("text", "duration"),
     [
         ("90s", timedelta(seconds=90)),
         ("5m", timedelta(minutes=5)),
@@ -27,8 +27,8 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         ("0s", timedelta()),
     ],
 )
-def test_a_duration_is_read(text: str, span: timedelta) -> None:
-    assert parse_duration(text) == span
+def test_a_duration_is_read(text: str, duration: timedelta) -> None:
+    assert parse_duration(text) == duration
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def test_what_is_no_duration_is_rejected_with_a_message(text: str) -> None:
         parse_duration(text)
 
 
-@given(span=st.integers(0, 10**12).map(lambda number: timedelta(milliseconds=number)))
-def test_a_printed_duration_is_read_as_the_same_duration(span: timedelta) -> None:
-    assert parse_duration(format_duration(span)) == span
+@given(duration=st.integers(0, 10**12).map(lambda number: timedelta(milliseconds=number)))
+def test_a_printed_duration_is_read_as_the_same_duration(duration: timedelta) -> None:
+    assert parse_duration(format_duration(duration)) == duration
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "timestamp"),
     [
         ("now", NOW),
         ("+5m", NOW + timedelta(minutes=5)),
@@ -55,10 +55,10 @@ def test_a_printed_duration_is_read_as_the_same_duration(span: timedelta) -> Non
         ("2026-01-31 08:00+02:00", datetime(2026, 1, 31, 6, tzinfo=UTC)),
     ],
 )
-def test_a_time_is_read_and_answered_in_utc(text: str, moment: datetime) -> None:
+def test_a_time_is_read_and_answered_in_utc(text: str, timestamp: datetime) -> None:
     parsed = parse_time(text, NOW)
 
-    assert parsed == moment
+    assert parsed == timestamp
     assert parsed.utcoffset() == timedelta()
 
 

@@ -21,7 +21,7 @@ from gw_core.errors import CrontabError, CrontabLineError, InvalidInputError
 MUTATED_LINES = 20_000
 
 
-def faults_of(text: str) -> tuple[CrontabLineError, ...]:
+def errors_of(text: str) -> tuple[CrontabLineError, ...]:
     return read_crontab(text)[1]
 
 
@@ -74,7 +74,7 @@ def test_options_may_be_written_as_in_javascript_or_with_underscores(option: str
 
 
 def test_both_spellings_of_one_option_are_a_repetition() -> None:
-    (error,) = faults_of("* * * * * task ?jobKey=a&job_key=b")
+    (error,) = errors_of("* * * * * task ?jobKey=a&job_key=b")
 
     assert "given twice" in error.message
 
@@ -133,7 +133,7 @@ def test_a_json5_payload_may_be_as_long_as_the_line() -> None:
     ],
 )
 def test_an_error_has_its_column_and_says_what_is_wrong(line: str, column: int, message: str) -> None:
-    (error,) = faults_of(f"# a comment\n{line}")
+    (error,) = errors_of(f"# a comment\n{line}")
 
     assert (error.line, error.column, error.text) == (2, column, line)
     assert error.message.startswith(message)
@@ -143,7 +143,7 @@ def test_an_error_has_its_column_and_says_what_is_wrong(line: str, column: int, 
 def test_all_errors_of_a_file_are_reported_together_and_sorted() -> None:
     text = "61 25 * * 8 task ?max=0&nope=1 {a:}\n* * * * * fine\n* * * task\n"
 
-    assert [(error.line, error.column) for error in faults_of(text)] == [
+    assert [(error.line, error.column) for error in errors_of(text)] == [
         (1, 1),
         (1, 4),
         (1, 11),
@@ -168,7 +168,7 @@ def test_the_message_shows_each_error_under_its_line_and_lists_them() -> None:
 
 
 def test_identifiers_used_twice_are_rejected_with_both_lines() -> None:
-    (error,) = faults_of("* * * * * a\n* * * * * b\n0 0 * * * b ?id=a")
+    (error,) = errors_of("* * * * * a\n* * * * * b\n0 0 * * * b ?id=a")
 
     assert (error.line, error.message) == (3, "the identifier 'a' is already used in line 1")
 
@@ -195,7 +195,7 @@ def test_of_a_thousand_errors_the_message_shows_some_and_counts_the_rest() -> No
 
 
 def test_the_mark_stands_under_the_place_in_a_long_line() -> None:
-    (error,) = faults_of(f"* * * * * task ?jobKey={'k' * 300}&nope=1&id={'i' * 200}")
+    (error,) = errors_of(f"* * * * * task ?jobKey={'k' * 300}&nope=1&id={'i' * 200}")
     shown, mark = error.excerpt().splitlines()
 
     assert shown[mark.index("^") :].startswith("nope=1")

@@ -23,8 +23,8 @@ def store(world: CronFixture) -> Iterator[CronStore]:
         yield CronStore(connection, "graphile_worker")
 
 
-def a_run(task: str = "report", *, moment: object = NOON) -> JobSpec:
-    return cron_item("* * * * *", task).job_spec(moment, backfilled=False)  # type: ignore[arg-type]
+def a_run(task: str = "report", *, timestamp: object = NOON) -> JobSpec:
+    return cron_item("* * * * *", task).job_spec(timestamp, backfilled=False)  # type: ignore[arg-type]
 
 
 def test_an_unknown_identifier_becomes_known_and_stays_known_since_then(store: CronStore) -> None:
@@ -86,8 +86,8 @@ def test_a_job_gets_everything_its_item_says(store: CronStore, world: CronFixtur
 
 def test_a_key_replaces_the_job_of_the_minute_before(store: CronStore, world: CronFixture) -> None:
     item = cron_item("* * * * *", "report", job_key="k")
-    for moment in (NOON, NOON + timedelta(minutes=1)):
-        store.schedule(moment, {"a": item.job_spec(moment, backfilled=False)})
+    for timestamp in (NOON, NOON + timedelta(minutes=1)):
+        store.schedule(timestamp, {"a": item.job_spec(timestamp, backfilled=False)})
 
     assert world.due() == [("report", "12:01")]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mutations import PIECES, TAME_LINES, mutated
-from node_crontab import NodeCrontab, ancestors_answers, our_answer
+from node_crontab import NodeCrontab, node_results, our_answer
 
 SPOILED_LINES = 3_000
 
@@ -251,7 +251,7 @@ ALIKE = [
 ]
 
 # Each of these stands in docs/guide/recurring-tasks.md, "Differences from Graphile Worker", with its reason.
-WE_REFUSE = [
+WE_REJECT = [
     "* * * * * task ?max=0",
     "* * * * * task ?max=32768",
     "* * * * * task ?priority=32768",
@@ -284,22 +284,22 @@ def test_the_table_is_large_enough() -> None:
     assert len(set(ALIKE)) >= 120
 
 
-def test_every_line_is_parsed_or_rejected_as_graphile_worker_does(ancestor: NodeCrontab) -> None:
+def test_every_line_is_parsed_or_rejected_as_graphile_worker_does(node: NodeCrontab) -> None:
     differences = [
         (text, theirs, ours)
-        for text, theirs in zip(ALIKE, ancestors_answers(ancestor, ALIKE), strict=True)
+        for text, theirs in zip(ALIKE, node_results(node, ALIKE), strict=True)
         if not _same(theirs, ours := our_answer(text))
     ]
 
     assert differences == []
 
 
-def test_the_deliberate_differences_are_real(ancestor: NodeCrontab) -> None:
-    theirs = ancestors_answers(ancestor, [*WE_REFUSE, *WE_ACCEPT])
+def test_the_deliberate_differences_are_real(node: NodeCrontab) -> None:
+    theirs = node_results(node, [*WE_REJECT, *WE_ACCEPT])
 
-    assert [text for text, answer in zip(WE_REFUSE, theirs, strict=False) if "error" in answer] == []
-    assert [text for text in WE_REFUSE if "items" in our_answer(text)] == []
-    assert [text for text, answer in zip(WE_ACCEPT, theirs[len(WE_REFUSE) :], strict=True) if "items" in answer] == []
+    assert [text for text, answer in zip(WE_REJECT, theirs, strict=False) if "error" in answer] == []
+    assert [text for text in WE_REJECT if "items" in our_answer(text)] == []
+    assert [text for text, answer in zip(WE_ACCEPT, theirs[len(WE_REJECT) :], strict=True) if "items" in answer] == []
     assert [text for text in WE_ACCEPT if "error" in our_answer(text)] == []
 
 
@@ -310,7 +310,7 @@ DELIBERATE = re.compile(
 )
 
 
-def test_spoiled_lines_are_parsed_or_rejected_as_graphile_worker_does(ancestor: NodeCrontab) -> None:
+def test_spoiled_lines_are_parsed_or_rejected_as_graphile_worker_does(node: NodeCrontab) -> None:
     chance = random.Random(4)
     tame = [*TAME_LINES, *(text for text in ALIKE if len(text) < 200)]
     # Left out: what cannot be sent to another program, and the differences about escaped keys and endless numbers.
@@ -319,7 +319,7 @@ def test_spoiled_lines_are_parsed_or_rejected_as_graphile_worker_does(ancestor: 
 
     differences = [
         (line, theirs, ours)
-        for line, theirs in zip(lines, ancestors_answers(ancestor, lines), strict=True)
+        for line, theirs in zip(lines, node_results(node, lines), strict=True)
         if not _same(theirs, ours := our_answer(line)) and not DELIBERATE.search(ours.get("error", ""))
     ]
 

@@ -60,8 +60,8 @@ class Ours:
 
 
 @contextmanager
-def theirs(ancestor: NodeCrontab, url: str, clock: FastClock) -> Iterator[subprocess.Popen[str]]:
-    with _started([ancestor.node, str(NODE_SCRIPT), ancestor.entry], url, clock) as process:
+def theirs(node: NodeCrontab, url: str, clock: FastClock) -> Iterator[subprocess.Popen[str]]:
+    with _started([node.node, str(NODE_SCRIPT), node.entry], url, clock) as process:
         yield process
 
 
@@ -85,13 +85,13 @@ def _started(program: list[str], url: str, clock: FastClock) -> Iterator[subproc
 
 
 def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_a_gap(
-    ancestor: NodeCrontab, database_url: str
+    node: NodeCrontab, database_url: str
 ) -> None:
     clock = FastClock()
     world = CronFixture(database_url, clock)  # type: ignore[arg-type]
     with (
-        theirs(ancestor, database_url, clock) as first,
-        theirs(ancestor, database_url, clock) as second,
+        theirs(node, database_url, clock) as first,
+        theirs(node, database_url, clock) as second,
         ours_apart(database_url, clock) as third,
     ):
         survivor = Ours(world.scheduler(CRONTAB))
@@ -114,18 +114,18 @@ def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_
 
 
 def test_ours_takes_over_what_graphile_worker_registered_and_the_other_way_round(
-    ancestor: NodeCrontab, database_url: str
+    node: NodeCrontab, database_url: str
 ) -> None:
     clock = FastClock()
     world = CronFixture(database_url, clock)  # type: ignore[arg-type]
-    with theirs(ancestor, database_url, clock):
-        wait_until(world.jobs, what="a job of the ancestor")
+    with theirs(node, database_url, clock):
+        wait_until(world.jobs, what="a job from Node.js")
     ours = Ours(world.scheduler(CRONTAB))
     _minutes_pass(world, 2)
     ours.stop()
     seen = len(world.jobs())
-    with theirs(ancestor, database_url, clock):
-        wait_until(lambda: len(world.jobs()) > seen, what="a job of the ancestor again")
+    with theirs(node, database_url, clock):
+        wait_until(lambda: len(world.jobs()) > seen, what="another job from Node.js")
 
     assert len(world.due()) == len(set(world.due()))
     assert {job.payload["_cron"].keys() == {"ts", "backfilled"} for job in world.jobs()} == {True}

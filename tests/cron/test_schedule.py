@@ -38,14 +38,14 @@ def some_values(field_number: int) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 schedules = st.builds(Schedule, *(some_values(number) for number in range(5)))
-moments = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+timestamps = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
 
 
 # -- matching ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("pattern", "moment", "fires"),
+    ("pattern", "timestamp", "fires"),
     [
         pytest.param("30 4 * * 1", "2026-11-23T04:30", True, id="Monday at half past four"),
         pytest.param("30 4 * * 1", "2026-11-24T04:30", False, id="not on Tuesday"),
@@ -63,8 +63,8 @@ moments = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.
         pytest.param("0 0 1 */5 *", "2026-11-01T00:00", True, id="*/5 of months is January, June, November"),
     ],
 )
-def test_a_schedule_matches_as_cron_does(pattern: str, moment: str, fires: bool) -> None:
-    assert Schedule.parse(pattern).matches(at(moment)) is fires
+def test_a_schedule_matches_as_cron_does(pattern: str, timestamp: str, fires: bool) -> None:
+    assert Schedule.parse(pattern).matches(at(timestamp)) is fires
 
 
 def test_seconds_and_zones_do_not_matter_for_matching() -> None:
@@ -91,7 +91,7 @@ def test_a_wrong_pattern_is_rejected_with_a_message(pattern: str) -> None:
 
 
 @examples(25)
-@given(schedule=schedules, start=moments)
+@given(schedule=schedules, start=timestamps)
 def test_searching_finds_exactly_the_minutes_that_match_over_four_years(schedule: Schedule, start: datetime) -> None:
     first = start.replace(second=0, microsecond=0) + MINUTE
     end = first + timedelta(days=FOUR_YEARS_IN_DAYS)
@@ -111,39 +111,39 @@ def _minutes_by_matching(schedule: Schedule, first: datetime, end: datetime) -> 
     return [day + time for day in days if _day_fits(schedule, day) for time in times if first <= day + time < end]
 
 
-def _matches(schedule: Schedule, moment: datetime) -> bool:
-    return _in_time(schedule, moment) and _day_fits(schedule, moment)
+def _matches(schedule: Schedule, timestamp: datetime) -> bool:
+    return _in_time(schedule, timestamp) and _day_fits(schedule, timestamp)
 
 
-def _in_time(schedule: Schedule, moment: datetime) -> bool:
-    return moment.minute in schedule.minutes and moment.hour in schedule.hours
+def _in_time(schedule: Schedule, timestamp: datetime) -> bool:
+    return timestamp.minute in schedule.minutes and timestamp.hour in schedule.hours
 
 
-def _day_fits(schedule: Schedule, moment: datetime) -> bool:
+def _day_fits(schedule: Schedule, timestamp: datetime) -> bool:
     """The rule again, written apart from the code under test."""
-    day_listed, weekday_listed = moment.day in schedule.days, moment.isoweekday() % 7 in schedule.weekdays
+    day_listed, weekday_listed = timestamp.day in schedule.days, timestamp.isoweekday() % 7 in schedule.weekdays
     either = len(schedule.days) < 31 and len(schedule.weekdays) < 7
     day_fits = (day_listed or weekday_listed) if either else (day_listed and weekday_listed)
-    return moment.month in schedule.months and day_fits
+    return timestamp.month in schedule.months and day_fits
 
 
 @examples(200)
-@given(schedule=schedules, moment=moments)
-def test_the_next_run_lies_ahead_matches_and_nothing_matches_before_it(schedule: Schedule, moment: datetime) -> None:
-    upcoming = schedule.next_after(moment)
+@given(schedule=schedules, timestamp=timestamps)
+def test_the_next_run_lies_ahead_matches_and_nothing_matches_before_it(schedule: Schedule, timestamp: datetime) -> None:
+    upcoming = schedule.next_after(timestamp)
 
     if upcoming is None:
         assert never_fires(schedule)
     else:
-        assert upcoming > moment
+        assert upcoming > timestamp
         assert _matches(schedule, upcoming)
         assert not any(
-            _matches(schedule, upcoming - number * MINUTE) for number in range(1, _distance(upcoming, moment))
+            _matches(schedule, upcoming - number * MINUTE) for number in range(1, _distance(upcoming, timestamp))
         )
 
 
-def _distance(upcoming: datetime, moment: datetime) -> int:
-    return min(2_000, -((moment - upcoming) // MINUTE))
+def _distance(upcoming: datetime, timestamp: datetime) -> int:
+    return min(2_000, -((timestamp - upcoming) // MINUTE))
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ from gw_core.postgres.database import Connection
 EVERY_MINUTE = "* * * * * tick"
 
 
-def names(heard: Iterable[Event]) -> list[str]:
-    return [type(event).__name__ for event in heard]
+def names(recorded: Iterable[Event]) -> list[str]:
+    return [type(event).__name__ for event in recorded]
 
 
 # -- starting ---------------------------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def test_the_rest_ends_just_after_the_minute_begins(world: CronFixture) -> None:
 
 
 def test_a_clock_set_back_ten_minutes_repeats_no_minute(world: CronFixture) -> None:
-    heard: list[Event] = []
-    scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
+    recorded: list[Event] = []
+    scheduler = world.scheduler(EVERY_MINUTE, recorded=recorded)
     world.clock.now = at("12:00:45")
     scheduler.step()
     for seconds in range(0, 12 * 60, 20):
@@ -161,15 +161,15 @@ def test_a_clock_set_back_ten_minutes_repeats_no_minute(world: CronFixture) -> N
         scheduler.step()
 
     assert world.due() == [("tick", "12:01")]
-    assert names(heard).count("CronPrematureTimer") == 1
-    assert [event for event in heard if isinstance(event, CronPrematureTimer)] == [
+    assert names(recorded).count("CronPrematureTimer") == 1
+    assert [event for event in recorded if isinstance(event, CronPrematureTimer)] == [
         CronPrematureTimer(current=at("11:50:00"), expected=at("12:01"))
     ]
 
 
 def test_a_clock_set_forward_two_hours_misses_no_minute_and_says_they_are_late(world: CronFixture) -> None:
-    heard: list[Event] = []
-    scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
+    recorded: list[Event] = []
+    scheduler = world.scheduler(EVERY_MINUTE, recorded=recorded)
     scheduler.step()
     world.clock.now = at("14:00:10")
     scheduler.step()
@@ -177,14 +177,14 @@ def test_a_clock_set_forward_two_hours_misses_no_minute_and_says_they_are_late(w
     jobs = world.jobs()
     assert [job.due for job in jobs] == [f"{12 + n // 60:02}:{n % 60:02}" for n in range(1, 121)]
     assert [job.backfilled for job in jobs] == [True] * 119 + [False]
-    assert [event for event in heard if isinstance(event, CronOverdueTimer)] == [
+    assert [event for event in recorded if isinstance(event, CronOverdueTimer)] == [
         CronOverdueTimer(current=at("14:00:10"), expected=at("12:01"))
     ]
 
 
 def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: CronFixture) -> None:
-    heard: list[Event] = []
-    scheduler = world.scheduler("0 * * * * hourly\n0 0 * * * daily ?fill=7d", heard=heard)
+    recorded: list[Event] = []
+    scheduler = world.scheduler("0 * * * * hourly\n0 0 * * * daily ?fill=7d", recorded=recorded)
     scheduler.step()
     world.clock.advance(days=5)
     scheduler.step()
@@ -192,16 +192,16 @@ def test_a_machine_asleep_for_days_makes_up_for_one_day_and_says_so(world: CronF
     tasks = [job.task for job in world.jobs()]
     assert tasks.count("hourly") == 25
     assert tasks.count("daily") == 5
-    assert [event for event in heard if isinstance(event, CronRunsSkipped)] == [
+    assert [event for event in recorded if isinstance(event, CronRunsSkipped)] == [
         CronRunsSkipped(first=at("12:01"), last=at("11:59") + timedelta(days=4))
     ]
     assert timedelta(hours=24) == CATCH_UP_LIMIT
 
 
 def test_an_outage_of_days_reports_once_what_it_cost(world: CronFixture) -> None:
-    heard: list[Event] = []
+    recorded: list[Event] = []
     line = world.line()
-    scheduler = world.scheduler("0 * * * * hourly", line=line, heard=heard)
+    scheduler = world.scheduler("0 * * * * hourly", line=line, recorded=recorded)
     scheduler.step()
     line.is_cut = True
     for _ in range(5):
@@ -211,7 +211,7 @@ def test_an_outage_of_days_reports_once_what_it_cost(world: CronFixture) -> None
     scheduler.step()
 
     assert len(world.jobs()) == 25
-    assert [event for event in heard if isinstance(event, CronRunsSkipped)] == [
+    assert [event for event in recorded if isinstance(event, CronRunsSkipped)] == [
         CronRunsSkipped(first=at("12:01"), last=at("23:59") + timedelta(days=1))
     ]
 
@@ -255,9 +255,9 @@ def test_a_worker_that_ends_leaves_the_next_minute_to_another(world: CronFixture
 
 
 def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked(world: CronFixture) -> None:
-    heard: list[Event] = []
+    recorded: list[Event] = []
     line = world.line()
-    scheduler = world.scheduler(EVERY_MINUTE, line=line, heard=heard)
+    scheduler = world.scheduler(EVERY_MINUTE, line=line, recorded=recorded)
     scheduler.step()
     line.is_cut = True
     for minute in (1, 2, 3):
@@ -268,9 +268,9 @@ def test_minutes_of_an_outage_are_scheduled_when_the_database_returns_and_marked
     scheduler.step()
 
     assert [(job.due, job.backfilled) for job in world.jobs()] == [("12:01", True), ("12:02", True), ("12:03", True)]
-    trouble = [event for event in heard if isinstance(event, CronFailed | CronRestored | CronOverdueTimer)]
-    assert names(trouble) == ["CronFailed", "CronRestored"]
-    assert trouble[-1] == CronRestored(attempts=3)
+    failures = [event for event in recorded if isinstance(event, CronFailed | CronRestored | CronOverdueTimer)]
+    assert names(failures) == ["CronFailed", "CronRestored"]
+    assert failures[-1] == CronRestored(attempts=3)
 
 
 def test_after_an_outage_minutes_are_on_time_again(world: CronFixture) -> None:
@@ -327,8 +327,8 @@ def test_retries_come_soon_at_first_and_every_few_seconds_later(world: CronFixtu
 
 
 def test_a_missing_schema_is_an_outage_and_not_the_end(world: CronFixture) -> None:
-    heard: list[Event] = []
-    scheduler = world.scheduler(EVERY_MINUTE, heard=heard)
+    recorded: list[Event] = []
+    scheduler = world.scheduler(EVERY_MINUTE, recorded=recorded)
     scheduler.step()
     world.execute("alter schema graphile_worker rename to elsewhere")
     world.clock.now = at("12:01:01")
@@ -337,7 +337,7 @@ def test_a_missing_schema_is_an_outage_and_not_the_end(world: CronFixture) -> No
     scheduler.step()
 
     assert world.due() == [("tick", "12:01")]
-    assert next(str(event.error) for event in heard if isinstance(event, CronFailed)).startswith("schema")
+    assert next(str(event.error) for event in recorded if isinstance(event, CronFailed)).startswith("schema")
 
 
 def test_a_single_deadlock_is_not_worth_a_warning(world: CronFixture) -> None:
@@ -354,9 +354,9 @@ def test_a_single_deadlock_is_not_worth_a_warning(world: CronFixture) -> None:
             with super().connection() as connection:
                 yield connection
 
-    heard: list[Event] = []
+    recorded: list[Event] = []
     line = Deadlocked(world.database)
-    scheduler = world.scheduler(EVERY_MINUTE, line=line, heard=heard)
+    scheduler = world.scheduler(EVERY_MINUTE, line=line, recorded=recorded)
     scheduler.step()
     for minute, errors in ((1, 1), (2, 3)):
         world.clock.now = at(f"12:0{minute}:01")
@@ -366,8 +366,8 @@ def test_a_single_deadlock_is_not_worth_a_warning(world: CronFixture) -> None:
     line.close()
 
     assert [job.due for job in world.jobs()] == ["12:01", "12:02"]
-    assert [event.attempts for event in heard if isinstance(event, CronRestored)] == [3]
-    assert names(heard).count("CronFailed") == 1
+    assert [event.attempts for event in recorded if isinstance(event, CronRestored)] == [3]
+    assert names(recorded).count("CronFailed") == 1
 
 
 def test_workers_whose_crontabs_differ_in_sequence_still_add_each_job_once(world: CronFixture) -> None:
@@ -392,34 +392,34 @@ def test_workers_whose_crontabs_differ_in_sequence_still_add_each_job_once(world
 
 def test_an_item_the_database_rejects_does_not_hold_up_the_others(world: CronFixture) -> None:
     world.execute("alter table graphile_worker._private_jobs add constraint picky check (priority <> 99)")
-    heard: list[Event] = []
-    scheduler = world.scheduler("* * * * * bad ?priority=99\n* * * * * good", heard=heard)
+    recorded: list[Event] = []
+    scheduler = world.scheduler("* * * * * bad ?priority=99\n* * * * * good", recorded=recorded)
     scheduler.step()
     for minute in (1, 2):
         world.clock.now = at(f"12:0{minute}:01")
         scheduler.step()
 
     assert world.due() == [("good", "12:01"), ("good", "12:02")]
-    assert [event.item.task for event in heard if isinstance(event, CronItemFailed)] == ["bad", "bad"]
+    assert [event.item.task for event in recorded if isinstance(event, CronItemFailed)] == ["bad", "bad"]
 
 
 def test_a_plugin_may_change_skip_or_reject_a_job(world: CronFixture) -> None:
     def admit(spec: JobSpec) -> JobSpec | None:
-        if spec.task == "refused":
+        if spec.task == "rejected":
             raise JobRejectedError("not today")
         return None if spec.task == "skipped" else JobSpec(task="changed", payload=spec.payload, run_at=spec.run_at)
 
-    heard: list[Event] = []
-    scheduler = world.scheduler("* * * * * refused\n* * * * * skipped\n* * * * * kept", heard=heard, admit=admit)
+    recorded: list[Event] = []
+    scheduler = world.scheduler("* * * * * rejected\n* * * * * skipped\n* * * * * kept", recorded=recorded, admit=admit)
     scheduler.step()
     world.clock.now = at("12:01:01")
     scheduler.step()
-    world.scheduler("* * * * * refused\n* * * * * skipped\n* * * * * kept").step()
+    world.scheduler("* * * * * rejected\n* * * * * skipped\n* * * * * kept").step()
 
     assert world.due() == [("changed", "12:01")]
-    (scheduled,) = [event for event in heard if isinstance(event, CronScheduled)]
+    (scheduled,) = [event for event in recorded if isinstance(event, CronScheduled)]
     assert {key: job is not None for key, job in scheduled.jobs.items()} == {
-        "refused": False,
+        "rejected": False,
         "skipped": False,
         "kept": True,
     }
@@ -496,15 +496,15 @@ def test_a_source_that_fails_leaves_the_items_in_force_and_is_reported_once(worl
             raise answer
         return answer
 
-    heard: list[Event] = []
-    scheduler = world.scheduler(source, heard=heard)
+    recorded: list[Event] = []
+    scheduler = world.scheduler(source, recorded=recorded)
     for minute in range(4):
         world.clock.now = at(f"12:0{minute}:10")
         scheduler.step()
 
     assert world.due() == [("tick", "12:01"), ("tick", "12:02"), ("tick", "12:03")]
-    refused = [event.error for event in heard if isinstance(event, CronItemsRejected)]
-    assert [type(error) for error in refused] == [OSError, CrontabError]
+    rejected = [event.error for event in recorded if isinstance(event, CronItemsRejected)]
+    assert [type(error) for error in rejected] == [OSError, CrontabError]
 
 
 def test_without_items_the_database_is_left_alone(world: CronFixture) -> None:
@@ -534,15 +534,15 @@ def test_between_the_minutes_the_database_is_left_alone(world: CronFixture) -> N
 
 def test_the_scheduler_reports_what_it_does_in_the_order_of_graphile_worker(world: CronFixture) -> None:
     world.know("tick", since=at("11:59"), last=at("11:59"))
-    heard: list[Event] = []
-    scheduler = world.scheduler("* * * * * tick ?fill=1h", heard=heard)
+    recorded: list[Event] = []
+    scheduler = world.scheduler("* * * * * tick ?fill=1h", recorded=recorded)
     scheduler.step()
     world.clock.now = at("12:01:01")
     scheduler.step()
 
     kinds = [CronStarting, CronBackfill, CronStarted, CronSchedule, CronScheduled]
-    assert [type(event) for event in heard] == kinds
-    assert [event.name for event in heard] == [
+    assert [type(event) for event in recorded] == kinds
+    assert [event.name for event in recorded] == [
         "cron:starting",
         "cron:backfill",
         "cron:started",
@@ -552,15 +552,15 @@ def test_the_scheduler_reports_what_it_does_in_the_order_of_graphile_worker(worl
 
 
 def test_the_second_finds_nothing_left(world: CronFixture) -> None:
-    heard: list[Event] = []
-    first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE, heard=heard)
+    recorded: list[Event] = []
+    first, second = world.scheduler(EVERY_MINUTE), world.scheduler(EVERY_MINUTE, recorded=recorded)
     first.step()
     second.step()
     world.clock.now = at("12:01:01")
     first.step()
     second.step()
 
-    assert [event.jobs for event in heard if isinstance(event, CronScheduled)] == [{}]
+    assert [event.jobs for event in recorded if isinstance(event, CronScheduled)] == [{}]
 
 
 # -- the thread -------------------------------------------------------------------------------------------------------

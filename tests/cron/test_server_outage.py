@@ -41,9 +41,9 @@ def own_server() -> Iterator[Server]:
 
 def test_a_server_stopped_across_a_minute_boundary_costs_no_minute(own_server: Server) -> None:
     migrate(own_server.url)
-    heard: list[Event] = []
+    recorded: list[Event] = []
     world = CronFixture(own_server.url)
-    scheduler = world.scheduler("* * * * * tick", heard=heard)
+    scheduler = world.scheduler("* * * * * tick", recorded=recorded)
     scheduler.step()
     world.clock.now = at("12:01:01")
     scheduler.step()
@@ -61,7 +61,7 @@ def test_a_server_stopped_across_a_minute_boundary_costs_no_minute(own_server: S
         ("12:02", True),
         ("12:03", True),
     ]
-    assert [event.name for event in heard if event.name in ("cron:error", "cron:restored")] == [
+    assert [event.name for event in recorded if event.name in ("cron:error", "cron:restored")] == [
         "cron:error",
         "cron:restored",
     ]

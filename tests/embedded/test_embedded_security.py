@@ -179,9 +179,9 @@ def connected_as(uid: int, gid: int, folder: Path) -> str:
 def test_the_account_that_root_lends_the_server_cannot_connect(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin):
         server = account_for(folder / "data")
-        told = connected_as(server.uid, server.gid, folder)
+        reported = connected_as(server.uid, server.gid, folder)
 
-        assert "eer authentication failed" in told
+        assert "eer authentication failed" in reported
         assert connected_as(0, 0, folder) == "postgres\n"
 
 

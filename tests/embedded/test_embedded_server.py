@@ -35,7 +35,7 @@ def ask(conninfo: str, question: str) -> object:
         return row[0]
 
 
-def tell(conninfo: str, statement: str) -> None:
+def execute(conninfo: str, statement: str) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(statement.encode())
 
@@ -98,7 +98,7 @@ def test_a_first_start_makes_a_durable_private_server(folder: Path, pg_bin: Path
 
 def test_data_survive_a_stop(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}") as server:
-        tell(server.conninfo, "create table kept as select 42 as answer")
+        execute(server.conninfo, "create table kept as select 42 as answer")
 
     with start_or_attach(f"embedded://{folder}") as server:
         assert ask(server.conninfo, "select answer from kept") == 42
@@ -325,7 +325,7 @@ def test_a_killed_user_does_not_count_when_the_others_leave(folder: Path, use: U
 
 def test_a_killed_server_is_started_again_for_its_users(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
-        tell(server.conninfo, "create table kept as select 42 as answer")
+        execute(server.conninfo, "create table kept as select 42 as answer")
         killed = postmaster(folder)
         os.kill(killed, signal.SIGKILL)
 
@@ -380,7 +380,7 @@ def test_who_leaves_last_stops_the_server_of_a_killed_watchdog(folder: Path) -> 
 
 def test_everything_may_be_killed_together(folder: Path, use: Users, pg_bin: Path) -> None:
     user = use(folder, pg_bin)
-    tell(user.conninfo, "create table kept as select 42 as answer")
+    execute(user.conninfo, "create table kept as select 42 as answer")
     for pid in (watchdog_of(folder), postmaster(folder), user.process.pid):
         os.kill(pid, signal.SIGKILL)
 
@@ -421,7 +421,7 @@ def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> No
     opened = os.open(folder / "data", os.O_RDONLY)
     with _Folder(opened, folder / "data", account) as data:
         os.close(opened)
-        by_hand = subprocess.Popen(
+        started = subprocess.Popen(
             [runnable(programs, account).postgres, "-D", data.path, "-k", ".", "-c", "listen_addresses="],
             **account.switch,
             cwd="/",
@@ -432,10 +432,10 @@ def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> No
         wait_until(lambda: processes_of(str(folder / "data")), what="the server started by hand")
         with pytest.raises(EmbeddedError, match="that gw did not start"):
             start_or_attach(f"embedded://{folder}")
-        assert by_hand.poll() is None
+        assert started.poll() is None
     finally:
-        by_hand.send_signal(signal.SIGINT)
-        by_hand.wait(timeout=60)
+        started.send_signal(signal.SIGINT)
+        started.wait(timeout=60)
 
 
 # -- accounts ---------------------------------------------------------------------------------------------------------
@@ -513,7 +513,7 @@ def test_programs_below_a_folder_of_roots_own_are_used_through_a_copy(
 @as_root
 def test_data_that_were_copied_as_root_are_given_to_the_servers_account(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}") as server:
-        tell(server.conninfo, "create table kept as select 42 as answer")
+        execute(server.conninfo, "create table kept as select 42 as answer")
     for place, folders, files in os.walk(folder / "data"):
         for name in (".", *folders, *files):
             os.lchown(os.path.join(place, name), 0, 0)

@@ -11,7 +11,7 @@ from support.queue_fixture import QueueFixture
 
 
 @pytest.fixture(scope="session")
-def trouble_url(databases: Any, template: str) -> Iterator[str]:
+def failures_url(databases: Any, template: str) -> Iterator[str]:
     """One database for the tests that leave it as they found it, emptied before each."""
     name = f"{databases.run.prefix}{databases.worker}_trouble"
     databases.create(name, template=template)
@@ -20,9 +20,9 @@ def trouble_url(databases: Any, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def site(trouble_url: str) -> Iterator[QueueFixture]:
+def site(failures_url: str) -> Iterator[QueueFixture]:
     """A database with the newest schema and nothing in it."""
-    site = QueueFixture(trouble_url)
+    site = QueueFixture(failures_url)
     site.run(
         "truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs"
         ", _private_gw_cancellations, _private_gw_workers"

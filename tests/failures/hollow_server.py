@@ -8,7 +8,7 @@ import struct
 import threading
 from typing import Final
 
-REFUSED: Final = 80877103, 80877104
+REJECTED: Final = 80877103, 80877104
 """What clients ask for before they connect: encryption by TLS, and by GSSAPI."""
 
 
@@ -58,7 +58,7 @@ class HollowServer:
             while True:
                 length, code = struct.unpack("!ii", client.recv(8, socket.MSG_WAITALL))
                 client.recv(length - 8, socket.MSG_WAITALL) if length > 8 else b""
-                if code not in REFUSED:
+                if code not in REJECTED:
                     break
                 client.sendall(b"N")
             client.sendall(GREETING)

@@ -42,7 +42,7 @@ def insisting_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def started(running: RunningWorker, count: int = 1) -> list[int]:
-    return [event.job.id for event in running.heard.wait_for(JobStarted, count=count)]
+    return [event.job.id for event in running.recorded.wait_for(JobStarted, count=count)]
 
 
 def cancel(site: QueueFixture, *ids: int, **options: Any) -> list[CancelResult]:
@@ -53,7 +53,7 @@ def cancel(site: QueueFixture, *ids: int, **options: Any) -> list[CancelResult]:
 def test_a_cancelled_task_gets_the_reason_and_its_job_has_failed_permanently(site: QueueFixture) -> None:
     task = Obedient()
     with site.running({"work": task}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
 
@@ -81,14 +81,14 @@ def test_with_retry_only_this_attempt_has_failed(site: QueueFixture) -> None:
 def test_a_task_that_takes_no_notice_loses_its_job_all_the_same(site: QueueFixture) -> None:
     gate = site.gate()
     with site.running({"work": gate}, poll_interval=NEVER, concurrency=1) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
 
         assert cancel(site, job) == [CancelResult.CANCELLED]
         gate.open()
         site.fill(1)
-        running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(JobCompleted, count=2)
 
     assert [row["id"] for row in site.jobs()] == [job]
 
@@ -97,7 +97,7 @@ def test_a_task_that_takes_no_notice_loses_its_job_all_the_same(site: QueueFixtu
 def test_a_job_of_a_named_queue_is_cancelled_when_its_task_has_ended(site: QueueFixture) -> None:
     gate = site.gate()
     with site.running({"work": gate}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1, queue="'q'")
         (job,) = started(running)
 
@@ -105,7 +105,7 @@ def test_a_job_of_a_named_queue_is_cancelled_when_its_task_has_ended(site: Queue
         wait_until(lambda: cancel(site, job, timeout=ms(400)) == [CancelResult.STOPPING])
         assert site.held() == [job, "q"]
         gate.open()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
     assert site.job(job)["last_error"] == "cancelled by ann@desk"
     assert site.held() == []
@@ -123,7 +123,7 @@ def test_a_coroutine_is_cancelled(site: QueueFixture) -> None:
             raise
 
     with site.running({"work": work}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
 
@@ -138,7 +138,7 @@ def test_a_program_is_asked_with_sigterm(site: QueueFixture, tmp_path: Path, mon
     program.write_text("#!/bin/sh\ntrap 'echo told > \"$0.told\"; kill $!; exit 1' TERM\nsleep 600 &\nwait\n")
     os.chmod(program, stat.S_IRWXU)
     with site.running(load_folder(program.parent).registry, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
 
@@ -153,16 +153,16 @@ def test_a_job_claimed_ahead_is_cancelled_before_it_begins(site: QueueFixture) -
     results: list[CancelResult] = []
     tasks = {"quick": RunRecord(), "work": gate}
     with site.running(tasks, poll_interval=NEVER, concurrency=1, prefetch=timedelta(minutes=10)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(5, task="quick")
-        running.heard.wait_for(JobCompleted, count=5)
+        running.recorded.wait_for(JobCompleted, count=5)
         site.fill(3)
         gate.wait_for(1)
         wait_until(lambda: len(site.held()) == 3)
         last = site.jobs()[2]["id"]
         asking = threading.Thread(target=lambda: results.extend(cancel(site, last)))
         asking.start()
-        running.heard.wait_for(JobCancelling)
+        running.recorded.wait_for(JobCancelling)
         gate.open()
         asking.join(DEADLINE)
 
@@ -201,7 +201,7 @@ def test_what_cannot_be_cancelled_is_said_honestly(site: QueueFixture) -> None:
 def test_a_job_that_ends_on_its_own_in_the_meantime_is_not_called_cancelled(site: QueueFixture) -> None:
     gate: Gate = site.gate()
     with site.running({"work": gate}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
         running.claimer.on_cancel_request = lambda: None  # type: ignore[union-attr, method-assign]
@@ -217,7 +217,7 @@ def test_a_job_that_ends_on_its_own_in_the_meantime_is_not_called_cancelled(site
 def test_the_command_says_what_became_of_each_job(site: QueueFixture, capfd: pytest.CaptureFixture[str]) -> None:
     waiting = site.add(payload={"n": 1}, run_at=timedelta(hours=1))
     with site.running({"work": Obedient()}, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
 

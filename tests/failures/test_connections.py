@@ -70,7 +70,7 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
     gate = site.gate()
     site.fill(1, task="quick")
     with site.running({"work": gate, "quick": RunRecord()}, url=hole.url, poll_interval=ms(100)) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         site.fill(3)
         gate.wait_for(3)
         hole.swallow()
@@ -78,15 +78,15 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
         for connection in connections_of(running):
             connection.response_timeout = ms(500)
         gate.open()
-        running.heard.wait_for(PoolConnectionLost, count=2)
+        running.recorded.wait_for(PoolConnectionLost, count=2)
         site.fill(2)
         hole.let_through()
-        running.heard.wait_for(JobCompleted, count=6)
-        running.heard.wait_for(PoolConnectionRestored, count=2)
-        assert len(running.heard.of(PoolConnectionLost)) == 2
+        running.recorded.wait_for(JobCompleted, count=6)
+        running.recorded.wait_for(PoolConnectionRestored, count=2)
+        assert len(running.recorded.of(PoolConnectionLost)) == 2
 
     assert site.held() == []
-    assert any("has not answered for" in str(event.error) for event in running.heard.of(PoolConnectionLost))
+    assert any("has not answered for" in str(event.error) for event in running.recorded.of(PoolConnectionLost))
 
 
 def test_the_servers_own_limit_ends_a_claim_before_our_timeout_does() -> None:
@@ -103,17 +103,17 @@ def test_the_servers_own_limit_ends_a_claim_before_our_timeout_does() -> None:
 def test_the_deadline_of_a_statement_counts_from_its_start(
     site: QueueFixture, hole: PacketDropProxy, monkeypatch: pytest.MonkeyPatch, is_noisy: bool
 ) -> None:
-    looks = count()
+    checks = count()
     # Half a second passes with each reading of the clock: when something arrived, or a tenth of a real second later.
-    monkeypatch.setattr(database, "monotonic", lambda: next(looks) / 2)
+    monkeypatch.setattr(database, "monotonic", lambda: next(checks) / 2)
     connection = Database(hole.url).connect("test", response_timeout=timedelta(seconds=10))
     connection.execute("listen noise")
     hole.swallow_requests()  # the server idles, and so sends its notifications
     with noise(site.url if is_noisy else None):
-        before = next(looks)
+        before = next(checks)
         with pytest.raises(psycopg.OperationalError, match="has not answered for 10 s"):
             connection.execute("select 1")
-        asked = next(looks) - before
+        asked = next(checks) - before
 
     assert connection.closed
     assert asked <= 2 * 10 + 5
@@ -143,10 +143,10 @@ def noise(url: str | None) -> Iterator[None]:
 def test_time_in_which_this_process_stood_still_does_not_count_as_waiting(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = count()
+    checks = count()
     with Database(site.url).connect("test", response_timeout=timedelta(seconds=30)) as connection:
         # An hour passes between the second and the third reading of the clock.
-        monkeypatch.setattr(database, "monotonic", lambda: time.monotonic() + (3600.0 if next(looks) > 1 else 0.0))
+        monkeypatch.setattr(database, "monotonic", lambda: time.monotonic() + (3600.0 if next(checks) > 1 else 0.0))
         row = connection.execute("select repeat('x', 4000000) from pg_sleep(0.3)").fetchone()
 
     assert row is not None
@@ -173,18 +173,18 @@ def test_an_unresponsive_listener_notices_it_by_a_ping_and_listens_again(
     monkeypatch.setattr(notifications, "own_channel", channel)
     monkeypatch.setattr(listener, "PING_TIMEOUT", 0.3)
     with site.running({"work": RunRecord()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
-        running.heard.wait_for(PoolListenLost)
-        running.heard.wait_for(PoolListening, count=2)
-        running.heard.wait_for(PoolListenRestored)
+        running.recorded.wait_for(PoolListenLost)
+        running.recorded.wait_for(PoolListening, count=2)
+        running.recorded.wait_for(PoolListenRestored)
         site.fill(1)
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
-    assert len(running.heard.of(PoolListenLost)) == 1
+    assert len(running.recorded.of(PoolListenLost)) == 1
     assert len(running.log.of("warning")) == 1
 
 
 def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
-    heard = listener.NotificationHealth(
+    recorded = listener.NotificationHealth(
         worker_id="gw-1",
         events=Events(),
         on_jobs=lambda: None,
@@ -192,16 +192,16 @@ def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
         on_cancel_request=lambda: None,
     )
 
-    assert heard.needs_ping()  # unknown at first
-    assert heard.needs_ping()
-    heard.on_notification(notifications.Notification(notifications.PING, "", 1))
-    assert not heard.needs_ping()
-    assert heard.needs_ping()
+    assert recorded.needs_ping()  # unknown at first
+    assert recorded.needs_ping()
+    recorded.on_notification(notifications.Notification(notifications.PING, "", 1))
+    assert not recorded.needs_ping()
+    assert recorded.needs_ping()
 
 
 def test_a_pool_that_receives_a_ping_of_another_needs_none_of_its_own(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         pool = running.pool
         assert pool is not None
         wait_until(pool.needs_ping)
@@ -215,18 +215,18 @@ def test_a_pool_that_receives_a_ping_of_another_needs_none_of_its_own(site: Queu
 def test_a_server_that_takes_no_writes_is_left_for_another(site: QueueFixture) -> None:
     name = conninfo_to_dict(site.url)["dbname"]
     with site.running({"work": RunRecord()}, poll_interval=ms(50), heartbeat_interval=ms(100)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.run(f'alter database "{name}" set default_transaction_read_only = on')
         site.kill_connections("gw:claim")
         site.kill_connections("gw:heartbeat")
-        running.heard.wait_for(PoolConnectionLost)
-        running.heard.wait_for(HeartbeatFailed, lambda event: type(event.error) is ReadOnlyError)
+        running.recorded.wait_for(PoolConnectionLost)
+        running.recorded.wait_for(HeartbeatFailed, lambda event: type(event.error) is ReadOnlyError)
         site.run(f'alter database "{name}" reset default_transaction_read_only')
         # Connections made until then would stay read-only.
-        running.heard.wait_for(PoolConnectionRestored)
-        running.heard.wait_for(HeartbeatRestored)
+        running.recorded.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(HeartbeatRestored)
         site.fill(1)
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
 
 @pytest.mark.parametrize("kind", [SharedConnection, ConnectionPool])
@@ -300,10 +300,10 @@ def test_a_worker_outlives_it_says_so_once_and_loses_nothing(own_site: QueueFixt
     own_site.fill(3)
     own_site.run("update public.trouble set is_on = true")
     with own_site.running({"work": RunRecord()}, poll_interval=ms(30)) as running:
-        running.heard.wait_for(PoolConnectionLost)
+        running.recorded.wait_for(PoolConnectionLost)
         own_site.run("update public.trouble set is_on = false")
-        running.heard.wait_for(JobCompleted, count=3)
-        running.heard.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(JobCompleted, count=3)
+        running.recorded.wait_for(PoolConnectionRestored)
 
     assert len(running.log.of("warning")) == 1
     assert own_site.held() == []
@@ -313,10 +313,10 @@ def test_the_kernel_limits_every_connection_of_a_worker(site: QueueFixture, hole
     gate = site.gate()
     site.fill(2)
     with site.running({"work": gate}, url=hole.url) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         gate.wait_for(2)
         gate.open()
-        running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(JobCompleted, count=2)
         limits = [_user_timeout(each) for each in connections_of(running)]
 
     assert limits == [10_000, 10_000, 10_000, 10_000]

@@ -67,17 +67,17 @@ def test_a_failover_costs_no_job_and_no_result(primary: Server, standby: Server)
         site.close()
         primary.stop(signal.SIGKILL)
         gate.open()
-        running.heard.wait_for(PoolConnectionLost, count=2)
+        running.recorded.wait_for(PoolConnectionLost, count=2)
         standby.run("alter system set synchronous_standby_names = ''")
         standby.promote()
-        running.heard.wait_for(PoolConnectionRestored, count=2)
+        running.recorded.wait_for(PoolConnectionRestored, count=2)
         after = QueueFixture(standby.url)
         after.fill(2)
-        running.heard.wait_for(JobCompleted, count=7)
+        running.recorded.wait_for(JobCompleted, count=7)
         # Two states, each reported once when it begins and once when it ends.
-        assert len(running.heard.of(PoolConnectionLost)) == len(running.heard.of(PoolConnectionRestored)) == 2
+        assert len(running.recorded.of(PoolConnectionLost)) == len(running.recorded.of(PoolConnectionRestored)) == 2
 
-    assert running.heard.of(JobLockLost) == []
+    assert running.recorded.of(JobLockLost) == []
     assert (after.jobs(), after.held()) == ([], [])
     after.close()
 
@@ -89,20 +89,22 @@ def test_a_worker_that_was_led_to_the_standby_does_not_stay_there(primary: Serve
     site = QueueFixture(primary.url)
     options = {"url": anywhere, "poll_interval": ms(50), "heartbeat_interval": ms(100)}
     with site.running({"work": RunRecord()}, **options) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.close()
         # Without target_session_attrs the first server that answers is taken: now the standby, which works for looks.
         primary.stop()
-        running.heard.wait_for(PoolConnectionLost)
+        running.recorded.wait_for(PoolConnectionLost)
         wait_until(lambda: _is_visited(standby), what="the worker to come to the standby")
         primary.start()
-        running.heard.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(PoolConnectionRestored)
         after = QueueFixture(primary.url)
-        beats = "select 1 from _private_gw_workers where last_heartbeat_at > clock_timestamp() - interval '1 second'"
-        wait_until(lambda: after.run(beats), what="the heart to beat at the primary")
+        heartbeat = (
+            "select 1 from _private_gw_workers where last_heartbeat_at > clock_timestamp() - interval '1 second'"
+        )
+        wait_until(lambda: after.run(heartbeat), what="a heartbeat at the primary")
         after.fill(3)
-        running.heard.wait_for(JobCompleted, count=3)
-        assert len(running.heard.of(PoolConnectionLost)) <= 2
+        running.recorded.wait_for(JobCompleted, count=3)
+        assert len(running.recorded.of(PoolConnectionLost)) <= 2
         after.close()
 
 
@@ -116,30 +118,30 @@ def test_a_crash_and_restart_needs_no_hand(primary: Server) -> None:
         site.close()
         primary.stop(signal.SIGKILL)
         gate.open()
-        running.heard.wait_for(PoolConnectionLost, count=2)
+        running.recorded.wait_for(PoolConnectionLost, count=2)
         primary.start()
         after = QueueFixture(primary.url)
         after.fill(1)
-        running.heard.wait_for(JobCompleted, count=4)
-        assert running.heard.of(JobLockLost) == []
+        running.recorded.wait_for(JobCompleted, count=4)
+        assert running.recorded.of(JobLockLost) == []
         after.close()
 
 
 def test_a_full_server_is_waited_for(primary: Server) -> None:
     site = QueueFixture(primary.url)
     with site.running({"work": RunRecord()}, poll_interval=ms(50)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         others = _take_all_connections(primary)
         site.kill_connections("gw:claim")
-        running.heard.wait_for(PoolConnectionLost)
+        running.recorded.wait_for(PoolConnectionLost)
         others += _take_all_connections(primary)
         site.fill(1)
         for other in others:
             other.close()
-        running.heard.wait_for(JobCompleted)
-        running.heard.wait_for(PoolConnectionRestored)
+        running.recorded.wait_for(JobCompleted)
+        running.recorded.wait_for(PoolConnectionRestored)
 
-    assert len(running.heard.of(PoolConnectionLost)) == 1
+    assert len(running.recorded.of(PoolConnectionLost)) == 1
     site.close()
 
 
@@ -160,20 +162,20 @@ def _is_visited(standby: Server) -> bool:
 def test_an_idle_worker_takes_its_first_job_soon_after_an_outage_and_has_said_little(primary: Server) -> None:
     site = QueueFixture(primary.url)
     with site.running({"work": RunRecord()}, poll_interval=NEVER, heartbeat_interval=ms(200)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.close()
         primary.stop()
-        running.heard.wait_for(PoolConnectionLost)
+        running.recorded.wait_for(PoolConnectionLost)
         # Long enough for the pauses between the tries to have grown to their longest.
         wait_until(lambda: running.claimer._tries >= 7)  # type: ignore[union-attr]
         primary.start()
         with StallClock() as watch:
             after = QueueFixture(primary.url)
             after.fill(1)
-            running.heard.wait_for(JobCompleted)
+            running.recorded.wait_for(JobCompleted)
         assert watch.seconds < MAX_RECONNECT_DELAY + 1
-        running.heard.wait_for(HeartbeatRestored)
+        running.recorded.wait_for(HeartbeatRestored)
         after.close()
 
-    said = [type(event) for event in running.heard.all if "connection" in event.name or event.name.endswith("error")]
+    said = [type(event) for event in running.recorded.all if "connection" in event.name or event.name.endswith("error")]
     assert all(said.count(kind) <= 2 for kind in said), said

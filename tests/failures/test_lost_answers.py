@@ -95,7 +95,7 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
 
     tasks = {"flaky": attempts.noted(flaky), "other": attempts.noted(other)}
     with site.running(tasks, url=proxy.url, poll_interval=ms(50)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         for number in range(ROUNDS):
             loss = proxy.lose_next("gw:settle", mark=f"first attempt of round {number} fails")
             ids = {
@@ -107,11 +107,11 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
             time.sleep(0.1 * (number % 4))  # how long the server is away
             proxy.restore()
             wait_until(lambda ids=ids: ids <= set(attempts.successes()), what=f"round {number}")  # type: ignore[misc]
-        running.heard.wait_for(JobCompleted, count=3 * ROUNDS)
+        running.recorded.wait_for(JobCompleted, count=3 * ROUNDS)
 
     assert attempts.overlaps() == []
     assert len(attempts.successes()) == 2 * ROUNDS
-    assert running.heard.of(JobLockLost) == []
+    assert running.recorded.of(JobLockLost) == []
     assert site.jobs() == []
     assert site.held() == []
 
@@ -152,7 +152,7 @@ def test_thousands_of_jobs_of_named_queues_survive_frequently_lost_answers(
     assert proxy.lost > 0
     assert attempts.overlaps() == []
     assert attempts.successes() == sorted(set(attempts.successes())), "a job succeeded twice"
-    assert running.heard.of(JobLockLost) == []
+    assert running.recorded.of(JobLockLost) == []
     assert site.held() == []
 
 
@@ -167,14 +167,14 @@ def test_a_worker_alone_with_its_tasks_does_not_overlap_itself_after_it_was_cut_
         time.sleep(0.5 if payload["n"] % 2 else 3.0)
 
     with site.running({"another": attempts.noted(work)}, recover=True, sweep_interval=ms(200), **recovery) as doctor:
-        doctor.heard.wait_for(PoolListening)
+        doctor.recorded.wait_for(PoolListening)
         with site.running({"work": attempts.noted(work)}, url=proxy.url, poll_interval=ms(50), **recovery) as running:
-            running.heard.wait_for(PoolListening)
+            running.recorded.wait_for(PoolListening)
             wait_until(lambda: len(site.run("select id from _private_gw_workers")) == 2)
             site.fill(12, queue="'q' || n / 2")
             wait_until(lambda: len(site.held()) >= 7, what="the first job of each queue to be claimed")
             proxy.hold()
-            doctor.heard.wait_for(WorkersRecovered)
+            doctor.recorded.wait_for(WorkersRecovered)
             proxy.heal()
             wait_until(lambda: not site.jobs(), what="everything to run")
 
@@ -188,18 +188,18 @@ def test_a_lost_answer_is_made_up_for(site: QueueFixture, proxy: DatabaseProxy, 
     gate = site.gate()
     options: dict[str, Any] = {"poll_interval": ms(50), "heartbeat_interval": ms(100)}
     with site.running({"work": gate}, url=proxy.url, **options) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(2, queue="'q'")
         gate.wait_for(1)
         loss = proxy.lose_next(line, committed=committed)
         gate.open()
         site.fill(3)
         assert loss.happened.wait(60)
-        running.heard.wait_for(JobCompleted, count=5)
+        running.recorded.wait_for(JobCompleted, count=5)
         if line != "gw:heartbeat":
-            running.heard.wait_for(PoolConnectionRestored)
+            running.recorded.wait_for(PoolConnectionRestored)
 
-    assert running.heard.of(JobLockLost) == []
+    assert running.recorded.of(JobLockLost) == []
     assert (site.jobs(), site.held()) == ([], [])
 
 
@@ -215,9 +215,9 @@ def test_answers_that_are_held_back_arrive_late_and_nothing_breaks(site: QueueFi
         wait_until(lambda: gate.arrived >= 4, what="other jobs to run meanwhile")
         proxy.heal("gw:settle")
         proxy.heal("gw:claim")
-        running.heard.wait_for(JobCompleted, count=6)
+        running.recorded.wait_for(JobCompleted, count=6)
 
-    assert len(running.heard.of(PoolConnectionRestored)) == 0
+    assert len(running.recorded.of(PoolConnectionRestored)) == 0
     assert site.held() == []
 
 
@@ -230,14 +230,14 @@ def test_a_connection_whose_answers_were_swallowed_is_given_up(
     gate = site.gate()
     site.fill(1, task="quick")
     with site.running({"work": gate, "quick": print}, url=proxy.url, poll_interval=ms(50)) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         site.fill(1)
         gate.wait_for(1)
         proxy.swallow("gw:settle")
         gate.open()
         time.sleep(0.2)
         proxy.heal("gw:settle")  # the network is well again, and the answer will never come
-        running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(JobCompleted, count=2)
 
-    assert running.heard.of(JobLockLost) == []
+    assert running.recorded.of(JobLockLost) == []
     assert site.held() == []

@@ -28,20 +28,20 @@ def test_the_mode_of_a_pooler_is_noticed(site: QueueFixture, bouncer: PgBouncer)
 
 def test_a_pooler_that_lends_for_sessions_is_no_failure(site: QueueFixture, session_bouncer: PgBouncer) -> None:
     with site.running({"work": RunRecord()}, url=session_bouncer.url, poll_interval=NEVER) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1)
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
-    assert [event.mode for event in running.heard.of(PoolerDetected)] == [PoolerMode.SESSION]
+    assert [event.mode for event in running.recorded.of(PoolerDetected)] == [PoolerMode.SESSION]
 
 
 def test_behind_a_pooler_jobs_are_found_by_polling_and_it_says_so_once(site: QueueFixture, bouncer: PgBouncer) -> None:
     with site.running({"work": RunRecord()}, url=bouncer.url, poll_interval=ms(50)) as running:
         for count in (1, 2, 3):
             site.fill(1, queue="'q'")
-            running.heard.wait_for(JobCompleted, count=count)
+            running.recorded.wait_for(JobCompleted, count=count)
 
-    assert running.heard.of(PoolListening) == []
+    assert running.recorded.of(PoolListening) == []
     assert len([line for line in running.log.of("info") if "pooler" in line]) == 1
     assert running.log.of("warning") == []
 
@@ -67,15 +67,15 @@ def test_no_setting_of_ours_stays_behind_in_the_pooler(site: QueueFixture, bounc
 def test_behind_a_pooler_a_direct_connection_receives_jobs_immediately(site: QueueFixture, bouncer: PgBouncer) -> None:
     options = {"url": bouncer.url, "poll_interval": NEVER, "listen_conninfo": site.url}
     with site.running({"work": RunRecord()}, **options) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.fill(1)
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         assert site.kill_connections("gw:listen") == 1
-        running.heard.wait_for(PoolListening, count=2)
+        running.recorded.wait_for(PoolListening, count=2)
         site.fill(1)
-        running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(JobCompleted, count=2)
 
-    assert len(running.heard.of(PoolListenLost)) == 1
+    assert len(running.recorded.of(PoolListenLost)) == 1
     assert len(running.log.of("warning")) == 1
 
 
@@ -89,7 +89,7 @@ def test_results_of_jobs_survive_a_pooler_that_restarts(site: QueueFixture, boun
             " where datname = current_database() and pid <> pg_backend_pid() and application_name like 'gw:%%'"
         )
         gate.open()
-        running.heard.wait_for(JobCompleted, count=3)
+        running.recorded.wait_for(JobCompleted, count=3)
         wait_until(lambda: site.jobs() == [])
 
 

@@ -43,13 +43,13 @@ def test_what_a_trigger_rejects_stays_and_the_rest_goes_through(own_site: QueueF
     with own_site.running({"work": gate}, poll_interval=NEVER, concurrency=10) as running:
         gate.wait_for(10)
         gate.open()
-        running.heard.wait_for(JobCompleted, count=8)
-        running.heard.wait_for(JobResultRejected, count=2)
-        refused = {event.job.id for event in running.heard.of(JobResultRejected)}
-        assert {row["id"] for row in own_site.jobs()} == refused
-        assert set(own_site.held()) == refused
+        running.recorded.wait_for(JobCompleted, count=8)
+        running.recorded.wait_for(JobResultRejected, count=2)
+        rejected = {event.job.id for event in running.recorded.of(JobResultRejected)}
+        assert {row["id"] for row in own_site.jobs()} == rejected
+        assert set(own_site.held()) == rejected
         own_site.run("drop trigger protect on _private_jobs")
-        running.heard.wait_for(JobCompleted, count=10)
+        running.recorded.wait_for(JobCompleted, count=10)
 
     assert own_site.jobs() == []
     assert len(running.log.of("error")) == 2
@@ -59,11 +59,11 @@ def test_a_queue_is_freed_when_the_rejected_result_of_its_job_is_written(own_sit
     protect(own_site)
     own_site.fill(5, queue="case n when 3 then 'held' else 'q' || n end")
     with own_site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
-        running.heard.wait_for(JobCompleted, count=4)
-        running.heard.wait_for(JobResultRejected)
+        running.recorded.wait_for(JobCompleted, count=4)
+        running.recorded.wait_for(JobResultRejected)
         assert own_site.held() == [own_site.jobs()[0]["id"], "held"]
         own_site.run("drop trigger protect on _private_jobs")
-        running.heard.wait_for(JobCompleted, count=5)
+        running.recorded.wait_for(JobCompleted, count=5)
         wait_until(lambda: own_site.held() == [])
 
 

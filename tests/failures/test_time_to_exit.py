@@ -137,12 +137,12 @@ def test_while_a_backfill_and_a_claim_wait_for_somebodys_lock(site: QueueFixture
         )
         site.run("lock table _private_known_crontabs, _private_jobs in access exclusive mode")
         worker = Process(site.url, tmp_path)
-        wait_until(lambda: _is_somebody_waiting(site), what="the worker to wait for the lock")
+        wait_until(lambda: _is_session_waiting(site), what="the worker to wait for the lock")
 
         assert worker.seconds_to_end() < GRACE + 1 + SLACK
 
 
-def _is_somebody_waiting(site: QueueFixture) -> bool:
+def _is_session_waiting(site: QueueFixture) -> bool:
     with psycopg.connect(site.url, autocommit=True) as other:
         found = other.execute(
             "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"

@@ -16,7 +16,7 @@ from support.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.once]
 
-SOMEBODY = "pool-of-somebody-else"
+OTHER_POOL = "pool-of-somebody-else"
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def site(database_url: str) -> Iterator[Site]:
         yield site
 
 
-def _taken_by_somebody_else(site: Site) -> None:
+def _taken_by_another_pool(site: Site) -> None:
     """The worker was presumed dead, its job returned, and claimed by another pool, which runs it now."""
-    site.run("update :S._private_jobs set locked_by = %s, locked_at = now(), attempts = attempts + 1", SOMEBODY)
+    site.run("update :S._private_jobs set locked_by = %s, locked_at = now(), attempts = attempts + 1", OTHER_POOL)
 
 
 # -- the zombie: a late result after having been presumed dead --------------------------------------------------------
@@ -38,7 +38,7 @@ def test_a_zombie_of_node_ends_the_run_of_another_process(site: Site) -> None:
         site.wait_until_node_listens()
         site.schema.add_job("job")
         site.wait_for(1, "begun is not null")
-        _taken_by_somebody_else(site)
+        _taken_by_another_pool(site)
         gate.open()
         wait_until(lambda: "Completed task" in node.output)
         wait_until(lambda: site.schema.jobs() == [])
@@ -49,12 +49,12 @@ def test_a_zombie_of_ours_changes_nothing_and_says_that_it_lost_the_job(site: Si
         ours.wait_until_ready(LISTENING)
         site.schema.add_job("job")
         site.wait_for(1, "begun is not null")
-        _taken_by_somebody_else(site)
+        _taken_by_another_pool(site)
         gate.open()
         wait_until(lambda: "Lost job" in ours.output)
 
     [job] = site.schema.jobs()
-    assert (job["locked_by"], job["attempts"], job["last_error"]) == (SOMEBODY, 2, None)
+    assert (job["locked_by"], job["attempts"], job["last_error"]) == (OTHER_POOL, 2, None)
 
 
 # -- the retired job: removed while a worker held it ------------------------------------------------------------------
@@ -99,6 +99,6 @@ def test_a_job_removed_while_we_held_it_stays_removed(site: Site) -> None:
         runner.stop()
         runner.wait()
 
-    [given_back, retired] = sorted(site.schema.jobs(), key=lambda job: int(job["attempts"]))
-    assert (given_back["attempts"], given_back["is_available"]) == (0, True)
+    [returned, retired] = sorted(site.schema.jobs(), key=lambda job: int(job["attempts"]))
+    assert (returned["attempts"], returned["is_available"]) == (0, True)
     assert (retired["attempts"], retired["is_available"]) == (retired["max_attempts"], False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.keyed_races import ADDED_AND_CLAIMED_MEANWHILE, CLAIMED_MEANWHILE, Race, add_against
+from support.keyed_races import ADDED_AND_CLAIMED_CONCURRENTLY, CLAIMED_CONCURRENTLY, Race, add_against
 from support.node_worker import NEWEST, node_worker
 from support.schema_fixture import connected
 
@@ -12,7 +12,7 @@ from gw_core.postgres.migrations import migrate
 pytestmark = pytest.mark.interop
 
 
-@pytest.mark.parametrize("race", [CLAIMED_MEANWHILE, ADDED_AND_CLAIMED_MEANWHILE], ids=str)
+@pytest.mark.parametrize("race", [CLAIMED_CONCURRENTLY, ADDED_AND_CLAIMED_CONCURRENTLY], ids=str)
 def test_a_job_lost_on_nodes_schema_is_not_lost_on_ours(empty_database_url: str, race: Race) -> None:
     node_worker(NEWEST).install_schema(empty_database_url, "nodes")
     migrate(empty_database_url, "ours")
@@ -29,10 +29,10 @@ def test_a_job_lost_on_nodes_schema_is_not_lost_on_ours(empty_database_url: str,
 
 def test_migrating_a_schema_of_node_repairs_it(empty_database_url: str) -> None:
     node_worker(NEWEST).install_schema(empty_database_url)
-    assert add_against(CLAIMED_MEANWHILE, empty_database_url)["id"] is None
+    assert add_against(CLAIMED_CONCURRENTLY, empty_database_url)["id"] is None
 
     migrate(empty_database_url)
 
     with connected(empty_database_url) as schema:
         schema.run("truncate :S._private_jobs")
-    assert add_against(CLAIMED_MEANWHILE, empty_database_url)["id"] is not None
+    assert add_against(CLAIMED_CONCURRENTLY, empty_database_url)["id"] is not None

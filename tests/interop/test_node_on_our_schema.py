@@ -62,13 +62,13 @@ def test_node_runs_what_sql_added(node: NodeWorker, notes_url: str, version: str
 def test_node_finds_nothing_to_migrate(node: NodeWorker, database_url: str, version: str) -> None:
     before = catalog(database_url, with_bodies=True)
 
-    said = node.install_schema(database_url) + node.run_once(database_url, {"note": ""})
+    output = node.install_schema(database_url) + node.run_once(database_url, {"note": ""})
 
     assert catalog(database_url, with_bodies=True) == before
     # 0.17 ends at revision 19 and reports it; the newest reports nothing.
-    assert (NEWER_REVISION in said) is (version == FIRST_VERSION_WITH_BATCHES)
-    assert ("WARN" in said) is (version == FIRST_VERSION_WITH_BATCHES)
-    assert "ERROR" not in said
+    assert (NEWER_REVISION in output) is (version == FIRST_VERSION_WITH_BATCHES)
+    assert ("WARN" in output) is (version == FIRST_VERSION_WITH_BATCHES)
+    assert "ERROR" not in output
     assert migrate(database_url).applied == ()
 
 
@@ -199,7 +199,7 @@ def test_a_running_old_node_worker_is_warned_of_a_breaking_step(empty_database_u
 
         migrate(empty_database_url)
 
-        heard = [json.loads(note.payload) for note in schema.connection.notifies(timeout=200, stop_after=2)]
-        assert heard[0] == {"migrationNumber": 19, "breaking": True}
+        notifications = [json.loads(note.payload) for note in schema.connection.notifies(timeout=200, stop_after=2)]
+        assert notifications[0] == {"migrationNumber": 19, "breaking": True}
         assert worker.wait_until_ended() == 57
     assert "breaking migration to database schema revision '19'" in worker.output

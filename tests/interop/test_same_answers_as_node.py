@@ -20,7 +20,7 @@ from gw_core.postgres.migrations import migrate
 pytestmark = pytest.mark.interop
 
 CLOCK = {"created_at", "updated_at"}
-MOMENTS = [datetime(2099, month, 1, tzinfo=UTC) for month in (1, 2, 3)]
+TIMESTAMPS = [datetime(2099, month, 1, tzinfo=UTC) for month in (1, 2, 3)]
 KEYS = ["a", "b", "c"]
 
 
@@ -51,7 +51,7 @@ specs = st.fixed_dictionaries(
         "flags": maybe(st.lists(st.sampled_from(["f", "g"]), max_size=2)),
     },
 )
-timed_specs = st.builds(lambda spec, run_at: {**spec, "run_at": run_at}, specs, st.sampled_from(MOMENTS))
+timed_specs = st.builds(lambda spec, run_at: {**spec, "run_at": run_at}, specs, st.sampled_from(TIMESTAMPS))
 modes = st.sampled_from(["replace", "preserve_run_at", "unsafe_dedupe", "nonsense", None])
 ids = st.lists(st.integers(1, 8), max_size=3)
 
@@ -62,8 +62,8 @@ def adding_one(spec: Row, mode: str | None) -> Step:
 
 
 def adding_many(specs: list[Row], preserve_run_at: bool) -> Step:
-    told = [{**spec, "run_at": spec["run_at"].isoformat()} for spec in specs]
-    return Step(f"add_jobs({specs})", lambda schema: schema.add_jobs(*told, preserve_run_at=preserve_run_at))
+    sent = [{**spec, "run_at": spec["run_at"].isoformat()} for spec in specs]
+    return Step(f"add_jobs({specs})", lambda schema: schema.add_jobs(*sent, preserve_run_at=preserve_run_at))
 
 
 def calling(function: str, **arguments: Any) -> Step:
@@ -103,7 +103,7 @@ steps = st.one_of(
         maybe(st.just("no use")),
     ),
     st.builds(
-        lambda found, attempts: calling("reschedule_jobs", job_ids=found, run_at=MOMENTS[2], attempts=attempts),
+        lambda found, attempts: calling("reschedule_jobs", job_ids=found, run_at=TIMESTAMPS[2], attempts=attempts),
         ids,
         maybe(st.integers(0, 2)),
     ),
@@ -132,9 +132,9 @@ def test_any_sequence_of_steps_gives_the_same_answers_and_rows(both: str) -> Non
                 empty(schema)
             for step in sequence:
                 assert outcome(step, ours) == outcome(step, nodes), step
-            assert told(ours.jobs()) == told(nodes.jobs())
+            assert comparable(ours.jobs()) == comparable(nodes.jobs())
             assert in_any_order(outcome(last, ours)) == in_any_order(outcome(last, nodes)), last
-            assert in_any_order(told(ours.jobs())) == in_any_order(told(nodes.jobs()))
+            assert in_any_order(comparable(ours.jobs())) == in_any_order(comparable(nodes.jobs()))
 
         holds()
 
@@ -150,20 +150,20 @@ def in_any_order(found: list[Row] | str) -> list[str] | str:
     """What does not depend on the order of making, which also decides which of two errors comes first."""
     if isinstance(found, str):
         return "refused"
-    made_in_order = {"id", "task_id", "job_queue_id"}
-    return sorted(str({name: value for name, value in row.items() if name not in made_in_order}) for row in found)
+    sequential = {"id", "task_id", "job_queue_id"}
+    return sorted(str({name: value for name, value in row.items() if name not in sequential}) for row in found)
 
 
 def outcome(step: Step, schema: SchemaFixture) -> list[Row] | str:
     """What a step answers, or the code of the error it ends with."""
     try:
         with schema.connection.transaction():
-            return told(step.do(schema))
+            return comparable(step.do(schema))
     except psycopg.Error as error:
         return error.sqlstate or str(error)
 
 
-def told(rows: list[Row]) -> list[Row]:
+def comparable(rows: list[Row]) -> list[Row]:
     """The rows without what the clock decides, but for whether a job was changed since it was made."""
     return [
         {name: value for name, value in row.items() if name not in CLOCK}

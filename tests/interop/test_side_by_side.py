@@ -200,11 +200,11 @@ def test_node_installs_and_we_run(empty_database_url: str, version: str) -> None
     with opened(empty_database_url) as site:
         by_node(site, node, 'await utils.addJob("note", {}, { queueName: "q" }); await utils.addJob("note", {});')
 
-        said = site.gw_run_once({"note": NOTES["python"]})
+        output = site.gw_run_once({"note": NOTES["python"]})
 
         assert [entry["side"] for entry in site.ledger("ended is not null")] == ["python", "python"]
         assert site.schema.jobs() == []
-        assert "WARN" not in said
+        assert "WARN" not in output
 
 
 @pytest.mark.parametrize("version", [FIRST_VERSION_WITH_BATCHES, NEWEST])

@@ -91,11 +91,11 @@ def test_jobs_that_we_return_when_stopped_are_run_by_node(site: Site, version: s
         site.wait_for(1, "begun is not null")
         before = datetime.now(UTC)
         ours.stop()
-        given_back = site.schema.job(interrupted)
+        returned = site.schema.job(interrupted)
         gate.open()
-    assert given_back is not None
-    assert (given_back["attempts"], given_back["is_available"]) == (0, True)
-    assert given_back["run_at"] >= before + WorkerSettings().interrupted_delay
+    assert returned is not None
+    assert (returned["attempts"], returned["is_available"]) == (0, True)
+    assert returned["run_at"] >= before + WorkerSettings().interrupted_delay
     assert site.locks() == []
 
     site.client.jobs.reschedule([interrupted], run_at=before + timedelta(days=1))
@@ -229,16 +229,16 @@ def test_a_breaking_migration_that_no_worker_here_knows_ends_every_worker_alike(
 def test_nodes_cleanup_works_on_our_schema_and_harms_none_of_our_jobs(site: Site) -> None:
     with site.gw_running({"job": NOTES["python"]}, "--poll-interval", SOON) as ours:
         ours.wait_until_ready(LISTENING)
-        site.schema.fail_for_good(site.schema.add_job("broken", queue_name="with the broken one"))
+        site.schema.fail_permanently(site.schema.add_job("broken", queue_name="with the broken one"))
         waiting = site.schema.add_job("job", queue_name="kept", run_at=datetime(2099, 1, 1, tzinfo=UTC))
         site.schema.add_job("job", queue_name="empty")
         site.wait_for(1)
         site.wait_until_settled(left=[job["id"] for job in site.schema.jobs()])
 
         everything = ("DELETE_PERMAFAILED_JOBS", "GC_TASK_IDENTIFIERS", "GC_JOB_QUEUES")
-        said = node_worker(NEWEST).clean_up(site.url, {"note": ""}, *everything)
+        output = node_worker(NEWEST).clean_up(site.url, {"note": ""}, *everything)
 
-        assert "ERROR" not in said
+        assert "ERROR" not in output
         assert [job["id"] for job in site.schema.jobs()] == [waiting["id"]]
         assert [row["queue_name"] for row in site.run("select queue_name from :S._private_job_queues")] == ["kept"]
         # Node keeps the names of the tasks that it knows itself, had they been there.

@@ -85,11 +85,11 @@ def test_arrays_of_both_sides_are_merged_into_one_batch_job(site: Site) -> None:
 
     [job] = site.schema.jobs()
     assert job["payload"] == [{"n": 1}, {"n": 2}, {"n": 3}, {"n": 4}]
-    said = node.run_once(site.url, {"note": "return payload.map(({ n }) => n % 2 ? null : Promise.reject(n));"})
+    output = node.run_once(site.url, {"note": "return payload.map(({ n }) => n % 2 ? null : Promise.reject(n));"})
 
     [job] = site.schema.jobs()
     assert job["payload"] == [{"n": 2}, {"n": 4}]
-    assert "Batch failures" in said
+    assert "Batch failures" in output
     site.client.jobs.reschedule([job["id"]], run_at=datetime.now(UTC))
     site.gw_run_once({"note": FAILS_THE_FOURTH})
     [job] = site.schema.jobs()

@@ -68,7 +68,7 @@ create function public.note() returns trigger language plpgsql as $$ begin
   end if;
   return null;
 end $$;
-create function public.refuse() returns trigger language plpgsql as $$ begin
+create function public.reject() returns trigger language plpgsql as $$ begin
   if exists (select from public.refusing where job_id = old.id) then raise 'refused by a trigger'; end if;
   if tg_op = 'DELETE' then return old; end if;
   return new;
@@ -78,11 +78,11 @@ create trigger note_end after delete on graphile_worker._private_jobs for each r
 create trigger note_change after update on graphile_worker._private_jobs for each row
   when (old.locked_by is distinct from new.locked_by) execute function public.note();
 create trigger refuse_completion before delete on graphile_worker._private_jobs for each row
-  when (old.locked_by is not null) execute function public.refuse();
+  when (old.locked_by is not null) execute function public.reject();
 create trigger refuse_failure before update on graphile_worker._private_jobs for each row
   when (old.locked_by is not null and new.locked_by is null and new.last_error is distinct from old.last_error
     and new.last_error like 'failure %')
-  execute function public.refuse();
+  execute function public.reject();
 """
 
 CLEAN: Final = """
@@ -187,7 +187,7 @@ class WorkerPool:
         self.events = Events(on_error=lambda event, error: world.complain(f"a listener failed: {error!r}"))
         self.events.on(PoolClaimed, world.note_claimed)
         for kind in (JobCompleted, JobReturned, JobLockLost):
-            self.events.on(kind, world.note_told)
+            self.events.on(kind, world.record_report)
         self.handoff = Handoff(on_low=lambda: None)
         self.settler = _Settler(
             worker_id=name,
@@ -301,10 +301,10 @@ class World:
     def _start_pool(self) -> WorkerPool:
         self._started += 1
         pool = WorkerPool(self, f"pool-{self._started}", self._database)
-        self._beat(pool.id)
+        self._heartbeat(pool.id)
         return pool
 
-    def _beat(self, worker_id: str) -> None:
+    def _heartbeat(self, worker_id: str) -> None:
         self.run(
             "insert into _private_gw_workers (id, started_at, last_heartbeat_at) values (%s, now(), now())"
             " on conflict (id) do update set last_heartbeat_at = now()",
@@ -364,12 +364,12 @@ class World:
         with self.losing(loss):
             pool.renewal.step()
 
-    def give_back(self, pool: WorkerPool) -> None:
+    def return_jobs(self, pool: WorkerPool) -> None:
         pool.claimer.return_waiting("not started within the prefetch window")
 
-    def time_passes(self, spans: int = 1) -> None:
+    def time_passes(self, intervals: int = 1) -> None:
         """Let retries become due, and every lock older."""
-        by = spans * IDENTITY
+        by = intervals * IDENTITY
         self.run("update _private_jobs set run_at = run_at - %s where locked_at is null", timedelta(days=2))
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_at is not null", by)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_at is not null", by)
@@ -398,7 +398,7 @@ class World:
         with self._taking(victim.id):
             Sweep(connections, settings, events=Events(), interceptors=Interceptors()).run(with_orphans=False)
         connections.close()
-        self._beat(victim.id)
+        self._heartbeat(victim.id)
 
     def unlock(self, victim: WorkerPool) -> None:
         """What an operator does who takes a pool for dead."""
@@ -413,12 +413,12 @@ class World:
         with self._taking(*(pool.id for pool in self.pools)):
             self.store.reset_stale_locks()
 
-    def refuse(self, job_id: int) -> None:
+    def reject(self, job_id: int) -> None:
         """Let a trigger reject how attempts of this job end."""
         self.is_refusing = True
         self.run("insert into public.refusing values (%s)", job_id)
 
-    def refuse_nothing(self) -> None:
+    def accept_all(self) -> None:
         self.is_refusing = False
         self.run("delete from public.refusing")
         for pool in self.pools:
@@ -453,7 +453,7 @@ class World:
 
     def finish(self) -> None:
         """Let all go well from now on: everything must run to its end, and nothing stay locked."""
-        self.refuse_nothing()
+        self.accept_all()
         for _ in range(60):
             self.time_passes()
             for pool in self.pools:
@@ -478,7 +478,7 @@ class World:
             self.complain(f"these queues stay locked: {locked}")
         for claim in self.claims:
             if claim.outcome is not None and not claim.is_void and not claim.reports:
-                self.complain(f"nobody heard how {claim} was settled")
+                self.complain(f"no event reports how {claim} was settled")
         self.raise_complaints()
 
     # -- what the components report -----------------------------------------------------------------------------------
@@ -500,7 +500,7 @@ class World:
             self.complain(f"{claim} was reported twice: {claim.outcome}, {outcome}")
         claim.outcome = outcome
 
-    def note_told(self, event: JobCompleted | JobReturned | JobLockLost) -> None:
+    def record_report(self, event: JobCompleted | JobReturned | JobLockLost) -> None:
         claim = self._of_job[id(event.job)]
         claim.reports.append(event.name)
         if len(claim.reports) > 1:
@@ -554,10 +554,10 @@ class World:
                 attempts = row["max_attempts"] if permanent else row["old_attempts"]
                 is_right = not row["is_gone"] and row["new_error"] == message and row["new_attempts"] == attempts
             case Returned():
-                is_right = _is_given_back(row)
+                is_right = _is_returned(row)
             case None:
                 # No thread received it, because the answer to the claim was lost.
-                is_right = claim.job is None and _is_given_back(row)
+                is_right = claim.job is None and _is_returned(row)
         if not is_right:
             reported = "nothing was reported" if claim.outcome is None else f"reported was {claim.outcome}"
             self.complain(f"{claim} ended by another outcome than its own: {reported}, written was {row}")
@@ -589,7 +589,7 @@ class World:
             if claim.job is not None and claim.worker_id in known and id(claim.job) not in known[claim.worker_id]:
                 self.complain(f"{claim} is still locked, and its pool has forgotten it")
 
-    def _check_told(self) -> None:
+    def _check_reports(self) -> None:
         for claim in self.claims:
             if claim.reports and claim.reports != [JobLockLost.name] and not claim.has_ended:
                 self.complain(f"{claim} was told settled ({claim.reports}), and is not: {claim.outcome}")
@@ -612,7 +612,7 @@ class World:
             self.complain(f"history has {found}, and what ended is {expected}")
 
 
-def _is_given_back(row: dict[str, Any]) -> bool:
+def _is_returned(row: dict[str, Any]) -> bool:
     """Whether the attempt was not counted, or the job was removed or replaced and has none left."""
     if row["is_gone"]:
         return False

@@ -27,12 +27,12 @@ def test_a_failure_sent_again_does_not_end_the_next_attempt(a_world: Callable[..
 def test_a_result_that_a_trigger_rejects_stays_its_pool_s(a_world: Callable[..., World]) -> None:
     world = a_world(pools=1)
     [pool] = world.pools
-    refused = world.add()
+    rejected = world.add()
     world.add()
     world.claim(pool)
     while pool.begin():
         pass
-    world.refuse(refused)
+    world.reject(rejected)
     for thread in pool.running:
         pool.end(thread, None)
     world.settle(pool)

@@ -124,8 +124,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.world.settle(self._pool(pool), loss)
 
     @rule(pool=POOLS)
-    def give_back(self, pool: int) -> None:
-        self.world.give_back(self._pool(pool))
+    def return_jobs(self, pool: int) -> None:
+        self.world.return_jobs(self._pool(pool))
 
     # -- what happens beside it ---------------------------------------------------------------------------------------
 
@@ -133,9 +133,9 @@ class QueueMachine(RuleBasedStateMachine):
     def renew(self, pool: int, loss: Loss | None) -> None:
         self.world.renew(self._pool(pool), loss)
 
-    @rule(spans=st.integers(1, 3))
-    def time_passes(self, spans: int) -> None:
-        self.world.time_passes(spans)
+    @rule(intervals=st.integers(1, 3))
+    def time_passes(self, intervals: int) -> None:
+        self.world.time_passes(intervals)
 
     @rule(pool=POOLS, how=st.sampled_from(["sweep", "unlock", "reset"]))
     def take_away(self, pool: int, how: str) -> None:
@@ -148,15 +148,15 @@ class QueueMachine(RuleBasedStateMachine):
                 self.world.reset_stale()
 
     @rule(which=st.integers(0, 3))
-    def refuse(self, which: int) -> None:
+    def reject(self, which: int) -> None:
         if running := self._running:
             _, thread = running[which % len(running)]
             assert thread.job is not None
-            self.world.refuse(thread.job.id)
+            self.world.reject(thread.job.id)
 
     @rule()
-    def refuse_nothing(self) -> None:
-        self.world.refuse_nothing()
+    def accept_all(self) -> None:
+        self.world.accept_all()
 
     @rule(pool=POOLS, loss=losses("settle"))
     def stop(self, pool: int, loss: Loss | None) -> None:

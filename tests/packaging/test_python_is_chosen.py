@@ -67,17 +67,17 @@ def test_a_version_that_stands_only_in_pyenv_is_found(path: Path) -> None:
 def test_a_named_one_that_does_not_run_is_rejected(path: Path) -> None:
     a_python(path, "python3")
 
-    refused = choose(path, PYTHON="python2")
+    rejected = choose(path, PYTHON="python2")
 
-    assert refused.returncode == 1
-    assert "PYTHON=python2 is not a Python 3.11 or newer" in refused.stderr
+    assert rejected.returncode == 1
+    assert "PYTHON=python2 is not a Python 3.11 or newer" in rejected.stderr
 
 
 def test_none_at_all_is_said_in_one_sentence(path: Path) -> None:
     a_python(path, "python3", works=False)
 
-    refused = choose(path, PYENV_ROOT=os.devnull)
+    rejected = choose(path, PYENV_ROOT=os.devnull)
 
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith("no Python 3.11 or newer was found; install one")
-    assert refused.stderr.count("\n") == 1
+    assert (rejected.returncode, rejected.stdout) == (1, "")
+    assert rejected.stderr.startswith("no Python 3.11 or newer was found; install one")
+    assert rejected.stderr.count("\n") == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-LOOK = """
+SCRIPT = """
 import json
 from gw_core.postgres.statements import query, sql_folder
 folder = sql_folder()
@@ -63,7 +63,7 @@ def python_with_wheel(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_a_wheel_brings_its_sql_along(python_with_wheel: Path, shipped: list[str]) -> None:
-    seen = json.loads(run([str(python_with_wheel), "-c", LOOK]))
+    seen = json.loads(run([str(python_with_wheel), "-c", SCRIPT]))
 
     assert Path(seen["folder"]).is_relative_to(python_with_wheel.parents[1])
     assert seen["files"] == shipped
@@ -83,7 +83,7 @@ def test_an_editable_install_uses_the_sql_of_the_checkout(shipped: list[str]) ->
         assert "CI" not in os.environ, "make test installs this checkout, editable, and so must CI"
         pytest.skip("the environment of these tests has no editable install")
 
-    seen = json.loads(run([sys.executable, "-c", LOOK], path=""))
+    seen = json.loads(run([sys.executable, "-c", SCRIPT], path=""))
 
     assert Path(seen["folder"]) == CHECKOUT / "sql"
     assert seen["files"] == shipped
@@ -92,7 +92,7 @@ def test_an_editable_install_uses_the_sql_of_the_checkout(shipped: list[str]) ->
 def test_a_checkout_uses_its_own_sql(shipped: list[str]) -> None:
     path = f"{CHECKOUT}{os.pathsep}{sysconfig.get_path('purelib')}"
 
-    seen = json.loads(run([sys.executable, "-c", LOOK], path=path))
+    seen = json.loads(run([sys.executable, "-c", SCRIPT], path=path))
 
     assert Path(seen["folder"]) == CHECKOUT / "sql"
     assert seen["files"] == shipped

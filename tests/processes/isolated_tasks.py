@@ -21,7 +21,7 @@ class Letter:
     copies: int = 1
 
 
-class CardRefusedError(Exception):
+class CardDeclinedError(Exception):
     pass
 
 
@@ -42,7 +42,7 @@ def typed(letter: Letter) -> None:
 
 
 def raises(payload: Any) -> None:
-    raise CardRefusedError("card \x00 refused\ud800")
+    raise CardDeclinedError("card \x00 refused\ud800")
 
 
 def raises_without_words(payload: Any) -> None:
@@ -86,7 +86,7 @@ def batch_of_another_length(payload: list[int]) -> list[object]:
 
 
 async def asynchronous(payload: Any) -> None:
-    raise CardRefusedError("asynchronously")
+    raise CardDeclinedError("asynchronously")
 
 
 # -- what the context offers -----------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def uses_the_context(payload: Any, context: JobContext) -> None:
     context.logger.info(f"{len({added.id, *ids})} added, {found[0]} there, {context.query('select 7')}")
 
 
-def adds_what_is_refused(payload: Any, context: JobContext) -> None:
+def adds_what_is_rejected(payload: Any, context: JobContext) -> None:
     context.add_job("refused")
 
 
@@ -133,7 +133,7 @@ def leaves(payload: Any) -> None:
     os._exit(3)
 
 
-def waits_to_be_told(payload: Any, context: JobContext) -> None:
+def waits_for_the_stop(payload: Any, context: JobContext) -> None:
     context.logger.info(f"waiting {os.getpid()}")
     context.should_stop.wait(600)
     raise Snooze(0, f"told, {'forced' if context.should_stop.forced else 'politely'}: {context.stop_reason}")

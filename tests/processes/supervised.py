@@ -40,7 +40,7 @@ class Supervised:
             handle_signals=False,
             **options,
         )
-        self.heard = EventRecorder(self.supervisor.events)
+        self.recorded = EventRecorder(self.supervisor.events)
         self.code: int | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -71,7 +71,7 @@ class Supervised:
     def end(self) -> int:
         """Wait for the end and return the exit code."""
         self._thread.join(DEADLINE)
-        assert self.code is not None, f"the supervisor did not end; heard {self.heard.names()}"
+        assert self.code is not None, f"the supervisor did not end; events: {self.recorded.names()}"
         return self.code
 
     def last_words(self) -> list[dict[str, Any]]:

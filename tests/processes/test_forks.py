@@ -98,7 +98,7 @@ def last(payload):
 class ForkingProgram(Program):
     """`gw run` with tasks that fork."""
 
-    def said(self) -> list[str]:
+    def output(self) -> list[str]:
         return self._ran.read_text().splitlines() if self._ran.exists() else []
 
 
@@ -124,10 +124,10 @@ def run_one(program: Any, site: QueueFixture, task: str, payload: object = None)
     wait_until(lambda: all(job["last_error"] for job in site.jobs()), what="the job to end")
     assert [job["last_error"] for job in site.jobs()] == [], "\n".join(worker.lines)
     site.add("last")
-    wait_until(lambda: "last" in worker.said(), what="the worker to go on")
+    wait_until(lambda: "last" in worker.output(), what="the worker to go on")
     worker.signal(signal.SIGTERM)
     assert worker.end() == -signal.SIGTERM, worker.lines
-    *said, last = worker.said()
+    *said, last = worker.output()
     assert last == "last"
     return said
 
@@ -164,11 +164,11 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(
     finally:
         signal.signal(ignored, former)
     site.add("last")
-    wait_until(lambda: worker.said() == ["last"], what="the worker to run")
+    wait_until(lambda: worker.output() == ["last"], what="the worker to run")
 
     worker.signal(ignored)
     site.add("last")
-    wait_until(lambda: worker.said() == ["last", "last"], what="the worker to run on")
+    wait_until(lambda: worker.output() == ["last", "last"], what="the worker to run on")
 
     worker.signal(signal.SIGTERM)
     assert worker.end() == -signal.SIGTERM

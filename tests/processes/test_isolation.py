@@ -104,11 +104,11 @@ def test_a_run_in_a_process_ends_as_one_in_a_thread(function: Callable[..., obje
     here, here_log = in_thread(function, payload)
     there, there_log = run(isolated(function), payload)
 
-    def told(outcome: Any) -> object:
+    def shown(outcome: Any) -> object:
         names = ("message", "delay", "permanent", "payload", "reason", "is_final")
         return type(outcome), {name: getattr(outcome, name) for name in names if hasattr(outcome, name)}
 
-    assert told(there) == told(here)
+    assert shown(there) == shown(here)
     assert there_log.messages == here_log.messages
 
 
@@ -116,9 +116,9 @@ def test_an_error_brings_its_places_and_its_traceback_along() -> None:
     outcome, _ = run(isolated(theirs.raises))
 
     assert isinstance(outcome, Failed)
-    assert type(outcome.error).__name__ == "CardRefusedError"
+    assert type(outcome.error).__name__ == "CardDeclinedError"
     assert [place[2] for place in cast(Any, outcome.error).places][-1] == "raises"
-    assert "raise CardRefusedError(" in str(outcome.error.__cause__)
+    assert "raise CardDeclinedError(" in str(outcome.error.__cause__)
 
 
 def test_processes_are_used_again() -> None:
@@ -299,7 +299,7 @@ def test_tasks_of_the_program_itself_are_found(site: QueueFixture, tmp_path: Pat
 def test_the_context_reaches_through_to_the_worker(site: QueueFixture) -> None:
     job_id = site.add("uses_the_context", queue_name="q")
     with site.running(isolated(theirs.uses_the_context)) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         said = [message for level, message in running.log.messages if level in ("info", "warning")]
 
     assert any(f"job {job_id} of q in gw-worker-" in message for message in said)
@@ -317,10 +317,10 @@ def test_plugins_are_asked_about_jobs_that_are_added_there(site: QueueFixture) -
         def before_add(self, spec: Any) -> Any:
             return Reject("not today") if spec.task == "refused" else None
 
-    site.add("adds_what_is_refused")
+    site.add("adds_what_is_rejected")
     site.let_retries_wait()
-    with site.running(isolated(theirs.adds_what_is_refused), plugins=[Strict()]) as running:
-        (errored,) = running.heard.wait_for(JobErrored)
+    with site.running(isolated(theirs.adds_what_is_rejected), plugins=[Strict()]) as running:
+        (errored,) = running.recorded.wait_for(JobErrored)
 
     assert str(errored.error) == "not today"
     assert type(errored.error).__name__ == JobRejectedError.__name__
@@ -330,7 +330,7 @@ def test_a_job_cannot_be_added_on_a_connection_of_another_process(site: QueueFix
     site.add("adds_in_a_transaction")
     site.let_retries_wait()
     with site.running(isolated(theirs.adds_in_a_transaction)) as running:
-        (errored,) = running.heard.wait_for(JobErrored)
+        (errored,) = running.recorded.wait_for(JobErrored)
 
     assert "leave conn out" in str(errored.error)
 
@@ -345,11 +345,11 @@ def waiting(log: LogRecorder, word: str) -> list[int]:
 
 
 def test_a_task_is_asked_to_stop_and_ends_as_it_likes(site: QueueFixture) -> None:
-    job_id = site.add("waits_to_be_told")
-    with site.running(isolated(theirs.waits_to_be_told), notify_tasks_after=ms(0)) as running:
+    job_id = site.add("waits_for_the_stop")
+    with site.running(isolated(theirs.waits_for_the_stop), notify_tasks_after=ms(0)) as running:
         waiting(running.log, "waiting")
         running.stop()
-        (returned,) = running.heard.of(JobReturned)
+        (returned,) = running.recorded.of(JobReturned)
 
     assert returned.reason == "told, politely: shutdown"
     assert site.job(job_id)["attempts"] == 0
@@ -361,10 +361,10 @@ def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Que
     registry.register("returns", theirs.returns)
     with site.running(registry, concurrency=1) as running:
         pids = waiting(running.log, "hogging")
-        running.heard.wait_for(JobErrored)
+        running.recorded.wait_for(JobErrored)
         # Its thread is free again for the next job, for nothing of it is left.
         site.add("returns")
-        running.heard.wait_for(JobCompleted, lambda event: event.job.task_identifier == "returns")
+        running.recorded.wait_for(JobCompleted, lambda event: event.job.task_identifier == "returns")
 
         assert "timeout of 2s" in site.job(job_id)["last_error"]
         wait_until(lambda: not any(map(is_alive, pids)))
@@ -413,14 +413,14 @@ def test_a_task_that_hogs_its_interpreter_does_not_stop_the_heartbeat(site: Queu
 def test_a_worker_that_ends_leaves_no_idle_process(site: QueueFixture) -> None:
     site.add("says_who")
     with site.running(isolated(theirs.says_who)) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         pid = next(int(text) for text in running.log.of("info") if text.isdecimal())
         assert is_alive(pid)
 
     wait_until(lambda: not is_alive(pid))
 
 
-@pytest.mark.parametrize("function", ["waits_to_be_told", "never_ends"])
+@pytest.mark.parametrize("function", ["waits_for_the_stop", "never_ends"])
 def test_processes_end_with_a_worker_that_is_killed(site: QueueFixture, function: str, tmp_path: Path) -> None:
     program = (
         "import sys, isolated_tasks, gw_core\n"

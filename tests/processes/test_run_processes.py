@@ -185,9 +185,9 @@ def test_a_service_manager_that_signals_every_process_forces_nothing(site: Queue
     program.signal(signal.SIGTERM)
 
     assert program.end() == -signal.SIGTERM
-    told = [json.loads(line) for line in program.lines]
-    assert [entry for entry in told if "stopping immediately" in entry["message"]] == []
-    assert {entry.get("process") for entry in told} == {None, 1, 2}
+    logged = [json.loads(line) for line in program.lines]
+    assert [entry for entry in logged if "stopping immediately" in entry["message"]] == []
+    assert {entry.get("process") for entry in logged} == {None, 1, 2}
     assert site.jobs() == []
 
 

@@ -23,7 +23,7 @@ from gw_core.domain.supervision import (
     what_next,
 )
 
-AT_ONCE = Restart(timedelta(0))
+IMMEDIATELY = Restart(timedelta(0))
 SOON = Restart(pause_after(0))
 
 
@@ -36,21 +36,21 @@ def a_fleet(**options: Any) -> ProcessStates:
     return ProcessStates(**{**known, "others_work": True, **options})
 
 
-IN_VAIN = {"was_ready": False}
+FAILED_START = {"was_ready": False}
 ALONE = {"others_work": False}
 
 
 @pytest.mark.parametrize(
     ("end", "fleet", "expected"),
     [
-        pytest.param(an_end(0), a_fleet(), AT_ONCE, id="after as many jobs as it was to run"),
+        pytest.param(an_end(0), a_fleet(), IMMEDIATELY, id="after as many jobs as it was to run"),
         pytest.param(an_end(-9), a_fleet(**ALONE), SOON, id="killed"),
         pytest.param(an_end(-9, quick_ends=2), a_fleet(), Restart(pause_after(2)), id="killed again and again"),
-        pytest.param(an_end(-9, **IN_VAIN), a_fleet(vain_starts=99), SOON, id="in vain while others work"),
-        pytest.param(an_end(0, **IN_VAIN), a_fleet(), SOON, id="ended before it began"),
-        pytest.param(an_end(1, **IN_VAIN), a_fleet(vain_starts=4, **ALONE), SOON, id="in vain, but not too often"),
+        pytest.param(an_end(-9, **FAILED_START), a_fleet(vain_starts=99), SOON, id="in vain while others work"),
+        pytest.param(an_end(0, **FAILED_START), a_fleet(), SOON, id="ended before it began"),
+        pytest.param(an_end(1, **FAILED_START), a_fleet(vain_starts=4, **ALONE), SOON, id="in vain, but not too often"),
         pytest.param(
-            an_end(3, quick_ends=99, **IN_VAIN),
+            an_end(3, quick_ends=99, **FAILED_START),
             a_fleet(vain_starts=99, **ALONE),
             Restart(MAX_TRANSIENT_PAUSE),
             id="the database went away",
@@ -68,10 +68,12 @@ def test_what_ended_is_started_again_or_left_out(end: ProcessExit, fleet: Proces
     [
         pytest.param(an_end(8), a_fleet(), 8, id="its tasks do not load"),
         pytest.param(an_end(2), a_fleet(once=True), 2, id="wrong settings in a single run"),
-        pytest.param(an_end(-11, **IN_VAIN), a_fleet(vain_starts=5, **ALONE), 139, id="it dies whenever it starts"),
-        pytest.param(an_end(0, **IN_VAIN), a_fleet(vain_starts=5, **ALONE), 1, id="it ends whenever it starts"),
         pytest.param(
-            an_end(3, **IN_VAIN),
+            an_end(-11, **FAILED_START), a_fleet(vain_starts=5, **ALONE), 139, id="it dies whenever it starts"
+        ),
+        pytest.param(an_end(0, **FAILED_START), a_fleet(vain_starts=5, **ALONE), 1, id="it ends whenever it starts"),
+        pytest.param(
+            an_end(3, **FAILED_START),
             a_fleet(vain_starts=5, is_proven=False, **ALONE),
             3,
             id="the database was never there",

@@ -31,7 +31,7 @@ def stop(running: Supervised) -> int:
 
 def test_the_first_process_announces_and_the_others_follow_when_it_is_ready() -> None:
     with Supervised({}, processes=3) as running:
-        running.heard.wait_for(ProcessReady, count=3)
+        running.recorded.wait_for(ProcessReady, count=3)
 
         assert running.commands == [(1, True), (2, False), (3, False)]
         assert stop(running) == 0
@@ -51,7 +51,7 @@ def test_processes_that_die_whenever_they_start_are_given_up() -> None:
         assert running.end() == 128 + signal.SIGSEGV
 
     assert len(running.commands) == 5
-    assert [event.number for event in running.heard.of(SupervisorGaveUp)] == [1]
+    assert [event.number for event in running.recorded.of(SupervisorGaveUp)] == [1]
 
 
 # -- replacing --------------------------------------------------------------------------------------------------------
@@ -59,11 +59,11 @@ def test_processes_that_die_whenever_they_start_are_given_up() -> None:
 
 def test_a_process_that_is_killed_is_started_again_in_its_place() -> None:
     with Supervised({}, processes=2) as running:
-        running.heard.wait_for(ProcessReady, count=2)
+        running.recorded.wait_for(ProcessReady, count=2)
         os.kill(running.pids()[1], signal.SIGKILL)
-        running.heard.wait_for(ProcessReady, count=3)
+        running.recorded.wait_for(ProcessReady, count=3)
 
-        (ended,) = running.heard.of(ProcessEnded)
+        (ended,) = running.recorded.of(ProcessEnded)
         assert (ended.number, ended.graceful, "SIGKILL" in ended.exit_reason) == (2, False, True)
         assert [number for number, _ in running.commands] == [1, 2, 2]
         assert stop(running) == 0
@@ -71,9 +71,9 @@ def test_a_process_that_is_killed_is_started_again_in_its_place() -> None:
 
 def test_a_process_that_ends_gracefully_is_replaced_immediately() -> None:
     with Supervised({"code": 0}, {}) as running:
-        running.heard.wait_for(ProcessReady, count=2)
+        running.recorded.wait_for(ProcessReady, count=2)
 
-        (ended,) = running.heard.of(ProcessEnded)
+        (ended,) = running.recorded.of(ProcessEnded)
         assert (ended.graceful, ended.restart_in) == (True, timedelta(0))
 
 
@@ -81,7 +81,7 @@ def test_an_end_that_cannot_be_fixed_ends_the_others_too() -> None:
     with Supervised({}, {"code": 57}, processes=2, hopeless=(57,)) as running:
         assert running.end() == 57
 
-    assert [event.number for event in running.heard.of(SupervisorGaveUp)] == [2]
+    assert [event.number for event in running.recorded.of(SupervisorGaveUp)] == [2]
     assert len(running.last_words()) == 2
 
 
@@ -89,7 +89,7 @@ def test_in_a_single_run_nothing_is_started_again_and_the_worst_code_counts(tmp_
     go = tmp_path / "go"
     scripts = [{"waits_for": str(go), "code": code} for code in (0, 1, 0)]
     with Supervised(*scripts, processes=3, once=True) as running:
-        running.heard.wait_for(ProcessReady, count=3)
+        running.recorded.wait_for(ProcessReady, count=3)
         go.touch()
 
         assert running.end() == 1
@@ -101,7 +101,7 @@ def test_in_a_single_run_nothing_is_started_again_and_the_worst_code_counts(tmp_
 
 def test_all_are_asked_to_stop_with_a_reason() -> None:
     with Supervised({}, processes=2) as running:
-        running.heard.wait_for(ProcessReady, count=2)
+        running.recorded.wait_for(ProcessReady, count=2)
         assert stop(running) == 0
 
     assert [words["reasons"] for words in running.last_words()] == [["the test asked"]] * 2
@@ -116,14 +116,14 @@ def test_one_that_starts_without_a_database_while_all_are_asked_to_stop_spoils_n
         go.touch()
 
         assert running.end() == 0
-    (ended,) = running.heard.of(ProcessEnded)
+    (ended,) = running.recorded.of(ProcessEnded)
     assert ended.graceful
 
 
 def test_one_that_worked_and_lost_its_database_at_the_end_is_reported(tmp_path: Path) -> None:
     go = tmp_path / "go"
     with Supervised({"waits_for": str(go), "stubborn": True, "code": 3}, passing=(3,)) as running:
-        running.heard.wait_for(ProcessReady)
+        running.recorded.wait_for(ProcessReady)
         running.supervisor.stop("the test asked")
         go.touch()
 
@@ -132,7 +132,7 @@ def test_one_that_worked_and_lost_its_database_at_the_end_is_reported(tmp_path: 
 
 def test_a_second_signal_forces_all() -> None:
     with Supervised({"stubborn": True}, processes=2) as running:
-        running.heard.wait_for(ProcessReady, count=2)
+        running.recorded.wait_for(ProcessReady, count=2)
         for _ in range(2):
             running.deliver(lambda: running.supervisor._on_signal("SIGTERM"))
 
@@ -143,36 +143,36 @@ def test_a_second_signal_forces_all() -> None:
 def test_what_does_not_end_is_killed_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervising, "AFTER_GRACE", timedelta(seconds=0.1))
     with Supervised({"stubborn": "to the last"}, processes=2, grace=0.1) as running:
-        running.heard.wait_for(ProcessReady, count=2)
+        running.recorded.wait_for(ProcessReady, count=2)
 
         with StallClock() as watch:
             assert stop(running) == 128 + signal.SIGKILL
     assert watch.seconds < 5
-    assert [event.numbers for event in running.heard.of(ProcessesKilled)] == [(1, 2)]
+    assert [event.numbers for event in running.recorded.of(ProcessesKilled)] == [(1, 2)]
 
 
 def test_only_what_has_not_ended_by_then_is_killed() -> None:
     with Supervised({"stubborn": "to the last"}, {}, processes=2, grace=600) as running:
-        running.heard.wait_for(ProcessReady, count=2)
+        running.recorded.wait_for(ProcessReady, count=2)
         running.supervisor.stop("the test asked")
-        running.heard.wait_for(ProcessEnded, lambda event: event.number == 2)
+        running.recorded.wait_for(ProcessEnded, lambda event: event.number == 2)
         ordered = running.supervisor._stop
         assert ordered is not None
         running.deliver(lambda: running.supervisor._kill(ordered))
 
         assert running.end() == 128 + signal.SIGKILL
-    assert [event.numbers for event in running.heard.of(ProcessesKilled)] == [(1,)]
+    assert [event.numbers for event in running.recorded.of(ProcessesKilled)] == [(1,)]
 
 
 @pytest.mark.parametrize("news", [False, True], ids=["nothing else", "one that ended at the same moment"])
 @pytest.mark.parametrize(
-    ("stall", "in_vain"), [(6.0, False), (0.1, True)], ids=["the machine stood still", "it was only busy"]
+    ("stall", "fails"), [(6.0, False), (0.1, True)], ids=["the machine stood still", "it was only busy"]
 )
 def test_no_process_is_killed_before_its_time_to_end(
-    monkeypatch: pytest.MonkeyPatch, stall: float, in_vain: bool, news: bool
+    monkeypatch: pytest.MonkeyPatch, stall: float, fails: bool, news: bool
 ) -> None:
     supervisor = Supervised({}).supervisor
-    supervisor._looked_at = 100.0
+    supervisor._checked_at = 100.0
     supervisor._stop = stopping = supervising._Stop("the test asked", 0, kill_at=100.05)
     clock = iter([100.0, 100.0, *[100.05 + stall] * 10])
     monkeypatch.setattr(supervising, "time", SimpleNamespace(monotonic=lambda: next(clock)))
@@ -182,13 +182,13 @@ def test_no_process_is_killed_before_its_time_to_end(
     for _ in range(1 + news):
         supervisor._step()
 
-    assert (stopping.kill_at is None) is in_vain, "it was killed"
+    assert (stopping.kill_at is None) is fails, "it was killed"
 
 
 def test_what_does_not_end_after_a_second_signal_is_killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervising, "AFTER_FORCE", timedelta(seconds=0.1))
     with Supervised({"stubborn": "to the last"}, grace=600) as running:
-        running.heard.wait_for(ProcessReady)
+        running.recorded.wait_for(ProcessReady)
         running.supervisor.stop()
         running.supervisor.force()
 
@@ -201,17 +201,17 @@ def test_a_stop_while_one_waits_to_be_started_again_does_not_wait_for_it(monkeyp
     monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(seconds=600))
     monkeypatch.setattr(supervision, "MAX_PAUSE", timedelta(seconds=600))
     with Supervised({"code": 1}, processes=1) as running:
-        running.heard.wait_for(ProcessEnded)
+        running.recorded.wait_for(ProcessEnded)
 
         assert stop(running) == 0
 
 
 def test_processes_notice_that_their_supervisor_is_gone() -> None:
     with Supervised({}) as running:
-        running.heard.wait_for(ProcessReady)
+        running.recorded.wait_for(ProcessReady)
         (process,) = running.supervisor._running()
         process._line.shutdown(2)
-        running.heard.wait_for(ProcessEnded)
+        running.recorded.wait_for(ProcessEnded)
 
         assert process.code == 0
 
@@ -223,7 +223,7 @@ def test_lines_are_passed_on_whole(tmp_path: Path) -> None:
     half = "x" * 40_000
     script: dict[str, Any] = {"says": ["one ", "line\n", half, half, "\n", "the rest"]}
     with Supervised(script, processes=2) as running:
-        running.heard.wait_for(ProcessReady, count=2)
+        running.recorded.wait_for(ProcessReady, count=2)
         stop(running)
 
     written = [text for channel, text in running.written if channel == "stderr"]
@@ -234,7 +234,7 @@ def test_lines_are_passed_on_whole(tmp_path: Path) -> None:
 def test_a_process_that_closes_its_line_is_still_listened_to(tmp_path: Path) -> None:
     go = tmp_path / "go"
     with Supervised({"hangs_up": True, "waits_for": str(go), "code": 7}, once=True) as running:
-        running.heard.wait_for(ProcessReady)
+        running.recorded.wait_for(ProcessReady)
         go.touch()
 
         assert running.end() == 7
@@ -255,7 +255,7 @@ def test_a_line_without_end_does_not_grow_our_memory() -> None:
 
 def test_the_stdin_of_a_process_is_empty_and_the_line_is_not_its() -> None:
     with Supervised({}) as running:
-        running.heard.wait_for(ProcessReady)
+        running.recorded.wait_for(ProcessReady)
         stop(running)
 
     wait_until(running.last_words)

@@ -10,7 +10,7 @@ from gw_cli import cpus
 
 
 @pytest.mark.parametrize(
-    ("told", "here", "expected"),
+    ("limit", "here", "expected"),
     [
         pytest.param("max 100000", 4, 4, id="no limit"),
         pytest.param("150000 100000", 4, 2, id="a share, rounded up"),
@@ -20,10 +20,10 @@ from gw_cli import cpus
     ],
 )
 def test_auto_counts_what_a_container_may_use(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str, here: int, expected: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, here: int, expected: int
 ) -> None:
     limit = tmp_path / "cpu.max"
-    limit.write_text(told)
+    limit.write_text(limit)
     monkeypatch.setattr(cpus, "CGROUP_LIMIT", limit)
     monkeypatch.setattr(cpus.os, "sched_getaffinity", lambda pid: set(range(here)), raising=False)
 

@@ -83,7 +83,7 @@ class Queue:
             queue,
         )
 
-    def heart(self, worker: str, *, tasks: Sequence[str] | None = (), ago: str = "1 second") -> None:
+    def heartbeat(self, worker: str, *, tasks: Sequence[str] | None = (), ago: str = "1 second") -> None:
         """Let a pool have written a heartbeat that long ago."""
         metadata = {} if tasks is None else {"tasks": list(tasks)}
         self.run(

@@ -126,8 +126,8 @@ def test_pages_hold_every_match_once(either: Queue, conditions: dict[str, Any]) 
 def test_pages_of_very_many_equal_jobs_hold_every_match_once(
     either: Queue, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    moments = "(array['-infinity', 'yesterday', 'tomorrow', 'infinity'])[1 + i % 4]::timestamptz"
-    either.many(400, "priority, run_at, payload", f"i % 2, {moments}, json_build_object('long', repeat('x', 700))")
+    timestamps = "(array['-infinity', 'yesterday', 'tomorrow', 'infinity'])[1 + i % 4]::timestamptz"
+    either.many(400, "priority, run_at, payload", f"i % 2, {timestamps}, json_build_object('long', repeat('x', 700))")
     wanted = Selection.of(state=JobState(state), task="mail")
     expected = [each.job.id for each in either.queries.list_jobs(wanted, limit=1000).jobs]
     monkeypatch.setattr(bounds, "FIRST_CHUNK", 9)
@@ -294,7 +294,7 @@ def test_a_job_must_be_named_in_one_way(queue: Queue) -> None:
 
 
 def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
-    queue.heart("pool-9", tasks=["mail"])
+    queue.heartbeat("pool-9", tasks=["mail"])
     for _ in range(2):
         queue.ready(queue_name="letters")
     queue.scheduled(queue_name="letters", priority=-1)
@@ -310,8 +310,8 @@ def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
 
 
 def test_a_task_no_live_worker_knows_is_reported(queue: Queue) -> None:
-    queue.heart("pool-9", tasks=["pay"])
-    queue.heart("gone", tasks=["mail"], ago="1 hour")
+    queue.heartbeat("pool-9", tasks=["pay"])
+    queue.heartbeat("gone", tasks=["mail"], ago="1 hour")
 
     report = queue.queries.job(queue.ready())
 
@@ -325,7 +325,7 @@ def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue
         " (id text, started_at timestamptz, last_heartbeat_at timestamptz, metadata jsonb default '{}')"
     )
     queue.run("insert into _private_workers values ('pool-9', now(), now())")
-    queue.heart("pool-9", tasks=["pay"])
+    queue.heartbeat("pool-9", tasks=["pay"])
     job_id = queue.ready()
 
     ours_alone = queue.queries.job(job_id)
@@ -408,8 +408,8 @@ def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatc
 
 def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> None:
     queue.one_of_each()
-    queue.heart("pool-1", tasks=["ready", "running"])
-    queue.heart("old", tasks=["failed"], ago="1 hour")
+    queue.heartbeat("pool-1", tasks=["ready", "running"])
+    queue.heartbeat("old", tasks=["failed"], ago="1 hour")
 
     found = {each.name: each for each in queue.queries.tasks()}
 
@@ -429,7 +429,7 @@ def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> 
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
-def look_everywhere(queue: Queue) -> Iterator[Any]:
+def all_queries(queue: Queue) -> Iterator[Any]:
     for state in (None, *JobState):
         yield queue.queries.list_jobs(Selection.of(state=state))
         yield queue.queries.list_jobs(Selection.of(state=state, queue="letters", task="mail"))
@@ -449,7 +449,7 @@ def test_reading_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None
     names = ("statement_timeout", "enable_seqscan", "transaction_read_only", "row_security", "jit")
     before = [connection.execute(f"show {name}").fetchone() for name in names]
 
-    assert len(list(look_everywhere(queue))) > 0
+    assert len(list(all_queries(queue))) > 0
 
     assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
     assert [connection.execute(f"show {name}").fetchone() for name in names] == before
@@ -482,10 +482,10 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
         return text
 
     monkeypatch.setattr(read_only, "query", explained)
-    assert len(list(look_everywhere(queue))) > 0
+    assert len(list(all_queries(queue))) > 0
 
-    looked_with = {"job_page_by_id", "job_page_by_turn", "job_page_of_equals", "find_jobs", "snapshot_priorities"}
-    assert looked_with <= set(plans)
+    used = {"job_page_by_id", "job_page_by_turn", "job_page_of_equals", "find_jobs", "snapshot_priorities"}
+    assert used <= set(plans)
     assert [name for name, plan in plans.items() if "Seq Scan on _private_jobs" in plan] == []
 
 
@@ -544,9 +544,9 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
 def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
     queue = Queue(empty_database_url)
     try:
-        for look in (queue.queries.queues, queue.queries.statistics, lambda: queue.queries.list_jobs(Selection())):
+        for read in (queue.queries.queues, queue.queries.statistics, lambda: queue.queries.list_jobs(Selection())):
             with pytest.raises(SchemaMissingError, match="gw migrate"):
-                look()
+                read()
     finally:
         queue.close()
 
@@ -557,7 +557,7 @@ def test_a_schema_of_any_name_is_read(empty_database_url: str) -> None:
         queue.client.migrate()
         queue.ready(queue_name="letters")
 
-        assert len(list(look_everywhere(queue))) > 0
+        assert len(list(all_queries(queue))) > 0
         assert ids_of(queue, queue="letters", state="ready") == [1]
     finally:
         queue.close()

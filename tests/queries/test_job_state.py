@@ -42,7 +42,7 @@ def standings(job: Job, **around: Any) -> list[ReasonCode]:
     return [reason.code for reason in found]
 
 
-def a_heart(
+def a_heartbeat(
     worker: str = "pool-1", *, tasks: frozenset[str] | None = frozenset({"mail"}), ago: timedelta = HOUR * 0
 ) -> WorkerHeartbeat:
     return WorkerHeartbeat(worker_id=worker, last_heartbeat_at=NOW - ago, tasks=tasks)
@@ -151,36 +151,39 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("job", "around", "expected"),
     [
-        pytest.param(a_job(), {"heartbeats": [a_heart()]}, ["claimable"], id="nothing keeps it"),
+        pytest.param(a_job(), {"heartbeats": [a_heartbeat()]}, ["claimable"], id="nothing keeps it"),
         pytest.param(a_job(), {}, ["no_heartbeat"], id="nobody writes heartbeats"),
-        pytest.param(a_job(), {"heartbeats": [a_heart(ago=HOUR)]}, ["no_heartbeat"], id="every heart stopped"),
+        pytest.param(a_job(), {"heartbeats": [a_heartbeat(ago=HOUR)]}, ["no_heartbeat"], id="no live worker"),
         pytest.param(
-            a_job(), {"heartbeats": [a_heart(tasks=frozenset())]}, ["no_worker_for_task"], id="no worker knows the task"
+            a_job(),
+            {"heartbeats": [a_heartbeat(tasks=frozenset())]},
+            ["no_worker_for_task"],
+            id="no worker knows the task",
         ),
         pytest.param(
             a_job(),
-            {"heartbeats": [a_heart(tasks=frozenset()), a_heart("b", tasks=None)]},
+            {"heartbeats": [a_heartbeat(tasks=frozenset()), a_heartbeat("b", tasks=None)]},
             ["claimable"],
             id="a worker that does not tell may know the task",
         ),
         pytest.param(
             a_job(queue_name="q", queue_id=1),
-            {"heartbeats": [a_heart()], "queue_held_by": "pool-2", "queue_held_at": NOW - HOUR, "ahead": 3},
+            {"heartbeats": [a_heartbeat()], "queue_held_by": "pool-2", "queue_held_at": NOW - HOUR, "ahead": 3},
             ["queue_locked", "behind_in_queue"],
             id="its queue is held and others come first",
         ),
-        pytest.param(a_job(flags='{"slow": true}'), {"heartbeats": [a_heart()]}, ["flagged"], id="it has a flag"),
-        pytest.param(a_job(run_at=NOW + HOUR), {"heartbeats": [a_heart()]}, ["scheduled"], id="of later"),
+        pytest.param(a_job(flags='{"slow": true}'), {"heartbeats": [a_heartbeat()]}, ["flagged"], id="it has a flag"),
+        pytest.param(a_job(run_at=NOW + HOUR), {"heartbeats": [a_heartbeat()]}, ["scheduled"], id="of later"),
         pytest.param(
             a_job(run_at=NOW + HOUR, attempts=1, last_error="x"),
-            {"heartbeats": [a_heart(tasks=frozenset())]},
+            {"heartbeats": [a_heartbeat(tasks=frozenset())]},
             ["backoff", "no_worker_for_task"],
             id="waits for its next attempt, which nobody will make",
         ),
         pytest.param(a_job(attempts=25), {}, ["failed"], id="failed for good"),
-        pytest.param(RUNNING, {"heartbeats": [a_heart()]}, ["running"], id="runs"),
+        pytest.param(RUNNING, {"heartbeats": [a_heartbeat()]}, ["running"], id="runs"),
         pytest.param(
-            RUNNING, {"heartbeats": [a_heart(ago=HOUR)]}, ["running", "worker_stale"], id="its worker is stale"
+            RUNNING, {"heartbeats": [a_heartbeat(ago=HOUR)]}, ["running", "worker_stale"], id="its worker is stale"
         ),
         pytest.param(
             a_job(locked_at=NOW - 5 * HOUR, locked_by="pool-1", attempts=2),
@@ -201,7 +204,9 @@ def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: li
 
 
 def test_a_running_job_says_the_age_of_the_last_heartbeat_of_its_worker() -> None:
-    (reason,) = reasons(RUNNING, JobState.RUNNING, JobFacts(now=NOW, heartbeats=[a_heart(ago=timedelta(seconds=4))]))
+    (reason,) = reasons(
+        RUNNING, JobState.RUNNING, JobFacts(now=NOW, heartbeats=[a_heartbeat(ago=timedelta(seconds=4))])
+    )
 
     assert reason.message.endswith("; its last heartbeat was 4s ago")
 
@@ -209,7 +214,7 @@ def test_a_running_job_says_the_age_of_the_last_heartbeat_of_its_worker() -> Non
 def test_a_reason_names_who_and_how_long() -> None:
     job = a_job(queue_name="letters", queue_id=1)
     around = JobFacts(
-        now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), heartbeats=[a_heart()]
+        now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), heartbeats=[a_heartbeat()]
     )
 
     (reason,) = reasons(job, JobState.READY, around)

@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 @pytest.fixture
 def evil(queue: Queue) -> Queue:
     """A queue in which every text holds what would steer a terminal."""
-    queue.heart("beating", tasks=["other"])
+    queue.heartbeat("beating", tasks=["other"])
     queue.add(EVIL, payload={"text": EVIL}, queue_name=EVIL, job_key=EVIL, flags=[EVIL])
     queue.run("update _private_jobs set last_error = %s, attempts = 1, locked_at = now(), locked_by = %s", EVIL, EVIL)
     queue.run("update _private_job_queues set locked_at = now(), locked_by = %s", EVIL)
@@ -359,7 +359,7 @@ def test_watching_refreshes_until_interrupted(queue: Queue, gw: CliProgram, monk
 def test_queues_and_tasks_for_a_person(queue: Queue, gw: CliProgram) -> None:
     queue.ready("pay", queue_name="letters")
     queue.hold("letters", by="pool-3")
-    queue.heart("pool-3", tasks=["mail"])
+    queue.heartbeat("pool-3", tasks=["mail"])
 
     assert re.search(r"^letters +1 +1 +pool-3 .*pay", gw("queues", terminal=True).out, re.MULTILINE)
     assert re.search(r"^pay +1 +0 +0 +0 +0 +none$", gw("tasks", terminal=True).out, re.MULTILINE)

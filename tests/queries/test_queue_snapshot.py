@@ -25,24 +25,24 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def test_a_snapshot_names_its_server(queue: Queue) -> None:
-    glance = queue.queries.snapshot()
+    found = queue.queries.snapshot()
 
-    assert glance.server.database == queue.run("select current_database()")[0][0]
-    assert (glance.server.in_recovery, glance.server.read_only) == (False, False)
-    assert (glance.schema.revision, glance.schema.rows_hidden) == (20, False)
-    assert glance.schema.has_locked_index
-    assert glance.schema.has_failed_index
-    assert abs(glance.at - datetime.now(UTC)) < timedelta(minutes=5)
-    assert glance.errors == ()
+    assert found.server.database == queue.run("select current_database()")[0][0]
+    assert (found.server.in_recovery, found.server.read_only) == (False, False)
+    assert (found.schema.revision, found.schema.rows_hidden) == (20, False)
+    assert found.schema.has_locked_index
+    assert found.schema.has_failed_index
+    assert abs(found.at - datetime.now(UTC)) < timedelta(minutes=5)
+    assert found.errors == ()
 
 
 def test_the_first_snapshot_is_complete(queue: Queue) -> None:
     queue.one_of_each()
 
-    glance = queue.queries.snapshot()
+    found = queue.queries.snapshot()
 
-    assert (glance.running, glance.failed, glance.ready) == (Count(1), Count(1), Count(1))
-    assert [worker.id for worker in glance.workers] == ["pool-1"]
+    assert (found.running, found.failed, found.ready) == (Count(1), Count(1), Count(1))
+    assert [worker.id for worker in found.workers] == ["pool-1"]
 
 
 def test_each_priority_shows_its_head(queue: Queue) -> None:
@@ -62,21 +62,21 @@ def test_the_oldest_ready_job_makes_the_age_of_the_backlog(queue: Queue) -> None
     queue.add("patient", "run_at = now() - interval '2 hours'")
     queue.scheduled(priority=7)
 
-    glance = queue.queries.snapshot()
+    found = queue.queries.snapshot()
 
-    assert glance.backlog_age is not None
-    assert timedelta(hours=2) <= glance.backlog_age < timedelta(hours=2, minutes=30)
-    assert glance.oldest is not None
-    assert glance.oldest.oldest_task == "patient"
-    assert glance.next_due_at is not None
-    assert timedelta(minutes=30) < glance.next_due_at - glance.at <= timedelta(hours=1)
+    assert found.backlog_age is not None
+    assert timedelta(hours=2) <= found.backlog_age < timedelta(hours=2, minutes=30)
+    assert found.oldest is not None
+    assert found.oldest.oldest_task == "patient"
+    assert found.next_due_at is not None
+    assert timedelta(minutes=30) < found.next_due_at - found.at <= timedelta(hours=1)
 
 
 def test_an_empty_queue_has_no_backlog(queue: Queue) -> None:
-    glance = queue.queries.snapshot()
+    found = queue.queries.snapshot()
 
-    assert (glance.ready, glance.oldest, glance.backlog_age, glance.next_due_at) == (Count(0), None, None, None)
-    assert (glance.running, glance.failed) == (Count(0), Count(0))
+    assert (found.ready, found.oldest, found.backlog_age, found.next_due_at) == (Count(0), None, None, None)
+    assert (found.running, found.failed) == (Count(0), Count(0))
 
 
 def test_counting_ends_at_its_bounds(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,26 +86,26 @@ def test_counting_ends_at_its_bounds(queue: Queue, monkeypatch: pytest.MonkeyPat
     for name in ("MAX_READY", "MIN_READY", "MAX_FAILED", "MAX_LOCKED"):
         monkeypatch.setattr(bounds, name, 10)
 
-    glance = queue.queries.snapshot()
+    found = queue.queries.snapshot()
 
     at_least_ten = Count(10, Quality.AT_LEAST)
-    assert (glance.ready, glance.failed, glance.running) == (at_least_ten, at_least_ten, at_least_ten)
+    assert (found.ready, found.failed, found.running) == (at_least_ten, at_least_ten, at_least_ten)
 
 
 def test_many_priorities_are_cut_short_and_said_to_be(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.many(9, "priority", "i")
     monkeypatch.setattr(bounds, "MAX_PRIORITIES", 5)
 
-    glance = queue.queries.snapshot()
+    found = queue.queries.snapshot()
 
-    assert [head.priority for head in glance.priorities] == [1, 2, 3, 4, 5]
-    assert not glance.has_all_priorities
-    assert glance.ready == Count(5, Quality.AT_LEAST)
+    assert [head.priority for head in found.priorities] == [1, 2, 3, 4, 5]
+    assert not found.has_all_priorities
+    assert found.ready == Count(5, Quality.AT_LEAST)
 
 
 def test_workers_are_known_by_their_heartbeats_and_by_their_locks(queue: Queue) -> None:
-    queue.heart("alive")
-    queue.heart("silent", ago="1 hour")
+    queue.heartbeat("alive")
+    queue.heartbeat("silent", ago="1 hour")
     queue.running(by="alive")
     queue.running(by="node-1")
     queue.ready(queue_name="letters")
@@ -123,7 +123,7 @@ def test_workers_are_known_by_their_heartbeats_and_by_their_locks(queue: Queue) 
 
 
 def test_recovery_settings_say_who_counts_as_dead(queue: Queue) -> None:
-    queue.heart("quiet", ago="2 minutes")
+    queue.heartbeat("quiet", ago="2 minutes")
 
     (usual,) = queue.queries.snapshot().workers
     (strict,) = queue.queries.snapshot(RecoverySettings(threshold=timedelta(minutes=1))).workers
@@ -168,12 +168,12 @@ def test_npms_schema_shows_what_it_can(queue: Queue) -> None:
     queue.one_of_each()
     queue.without_our_line()
 
-    glance = queue.queries.snapshot()
+    found = queue.queries.snapshot()
 
-    assert (glance.running, glance.failed) == (None, None)
-    assert glance.ready == Count(1)
-    assert not glance.schema.has_locked_index
-    assert glance.errors == ()
+    assert (found.running, found.failed) == (None, None)
+    assert found.ready == Count(1)
+    assert not found.schema.has_locked_index
+    assert found.errors == ()
 
 
 def test_a_schema_that_changes_between_two_snapshots_is_noticed(queue: Queue) -> None:
@@ -193,10 +193,10 @@ def test_a_frequent_reader_gets_the_known_count_of_locks_again(queue: Queue) -> 
     queue.running(by="pool-1")
 
     kept = queue.queries.snapshot(locks_every=timedelta(days=1))
-    anew = queue.queries.snapshot()
+    again = queue.queries.snapshot()
 
-    assert [each.running for each in (before, kept, anew)] == [Count(1), Count(1), Count(2)]
-    assert [worker.jobs for each in (before, kept, anew) for worker in each.workers] == [1, 1, 2]
+    assert [each.running for each in (before, kept, again)] == [Count(1), Count(1), Count(2)]
+    assert [worker.jobs for each in (before, kept, again) for worker in each.workers] == [1, 1, 2]
 
 
 def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> None:
@@ -208,9 +208,9 @@ def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> 
     kept = queries.snapshot(locks_every=None)
 
     server_time = queries.count_locks()
-    anew = queries.snapshot(locks_every=None)
+    again = queries.snapshot(locks_every=None)
 
-    assert [each.running for each in (first, kept, anew)] == [Count(1), Count(1), Count(2)]
+    assert [each.running for each in (first, kept, again)] == [Count(1), Count(1), Count(2)]
     assert server_time is not None
     assert first.locks_age is not None
     assert kept.locks_age is not None
@@ -231,19 +231,19 @@ def test_a_failed_count_of_locks_is_named_by_the_snapshots(queue: Queue, monkeyp
 
     blind = queries.snapshot(locks_every=None)
     queries.count_locks()
-    anew = queries.snapshot(locks_every=None)
+    again = queries.snapshot(locks_every=None)
 
     assert ([part for part, _ in blind.errors], blind.running, blind.locks_age) == (["locks"], None, None)
-    assert (anew.errors, anew.running) == ((), Count(1))
+    assert (again.errors, again.running) == ((), Count(1))
 
 
 def test_a_snapshot_has_the_time_the_server_worked_at_it(queue: Queue) -> None:
     queue.queries.snapshot()
 
-    glance = queue.queries.snapshot()
+    found = queue.queries.snapshot()
 
-    assert glance.server_time is not None
-    assert glance.server_time > timedelta()
+    assert found.server_time is not None
+    assert found.server_time > timedelta()
 
 
 @pytest.mark.parametrize("before", [1, 9], ids=["planned each time", "planned for good"])
@@ -257,10 +257,10 @@ def test_a_part_that_fails_is_named_and_the_rest_is_seen(
         queue.queries.snapshot()
     with queue.hands.transaction():
         queue.run("lock table _private_known_crontabs in access exclusive mode")
-        glance = queue.queries.snapshot()
+        found = queue.queries.snapshot()
 
-    assert [part for part, _ in glance.errors] == ["crontabs"]
-    assert glance.ready == Count(1)
+    assert [part for part, _ in found.errors] == ["crontabs"]
+    assert found.ready == Count(1)
     for _ in range(before):
         assert [each.identifier for each in queue.queries.snapshot().crontabs] == ["nightly"]
 
@@ -272,22 +272,22 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
     queue.run(f"grant usage on schema graphile_worker to {role}")
     queue.run(f"grant select on all tables in schema graphile_worker to {role}")
     with Client(make_conninfo(queue.url, options=f"-c role={role}"), max_pool_size=1) as client:
-        glance = client.snapshot()
+        found = client.snapshot()
     queue.run(f"drop owned by {role}")
     queue.run(f"drop role {role}")
 
-    assert glance.schema.rows_hidden
-    assert {"priorities", "queues"} <= {part for part, _ in glance.errors}
-    assert glance.counters is not None
+    assert found.schema.rows_hidden
+    assert {"priorities", "queues"} <= {part for part, _ in found.errors}
+    assert found.counters is not None
 
 
-@pytest.mark.parametrize("looks_before", range(8))
-def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(queue: Queue, looks_before: int) -> None:
+@pytest.mark.parametrize("polls_before", range(8))
+def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(queue: Queue, polls_before: int) -> None:
     """The driver has the server prepare a statement that it sent some times: the query that fails may be that one."""
     queue.failed(queue_name="q")
     impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
     with Client(queue.url, max_pool_size=1, limits=impatient) as client:
-        for _ in range(looks_before):
+        for _ in range(polls_before):
             client.snapshot()
         with queue.hands.transaction():
             queue.run("lock table _private_jobs in access exclusive mode")
@@ -328,9 +328,9 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
     if statistics == "fresh":
         queue.run("vacuum analyze _private_jobs")
     queue.queries.snapshot()
-    glances = queue.queries._snapshots
+    snapshots = queue.queries._snapshots
 
-    for part, (name, values) in glances._questions(RecoverySettings(), 1000).items():
+    for part, (name, values) in snapshots._questions(RecoverySettings(), 1000).items():
         plan = plan_of(queue, name, values)
         assert "Seq Scan on _private_jobs" not in plan, f"{part}:\n{plan}"
         for index, parts in {"jobs_gw_locked_index": "locks", "jobs_gw_failed_index": "failed"}.items():
@@ -365,9 +365,9 @@ def seen(queue: Queue) -> QueueSnapshot:
     return queue.queries.snapshot()
 
 
-def later(glance: QueueSnapshot, seconds: float, *, inserted: int, updated: int = 0, deleted: int = 0) -> QueueSnapshot:
+def later(found: QueueSnapshot, seconds: float, *, inserted: int, updated: int = 0, deleted: int = 0) -> QueueSnapshot:
     counters = TableCounters(inserted=inserted, updated=updated, deleted=deleted, live_rows=0, dead_rows=0)
-    return replace(glance, at=NOON + timedelta(seconds=seconds), counters=counters)
+    return replace(found, at=NOON + timedelta(seconds=seconds), counters=counters)
 
 
 def test_two_snapshots_make_a_throughput(seen: QueueSnapshot) -> None:

@@ -42,13 +42,13 @@ def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: RecoveryFixture) -> Non
         process.kill()
         assert ward.held() == [dead] * 4
         with ward.running({"wait": done}, **QUICK) as running:
-            running.heard.wait_for(JobCompleted, count=2)
-            (recovered,) = running.heard.wait_for(WorkersRecovered)
+            running.recorded.wait_for(JobCompleted, count=2)
+            (recovered,) = running.recorded.wait_for(WorkersRecovered)
 
     assert sorted(done.entries) == [1, 2]
     assert (recovered.workers, recovered.jobs, recovered.queues) == ((dead,), 2, 2)
-    assert [event.job.attempts for event in running.heard.of(JobStarted)] == [1, 1]
-    assert len(running.heard.of(JobRecovered)) == 2
+    assert [event.job.attempts for event in running.recorded.of(JobStarted)] == [1, 1]
+    assert len(running.recorded.of(JobRecovered)) == 2
     assert (ward.jobs(), ward.held(), ward.workers()) == ([], [], [])
 
 
@@ -63,7 +63,7 @@ def test_without_recovery_a_manual_sweep_returns_the_jobs_of_a_killed_worker(war
         assert ward.held() == [dead]
 
         assert ward.sweep(threshold=ms(300), delay=ms(0)).jobs == 1
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
     assert done.entries == [1]
 
@@ -76,7 +76,7 @@ def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(
     job_id = ward.add("wait", queue_name="q")
     with ward.process("--gate", str(gate)) as zombie:
         the_worker_of(zombie, job_id)
-        zombie.stop_for_good()
+        zombie.freeze()
         with ward.running({"wait": here}, **QUICK) as running:
             here.wait_for(1)
             before = rows(ward)
@@ -87,7 +87,7 @@ def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(
             assert rows(ward) == before
             assert ward.held() == [running.worker_id] * 2
             here.open()
-            running.heard.wait_for(JobCompleted)
+            running.recorded.wait_for(JobCompleted)
         assert here.arrived == 1
         zombie.wait_to_say("presumed dead")
 
@@ -104,7 +104,7 @@ def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: RecoveryFixture
     with ward.running({"wait": done}, **QUICK) as one, ward.running({"wait": done}, **QUICK) as other:
         wait_until(lambda: len(done.entries) == 2 and not ward.jobs(), what="both jobs to be done")
 
-    recovered = [*one.heard.of(WorkersRecovered), *other.heard.of(WorkersRecovered)]
+    recovered = [*one.recorded.of(WorkersRecovered), *other.recorded.of(WorkersRecovered)]
     assert sum(event.jobs for event in recovered) == 2
     assert sorted(done.entries) == [0, 1]
 
@@ -166,11 +166,11 @@ def test_only_our_recovery_keeps_a_removed_job_retired(ward: RecoveryFixture, is
 
 def test_a_worker_that_was_presumed_dead_notifies_only_tasks_that_have_lost_their_job(ward: RecoveryFixture) -> None:
     both, free = threading.Barrier(3), threading.Event()
-    told: dict[int, bool] = {}
+    results: dict[int, bool] = {}
 
     def work(payload: Any, context: Any) -> None:
         both.wait(DEADLINE)
-        told[context.job.id] = (
+        results[context.job.id] = (
             context.should_stop.wait(DEADLINE)
             if payload["is_lost"]
             else free.wait(DEADLINE) and bool(context.should_stop)
@@ -181,9 +181,9 @@ def test_a_worker_that_was_presumed_dead_notifies_only_tasks_that_have_lost_thei
         both.wait(DEADLINE)
         ward.run("update _private_jobs set locked_by = 'another' where id = %s", lost)
         ward.run("delete from _private_gw_workers")
-        running.heard.wait_for(JobLockLost)
+        running.recorded.wait_for(JobLockLost)
         free.set()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
-    assert told == {lost: True, kept: False}
+    assert results == {lost: True, kept: False}
     assert [job["locked_by"] for job in ward.jobs()] == ["another"]

@@ -33,7 +33,7 @@ def age(ward: RecoveryFixture) -> float:
     return float(rows[0]["age"])
 
 
-def seems_silent(ward: RecoveryFixture) -> None:
+def seems_stale(ward: RecoveryFixture) -> None:
     """Set the heartbeat back; one that is just being written may overwrite it."""
     ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '1 hour'")
 
@@ -49,11 +49,11 @@ def last_heartbeat(ward: RecoveryFixture) -> Any:
 
 def test_a_worker_is_known_before_it_claims(ward: RecoveryFixture) -> None:
     ward.add()
-    runner, heard, _ = ward.runner({"work": RunRecord()})
+    runner, recorded, _ = ward.runner({"work": RunRecord()})
     known: list[list[str]] = []
     runner.events.on(PoolClaimed, lambda event: known.append(known_to(ward)))
     runner.start()
-    heard.wait_for(JobCompleted)
+    recorded.wait_for(JobCompleted)
     runner.stop()
     runner.wait()
 
@@ -77,7 +77,7 @@ def test_the_heartbeat_goes_on_while_a_job_does_not_end(ward: RecoveryFixture) -
     with ward.running({"work": gate}, **QUICK) as running:
         gate.wait_for(1)
         running.request_stop()
-        running.heard.wait_for(PoolStopping)
+        running.recorded.wait_for(PoolStopping)
         ward.run("update _private_gw_workers set last_heartbeat_at = now() - interval '1 hour'")
         wait_until(lambda: age(ward) < 1800, what="a heartbeat after the stop was asked for")
         gate.open()
@@ -118,13 +118,13 @@ def test_the_table_of_graphile_worker_rs_is_reported_too(own_ward: RecoveryFixtu
 def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: RecoveryFixture) -> None:
     with own_ward.running({"work": RunRecord()}, **QUICK) as running:
         own_ward.run("alter table _private_gw_workers rename to elsewhere")
-        running.heard.wait_for(HeartbeatFailed)
+        running.recorded.wait_for(HeartbeatFailed)
         own_ward.add()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         own_ward.run("alter table elsewhere rename to _private_gw_workers")
-        running.heard.wait_for(HeartbeatRestored)
+        running.recorded.wait_for(HeartbeatRestored)
 
-    assert len(running.heard.of(HeartbeatFailed)) == 1
+    assert len(running.recorded.of(HeartbeatFailed)) == 1
     assert [each for each in running.log.of("warning") if "Heartbeat failed" in each]
 
 
@@ -135,11 +135,11 @@ def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: RecoveryFixtur
     with ward.running({"work": done}, prepared_statements=False, recover=True, **settings) as running:
         before = last_heartbeat(ward)
         wait_until(lambda: last_heartbeat(ward) > before, what="the next heartbeat")
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
     assert (done.entries, ward.workers()) == ([1], [])
-    assert running.heard.of(HeartbeatFailed) == []
-    assert running.heard.of(MaintenanceFailed) == []
+    assert running.recorded.of(HeartbeatFailed) == []
+    assert running.recorded.of(MaintenanceFailed) == []
 
 
 # -- late -------------------------------------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: RecoveryFixtur
 def test_a_worker_notices_that_it_sent_no_heartbeat_for_longer_than_others_tolerate(ward: RecoveryFixture) -> None:
     began = time.monotonic()
     with ward.running({"work": RunRecord()}, **QUICK) as running:
-        wait_until(lambda: seems_silent(ward) or running.heard.of(HeartbeatLate), what="the worker to notice")
-        late = running.heard.of(HeartbeatLate)[0]
+        wait_until(lambda: seems_stale(ward) or running.recorded.of(HeartbeatLate), what="the worker to notice")
+        late = running.recorded.of(HeartbeatLate)[0]
 
     assert not late.presumed_dead
     assert 0 <= late.heartbeat_age.total_seconds() - 3_600 <= time.monotonic() - began
@@ -159,7 +159,7 @@ def test_a_worker_notices_that_it_sent_no_heartbeat_for_longer_than_others_toler
 def test_a_worker_notices_that_it_was_taken_for_dead_and_is_known_again(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord()}, **QUICK) as running:
         ward.run("delete from _private_gw_workers")
-        (late,) = running.heard.wait_for(HeartbeatLate)
+        (late,) = running.recorded.wait_for(HeartbeatLate)
         wait_until(lambda: ward.workers() == [running.worker_id], what="the worker to be known again")
 
     assert late.presumed_dead
@@ -170,8 +170,8 @@ def test_code_that_hogs_the_interpreter_does_not_stop_the_heartbeat(ward: Recove
     job_id = ward.add("hog")
     with ward.process() as process:
         process.wait_to_say(f"began {job_id}")
-        beats: set[Any] = set()
-        wait_until(lambda: beats.add(last_heartbeat(ward)) or len(beats) >= 5, what="five beats")
+        heartbeats: set[Any] = set()
+        wait_until(lambda: heartbeats.add(last_heartbeat(ward)) or len(heartbeats) >= 5, what="five heartbeats")
 
 
 # -- what a start logs ------------------------------------------------------------------------------------------------
@@ -188,9 +188,9 @@ def test_the_start_says_what_becomes_of_a_crashed_workers_jobs(
     ward: RecoveryFixture, recover: bool, words: str
 ) -> None:
     with ward.running({"work": RunRecord()}, recover=recover) as running:
-        running.heard.wait_for(PoolStarted)
+        running.recorded.wait_for(PoolStarted)
 
-    assert len(running.heard.of(RecoveryConfigured)) == 1
+    assert len(running.recorded.of(RecoveryConfigured)) == 1
     assert len([each for each in running.log.of("info") if each.startswith(words)]) == 1
 
 

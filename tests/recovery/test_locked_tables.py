@@ -53,7 +53,7 @@ def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_t
         one.kill()
         other.kill()
 
-    said = [*one.said, *other.said]
+    said = [*one.output, *other.output]
     assert sorted(line.split()[1] for line in said if line.startswith("began")) == sorted(str(each) for each in jobs)
     assert not [line for line in said if "dead" in line and "Recovered 0 jobs" not in line]
 
@@ -92,8 +92,8 @@ def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: Reco
         runner._heartbeat_connection._settings = {**SESSION, "statement_timeout": "100ms"}
         kill_heartbeat_connections(ward)
         with ward.locking("lock table _private_gw_workers in access exclusive mode"):
-            running.heard.wait_for(HeartbeatFailed)
-        running.heard.wait_for(HeartbeatRestored)
+            running.recorded.wait_for(HeartbeatFailed)
+        running.recorded.wait_for(HeartbeatRestored)
 
 
 def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: RecoveryFixture) -> None:
@@ -126,7 +126,7 @@ def test_a_worker_that_may_be_presumed_dead_starts_no_job_until_its_next_heartbe
             ward.add("work")
             time.sleep(0.5)  # no event reports that nothing happens: ten times as long as a job takes to start
             unlocked_at = time.monotonic()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
     assert began[0] > unlocked_at
 

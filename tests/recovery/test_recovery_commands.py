@@ -21,7 +21,7 @@ def shell(tmp_path: Path, ward: RecoveryFixture) -> Shell:
     return Shell(tmp_path, database=ward.url)
 
 
-def told(ended: CliResult) -> Any:
+def report_of(ended: CliResult) -> Any:
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
@@ -30,12 +30,12 @@ def test_sweep_gives_back_and_says_what(shell: Shell, ward: RecoveryFixture) -> 
     ward.dead_worker()
     job_id = ward.held_by("dead", queue_name="q")
 
-    with MeasuredBlock(ward.now) as span:
+    with MeasuredBlock(ward.now) as block:
         ended = shell.gw("sweep", "--recovery-delay", "90s")
 
     assert (ended.code, ended.err) == (0, "Recovered 1 job and released 1 queue.\n")
     assert ended.out.splitlines()[1].startswith("dead\tstale\t")
-    assert ward.job(job_id)["run_at"] in span.later(90)
+    assert ward.job(job_id)["run_at"] in block.later(90)
     assert shell.gw("sweep").err == "No worker counts as dead.\n"
 
 
@@ -43,7 +43,7 @@ def test_sweep_prints_a_dry_run_as_json_and_changes_nothing(shell: Shell, ward: 
     ward.dead_worker()
     ward.held_by("dead")
 
-    report = told(shell.gw("sweep", "--dry-run", "--json"))
+    report = report_of(shell.gw("sweep", "--dry-run", "--json"))
 
     assert (report["dry_run"], report["jobs"], [worker["id"] for worker in report["workers"]]) == (True, 1, ["dead"])
     assert list(report) == ["dry_run", "already_running", "jobs", "queues", "skipped", "workers"]
@@ -53,9 +53,9 @@ def test_sweep_prints_a_dry_run_as_json_and_changes_nothing(shell: Shell, ward: 
 def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward: RecoveryFixture) -> None:
     ward.held_by("pool-node", locked_for=minutes(20))
 
-    assert told(shell.gw("sweep", "--json"))["jobs"] == 0
-    assert told(shell.gw("sweep", "--json", "--sweep-threshold", "0s"))["jobs"] == 0
-    assert told(shell.gw("sweep", "--json", "--orphans-after", "15m"))["jobs"] == 1
+    assert report_of(shell.gw("sweep", "--json"))["jobs"] == 0
+    assert report_of(shell.gw("sweep", "--json", "--sweep-threshold", "0s"))["jobs"] == 0
+    assert report_of(shell.gw("sweep", "--json", "--orphans-after", "15m"))["jobs"] == 1
 
 
 def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell, ward: RecoveryFixture) -> None:
@@ -64,8 +64,8 @@ def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell,
         ward.held_by(name, locked_for=minutes(30), flags=["mine"] if name == "second" else [])
     shell.write("gw.toml", 'sweep-threshold = "1m"\nresilient-flag = ["mine"]\nresilient-multiplier = 2.5\n')
 
-    assert [each["id"] for each in told(shell.gw("sweep", "--json"))["workers"]] == ["first"]
-    assert told(shell.gw("sweep", "--json", GW_RESILIENT_MULTIPLIER="1.5"))["jobs"] == 1
+    assert [each["id"] for each in report_of(shell.gw("sweep", "--json"))["workers"]] == ["first"]
+    assert report_of(shell.gw("sweep", "--json", GW_RESILIENT_MULTIPLIER="1.5"))["jobs"] == 1
 
 
 def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
@@ -73,7 +73,7 @@ def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
     ward.a_worker("alive")
     ward.held_by("pool-node", locked_for=minutes(20))
 
-    found = told(shell.gw("workers", "--json"))
+    found = report_of(shell.gw("workers", "--json"))
 
     assert {each["id"]: each["state"] for each in found} == {
         "dead": "stale",

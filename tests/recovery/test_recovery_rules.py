@@ -42,10 +42,10 @@ def test_a_worker_counts_as_dead_after_its_allowed_time_without_heartbeats(worke
 
 
 def test_no_staleness_counts_from_before_the_server_could_receive_heartbeats() -> None:
-    silent = a_worker(minutes(60))
+    stale = a_worker(minutes(60))
 
-    assert not is_dead(silent, RecoverySettings(), possible_for=minutes(4))
-    assert is_dead(silent, RecoverySettings(), possible_for=minutes(5))
+    assert not is_dead(stale, RecoverySettings(), possible_for=minutes(4))
+    assert is_dead(stale, RecoverySettings(), possible_for=minutes(5))
 
 
 def test_the_allowed_time_without_heartbeats_follows_the_settings() -> None:
@@ -97,14 +97,14 @@ def test_the_first_hook_that_decides_otherwise_wins(answers: list[Any], decision
 
 
 def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     for answer in (ValueError("broken"), 5):
         hook = Deciding(answer)
         decide([hook.on_recovery], JOB, "dead", "sweeper", lambda job, error: told.append(f"{job.id}: {error}"))
         assert hook.asked == [(JOB.id, "dead", "WorkerCrashed", "sweeper")]
 
-    assert told == ["7: broken", "7: on_recovery returned int, which is no decision"]
+    assert reported == ["7: broken", "7: on_recovery returned int, which is no decision"]
 
 
 @pytest.mark.parametrize(

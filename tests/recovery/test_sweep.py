@@ -31,14 +31,14 @@ def test_a_dead_workers_jobs_go_back_without_counting_their_attempt_after_a_dela
     ward.dead_worker()
     job_id = ward.held_by("dead")
 
-    with MeasuredBlock(ward.now) as span:
+    with MeasuredBlock(ward.now) as block:
         report = ward.sweep()
 
     job = ward.job(job_id)
     assert (report.jobs, [worker.id for worker in report.workers]) == (1, ["dead"])
     assert (job["attempts"], job["locked_by"], job["locked_at"]) == (0, None, None)
     assert job["last_error"] == "Job recovered after worker interruption"
-    assert job["run_at"] in span.later(30)
+    assert job["run_at"] in block.later(30)
     assert ward.workers() == []
 
 
@@ -48,10 +48,10 @@ def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward
     later = ward.held_by("dead", run_at=timedelta(hours=1))
     before = ward.job(later)["run_at"]
 
-    with MeasuredBlock(ward.now) as span:
+    with MeasuredBlock(ward.now) as block:
         ward.sweep(delay=timedelta(milliseconds=60_750))
 
-    assert ward.job(soon)["run_at"] in span.later(60.75)
+    assert ward.job(soon)["run_at"] in block.later(60.75)
     assert ward.job(later)["run_at"] == before
 
 
@@ -94,8 +94,8 @@ def test_a_worker_with_a_resilient_job_may_stay_without_heartbeats_for_three_tim
     ward: RecoveryFixture,
 ) -> None:
     flags = {"flags": ["infrastructure_resilient"]}
-    for worker, silence in (("patient", minutes(14)), ("gone", minutes(16))):
-        ward.a_worker(worker, inactive_for=silence)
+    for worker, inactivity in (("patient", minutes(14)), ("gone", minutes(16))):
+        ward.a_worker(worker, inactive_for=inactivity)
         ward.held_by(worker, locked_for=minutes(30), **flags)
         ward.held_by(worker, locked_for=minutes(30))
 
@@ -280,12 +280,12 @@ def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: Recover
     ward.a_worker("alive")
     before = ward.jobs()
 
-    told = ward.sweep(dry_run=True)
+    reported = ward.sweep(dry_run=True)
 
     assert (ward.jobs(), ward.workers()) == (before, ["alive", "dead"])
     done = ward.sweep()
-    assert (told.dry_run, told.jobs, told.queues) == (True, done.jobs, done.queues) == (True, 3, 2)
-    assert [worker.id for worker in told.workers] == [worker.id for worker in done.workers]
+    assert (reported.dry_run, reported.jobs, reported.queues) == (True, done.jobs, done.queues) == (True, 3, 2)
+    assert [worker.id for worker in reported.workers] == [worker.id for worker in done.workers]
 
 
 # -- hooks and events -------------------------------------------------------------------------------------------------
@@ -305,12 +305,12 @@ def test_a_hook_receives_the_job_the_dead_worker_and_the_reason(ward: RecoveryFi
 def test_a_hook_may_reschedule_a_job(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
-    moment = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
+    timestamp = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
 
-    ward.sweep(Deciding(Reschedule(moment, attempts=3)))
+    ward.sweep(Deciding(Reschedule(timestamp, attempts=3)))
 
     job = ward.job(job_id)
-    assert (job["run_at"], job["attempts"], job["locked_by"]) == (moment, 3, None)
+    assert (job["run_at"], job["attempts"], job["locked_by"]) == (timestamp, 3, None)
 
 
 def test_a_hook_cannot_bring_a_removed_job_back(ward: RecoveryFixture) -> None:
@@ -327,12 +327,12 @@ def test_a_hook_may_fail_the_attempt(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
 
-    with MeasuredBlock(ward.now) as span:
+    with MeasuredBlock(ward.now) as block:
         ward.sweep(Deciding(FailWithBackoff()))
 
     job = ward.job(job_id)
     assert (job["attempts"], job["last_error"], job["locked_by"]) == (1, "WorkerCrashed", None)
-    assert job["run_at"] in span.later(math.e)
+    assert job["run_at"] in block.later(math.e)
 
 
 def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: RecoveryFixture) -> None:
@@ -350,14 +350,14 @@ def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: Re
 def test_a_hook_that_raises_is_reported_and_its_job_goes_the_usual_way(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead")
-    told: list[RecoveryHookFailed] = []
+    reported: list[RecoveryHookFailed] = []
     events = Events()
-    events.on(RecoveryHookFailed, told.append)
+    events.on(RecoveryHookFailed, reported.append)
 
     with Client(ward.url, events=events, plugins=[Deciding(ValueError("broken"))]) as client:
         client.workers.sweep()
 
-    assert [(event.job.id, str(event.error)) for event in told] == [(job_id, "broken")]
+    assert [(event.job.id, str(event.error)) for event in reported] == [(job_id, "broken")]
     assert ward.job(job_id)["attempts"] == 0
 
 
@@ -372,7 +372,7 @@ def test_hooks_hold_no_locks_while_they_think(ward: RecoveryFixture) -> None:
             ward.run("select from _private_job_queues for update")
             assert ward.run("select pg_try_advisory_xact_lock(1196905043, 1398228304) as free")[0]["free"]
 
-    assert ward.sweep(Looking()).jobs == 1
+    assert ward.sweep(Observer()).jobs == 1
 
 
 def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: RecoveryFixture) -> None:
@@ -391,17 +391,17 @@ def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: RecoveryFix
 def test_a_sweep_reports_every_job_and_the_total(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", queue_name="q")
-    told: list[Event] = []
+    reported: list[Event] = []
     events = Events()
-    events.on("*", told.append)
+    events.on("*", reported.append)
 
     with Client(ward.url, events=events) as client:
         client.workers.sweep()
 
-    (interrupted,) = [event for event in told if isinstance(event, JobRecovered)]
+    (interrupted,) = [event for event in reported if isinstance(event, JobRecovered)]
     assert (interrupted.job.id, interrupted.worker_id, interrupted.reason) == (job_id, "dead", "WorkerCrashed")
     assert interrupted.job.attempts == 1
-    assert told[-1] == WorkersRecovered(worker_id=None, workers=("dead",), jobs=1, queues=1)
+    assert reported[-1] == WorkersRecovered(worker_id=None, workers=("dead",), jobs=1, queues=1)
 
 
 # -- looking ----------------------------------------------------------------------------------------------------------

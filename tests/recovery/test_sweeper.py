@@ -55,10 +55,10 @@ class World:
         self.now += 3 * MINUTE
         return self
 
-    def turn_for(self, span: float) -> int:
+    def turn_for(self, duration: float) -> int:
         """Turn every minute for so long; return how many sweeps there were."""
         before = len(self.sweep.with_orphans)
-        end = self.now + span
+        end = self.now + duration
         while self.now < end:
             rest = self.sweeper.step()
             assert seconds(54) <= rest <= seconds(66)
@@ -98,7 +98,7 @@ def test_it_sweeps_every_interval(world: World) -> None:
 def test_locks_without_a_heartbeat_are_swept_every_ten_minutes(world: World) -> None:
     world.turn_for(21 * MINUTE)
 
-    assert [at for at, looked in enumerate(world.sweep.with_orphans) if looked] == [0, 10, 20]
+    assert [at for at, searched in enumerate(world.sweep.with_orphans) if searched] == [0, 10, 20]
 
 
 def test_a_short_orphan_threshold_sweeps_more_often() -> None:

@@ -26,12 +26,12 @@ class Stubborn:
         self.began = threading.Event()
         self.ended = threading.Event()
         self._free = threading.Event()
-        self.was_told = False
+        self.was_notified = False
 
     def __call__(self, payload: Any, context: JobContext) -> None:
         self.began.set()
         self._free.wait(DEADLINE)
-        self.was_told = context.should_stop.is_set()
+        self.was_notified = context.should_stop.is_set()
         self.ended.set()
 
     def let_go(self) -> None:
@@ -53,7 +53,7 @@ def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice
     job_id = ward.add("slow")
     ward.let_retries_wait()
     with ward.running(a_registry(stubborn), concurrency=2) as running:
-        (ended,) = running.heard.wait_for(JobCompleted)
+        (ended,) = running.recorded.wait_for(JobCompleted)
         assert not stubborn.ended.is_set()
         job = ward.job(job_id)
         stubborn.let_go()
@@ -62,10 +62,10 @@ def test_an_attempt_fails_when_its_time_is_over_also_if_the_task_takes_no_notice
 
     assert isinstance(ended.error, TaskTimeoutError)
     assert (job["attempts"], job["last_error"], job["locked_by"]) == (10, REASON, None)
-    assert stubborn.was_told
+    assert stubborn.was_notified
     assert (result.failed, result.completed) == (1, 0)
-    assert len(running.heard.of(JobErrored)) == 1
-    assert running.heard.of(JobLockLost) == []
+    assert len(running.recorded.of(JobErrored)) == 1
+    assert running.recorded.of(JobLockLost) == []
 
 
 def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: RecoveryFixture) -> None:
@@ -75,14 +75,14 @@ def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: RecoveryFixt
     registry = a_registry(stubborn)
     registry.register("quick", quick)
     with ward.running(registry, concurrency=1, poll_interval=ms(20)) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         ward.add("quick", {"n": 1})
         slot = running.pool._threads[0].slot  # type: ignore[union-attr]
         assert slot.is_overrun
         assert quick.entries == []
         stubborn.let_go()
-        running.heard.wait_for(JobStarted, lambda event: event.job.task_identifier == "quick")
-        running.heard.wait_for(JobCompleted, count=2)
+        running.recorded.wait_for(JobStarted, lambda event: event.job.task_identifier == "quick")
+        running.recorded.wait_for(JobCompleted, count=2)
         assert not slot.is_overrun
 
     assert quick.entries == [1]
@@ -97,7 +97,7 @@ def test_a_task_that_waits_for_the_signal_ends_immediately(ward: RecoveryFixture
             ended.set()
 
     with ward.running(a_registry(polite)) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         assert ended.wait(DEADLINE)
 
     assert ward.jobs()[0]["last_error"] == REASON
@@ -114,7 +114,7 @@ def test_a_queue_does_not_go_on_while_a_task_out_of_time_still_runs(ward: Recove
         assert run.context.should_stop.wait(DEADLINE)
         assert ward.held() == [running.worker_id] * 2
         stubborn.let_go()
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
     assert (ward.job(first)["last_error"], ward.held()) == (REASON, [])
 
@@ -132,7 +132,7 @@ def test_a_coroutine_is_cancelled(ward: RecoveryFixture) -> None:
 
     ward.add("slow")
     with ward.running(registry) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
         assert cancelled.wait(DEADLINE)
 
     assert ward.jobs()[0]["last_error"] == REASON
@@ -142,7 +142,7 @@ def test_a_task_in_time_is_left_alone(ward: RecoveryFixture) -> None:
     done = RunRecord()
     ward.fill(50, task="slow")
     with ward.running(a_registry(lambda payload, context: done(payload), timeout=600)) as running:
-        running.heard.wait_for(JobCompleted, count=50)
+        running.recorded.wait_for(JobCompleted, count=50)
         assert running.pool._timeouts._runs == set()  # type: ignore[union-attr]
 
     assert len(done.entries) == 50

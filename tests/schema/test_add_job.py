@@ -142,7 +142,7 @@ def test_a_running_job_gives_up_its_key_to_a_new_one_and_is_retired(schema: Sche
 
 def test_a_job_that_failed_permanently_stays_visible_without_its_key(schema: SchemaFixture) -> None:
     failed = schema.add_job(job_key="k")
-    schema.fail_for_good(failed)
+    schema.fail_permanently(failed)
 
     added = schema.add_job(job_key="k")
 
@@ -183,7 +183,7 @@ def test_the_array_of_a_running_job_is_not_taken_over(schema: SchemaFixture) -> 
 @pytest.mark.parametrize("state", ["waiting", "running", "failed for good"])
 def test_unsafe_dedupe_leaves_the_existing_job_whatever_its_state(schema: SchemaFixture, state: str) -> None:
     first = schema.add_job(job_key="k", payload={"n": 1})
-    {"waiting": lambda _: None, "running": schema.claim, "failed for good": schema.fail_for_good}[state](first)
+    {"waiting": lambda _: None, "running": schema.claim, "failed for good": schema.fail_permanently}[state](first)
     before = schema.jobs()[0]
 
     answered = schema.add_job("sms", job_key="k", payload={"n": 2}, job_key_mode="unsafe_dedupe")

@@ -53,7 +53,7 @@ def test_keyed_and_keyless_jobs_mix(schema: SchemaFixture) -> None:
 def test_each_holder_of_a_key_is_treated_by_its_own_state(schema: SchemaFixture) -> None:
     waiting, running, failed = (schema.add_job(job_key=key) for key in "abc")
     schema.claim(running)
-    schema.fail_for_good(failed)
+    schema.fail_permanently(failed)
 
     added = schema.add_jobs(*({"job_key": key} for key in "abcd"))
 

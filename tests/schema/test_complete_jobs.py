@@ -7,7 +7,7 @@ from support.schema_fixture import SchemaFixture
 
 def test_waiting_and_failed_jobs_are_deleted_and_answered(schema: SchemaFixture) -> None:
     waiting, failed, other = (schema.add_job() for _ in range(3))
-    schema.fail_for_good(failed)
+    schema.fail_permanently(failed)
 
     done = schema.call("complete_jobs", job_ids=[waiting["id"], failed["id"]])
 

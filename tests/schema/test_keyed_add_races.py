@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 from psycopg import IsolationLevel, errors as pg
 from psycopg.types.json import Json
-from support.keyed_races import ADDED_AND_CLAIMED_MEANWHILE, CLAIMED_MEANWHILE, RACES, Race, add_against
+from support.keyed_races import ADDED_AND_CLAIMED_CONCURRENTLY, CLAIMED_CONCURRENTLY, RACES, Race, add_against
 from support.schema_fixture import Row, SchemaFixture, connected
 
 
@@ -27,7 +27,7 @@ def test_the_last_payload_waits_to_be_run_under_its_key(database_url: str, race:
         assert [job["is_available"] for job in others] in ([], [False])
 
 
-@pytest.mark.parametrize("race", [CLAIMED_MEANWHILE, ADDED_AND_CLAIMED_MEANWHILE], ids=str)
+@pytest.mark.parametrize("race", [CLAIMED_CONCURRENTLY, ADDED_AND_CLAIMED_CONCURRENTLY], ids=str)
 def test_a_job_claimed_in_the_meantime_is_retired_and_left_to_its_worker(database_url: str, race: Race) -> None:
     added = add_against(race, database_url)
 

@@ -442,10 +442,10 @@ def test_a_role_that_lacks_rights_on_a_table_of_an_administrator_is_given_the_st
     run(database_url, f'grant all on all tables in schema graphile_worker to "{role}"')
     run(database_url, f'revoke all on graphile_worker._private_gw_migrations from "{role}"')
 
-    with pytest.raises(PermissionDeniedError) as refused:
+    with pytest.raises(PermissionDeniedError) as rejected:
         state_of(as_role(database_url, role))
 
-    remedy = str(refused.value).rpartition("run as a superuser or its owner: ")[2]
+    remedy = str(rejected.value).rpartition("run as a superuser or its owner: ")[2]
     run(database_url, remedy)
     assert state_of(as_role(database_url, role)).revision == 20
     run(database_url, f'drop owned by "{role}"')
@@ -494,8 +494,8 @@ def test_locks_of_workers_that_died_hours_ago_do_not_stop_a_breaking_step(databa
             "000020_keep_sequences",
         ]
 
-        heard = [json.loads(note.payload) for note in schema.connection.notifies(timeout=60, stop_after=2)]
-        assert heard == [{"migrationNumber": 19, "breaking": True}, {"migrationNumber": 20, "breaking": False}]
+        notifications = [json.loads(note.payload) for note in schema.connection.notifies(timeout=60, stop_after=2)]
+        assert notifications == [{"migrationNumber": 19, "breaking": True}, {"migrationNumber": 20, "breaking": False}]
         assert len(schema.jobs()) == 1
 
 
@@ -652,10 +652,10 @@ def test_the_script_of_an_upgrade_rejects_locked_jobs_and_stops_there(database_u
         schema.claim(schema.add_job())
 
     psql = ["psql", "-X", "-q", "-d", database_url]
-    refused = subprocess.run(psql, input=text, text=True, timeout=120, capture_output=True)
+    rejected = subprocess.run(psql, input=text, text=True, timeout=120, capture_output=True)
 
-    assert refused.returncode != 0
-    assert "There are locked jobs present" in refused.stderr
+    assert rejected.returncode != 0
+    assert "There are locked jobs present" in rejected.stderr
     assert state_of(database_url).revision == 18
 
     with connected(database_url) as schema:

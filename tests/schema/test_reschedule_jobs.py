@@ -36,7 +36,7 @@ def test_what_is_given_is_stored_and_the_rest_kept(schema: SchemaFixture, column
 
 def test_a_job_that_failed_permanently_is_revived_by_fewer_attempts(schema: SchemaFixture) -> None:
     job = schema.add_job()
-    schema.fail_for_good(job)
+    schema.fail_permanently(job)
 
     (moved,) = schema.call("reschedule_jobs", job_ids=[job["id"]], attempts=0)
 

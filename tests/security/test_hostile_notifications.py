@@ -28,7 +28,7 @@ JOB_INTERVAL = 25
 LONGEST = 7_900
 """Bytes: PostgreSQL rejects a notification of 8,000."""
 
-NOBODY = "heartbeat_nobody"
+UNPRIVILEGED = "heartbeat_unprivileged"
 
 HOSTILE: tuple[Callable[[random.Random], str], ...] = (
     lambda r: "[" * r.randint(1, LONGEST),
@@ -54,34 +54,35 @@ def site(database_url: str) -> Iterator[QueueFixture]:
 
 
 @pytest.fixture
-def nobody(site: QueueFixture) -> Iterator[psycopg.Connection[Any]]:
+def unprivileged(site: QueueFixture) -> Iterator[psycopg.Connection[Any]]:
     """A session of a role that may do nothing but connect."""
     with psycopg.connect(site.url, autocommit=True) as session:
         session.execute(
-            f"do $$begin create role {NOBODY}; exception when duplicate_object or unique_violation then null; end$$"
+            f"do $$begin create role {UNPRIVILEGED};"
+            " exception when duplicate_object or unique_violation then null; end$$"
         )
-        session.execute(f"set role {NOBODY}")
+        session.execute(f"set role {UNPRIVILEGED}")
         yield session
 
 
 @contextmanager
 def listening(client: Client) -> Iterator[list[int | BaseException]]:
     """Wait on `client.listen()` while the block runs; what it yields, and what it raises."""
-    heard: list[int | BaseException] = []
+    recorded: list[int | BaseException] = []
     is_over = threading.Event()
     listener = client.listen()
 
     def listen() -> None:
         try:
             while not is_over.is_set():
-                heard.append(listener.wait(timedelta(seconds=1)))
+                recorded.append(listener.wait(timedelta(seconds=1)))
         except BaseException as error:
-            heard.append(error)
+            recorded.append(error)
 
     thread = threading.Thread(target=listen)
     thread.start()
     try:
-        yield heard
+        yield recorded
     finally:
         is_over.set()
         listener.close()
@@ -89,7 +90,7 @@ def listening(client: Client) -> Iterator[list[int | BaseException]]:
 
 
 def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
-    site: QueueFixture, nobody: psycopg.Connection[Any]
+    site: QueueFixture, unprivileged: psycopg.Connection[Any]
 ) -> None:
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
@@ -102,25 +103,27 @@ def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
 
     with (
         site.running({"work": work}, poll_interval=POLL) as running,
-        listening(site.client) as heard,
+        listening(site.client) as recorded,
     ):
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         channels = (*notifications.CHANNELS, notifications.PING, own_channel(running.worker_id))
         for number in range(COUNT):
             payload = dice.choice(HOSTILE)(dice).encode()[:LONGEST].decode("utf-8", "ignore")
-            nobody.execute("select pg_notify(%s, %s)", (channels[number % len(channels)], payload.replace("\x00", "")))
+            unprivileged.execute(
+                "select pg_notify(%s, %s)", (channels[number % len(channels)], payload.replace("\x00", ""))
+            )
             if number % JOB_INTERVAL == 0:
                 added_at[number] = time.monotonic()
                 site.add(payload={"n": number})
-        running.heard.wait_for(JobCompleted, count=COUNT // JOB_INTERVAL)
+        running.recorded.wait_for(JobCompleted, count=COUNT // JOB_INTERVAL)
 
         assert running.result is None
     assert max(started_at[each] - added_at[each] for each in added_at) < POLL.total_seconds()
     assert running.result is not None
     assert running.result.reason == "the test is over"
     assert running.log.of("error") == []
-    assert [each for each in heard if isinstance(each, BaseException)] == []
-    assert len(running.heard.of(PoolListening)) == 1
+    assert [each for each in recorded if isinstance(each, BaseException)] == []
+    assert len(running.recorded.of(PoolListening)) == 1
 
 
 @pytest.mark.parametrize(
@@ -167,14 +170,14 @@ def works_on(site: QueueFixture, running: RunningWorker) -> bool:
         what="the worker to look up the revision",
     )
     site.fill(1)
-    running.heard.wait_for(JobCompleted)
-    return running.result is None and not running.heard.of(BreakingMigrationDetected)
+    running.recorded.wait_for(JobCompleted)
+    return running.result is None and not running.recorded.of(BreakingMigrationDetected)
 
 
-def test_a_forged_migration_is_found_and_ignored(site: QueueFixture, nobody: psycopg.Connection[Any]) -> None:
+def test_a_forged_migration_is_found_and_ignored(site: QueueFixture, unprivileged: psycopg.Connection[Any]) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
-        running.heard.wait_for(PoolListening)
-        nobody.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))
+        running.recorded.wait_for(PoolListening)
+        unprivileged.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))
 
         assert works_on(site, running)
 
@@ -182,7 +185,7 @@ def test_a_forged_migration_is_found_and_ignored(site: QueueFixture, nobody: psy
 def test_a_migration_of_another_schema_is_ignored(site: QueueFixture) -> None:
     site.run("create schema other create table migrations (id int primary key, breaking boolean)")
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.run("insert into other.migrations values (21, true)")
         site.run("select pg_notify('worker:migrate', %s)", BREAKING)
 
@@ -191,7 +194,7 @@ def test_a_migration_of_another_schema_is_ignored(site: QueueFixture) -> None:
 
 def test_a_later_migration_that_breaks_nothing_is_ignored(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.run(INSTALLED, False)
         site.run("select pg_notify('worker:migrate', %s)", '{"breaking":false,"migrationNumber":21}')
 
@@ -199,13 +202,13 @@ def test_a_later_migration_that_breaks_nothing_is_ignored(site: QueueFixture) ->
 
 
 def ends_for_migration(running: RunningWorker) -> bool:
-    (seen,) = running.heard.wait_for(BreakingMigrationDetected)
+    (seen,) = running.recorded.wait_for(BreakingMigrationDetected)
     return (seen.revision, running.end().exit_code) == (21, BREAKING_MIGRATION_EXIT_CODE)
 
 
 def test_a_breaking_migration_is_noticed_by_its_notification(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.run(INSTALLED, True)
         site.run("select pg_notify('worker:migrate', %s)", BREAKING)
 
@@ -230,13 +233,13 @@ def test_a_breaking_migration_is_noticed_after_a_reconnect(site: QueueFixture, l
 
 
 def test_a_heartbeat_that_failed_queries_the_revision_when_it_is_tried_again(
-    site: QueueFixture, nobody: psycopg.Connection[Any]
+    site: QueueFixture, unprivileged: psycopg.Connection[Any]
 ) -> None:
     with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=1)) as running:
-        running.heard.wait_for(PoolListening)
+        running.recorded.wait_for(PoolListening)
         site.run("alter table _private_gw_workers rename to elsewhere")
-        nobody.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))
-        running.heard.wait_for(HeartbeatFailed)
+        unprivileged.execute("select pg_notify('worker:migrate', %s)", (BREAKING,))
+        running.recorded.wait_for(HeartbeatFailed)
         site.run("alter table elsewhere rename to _private_gw_workers")
         site.run(INSTALLED, True)
 

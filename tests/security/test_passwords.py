@@ -40,13 +40,13 @@ def gw(*arguments: str, folder: Path, **more: str) -> subprocess.CompletedProces
 
 @pytest.mark.parametrize("url", AMBIGUOUS)
 def test_a_raw_separator_in_the_password_is_rejected_without_repeating_it(url: str, tmp_path: Path) -> None:
-    refused = gw("list", "-c", url, folder=tmp_path)
+    rejected = gw("list", "-c", url, folder=tmp_path)
     shown = gw("config", "show", "-c", url, folder=tmp_path)
 
-    assert refused.returncode == 2
-    assert "write @ as %40 and / as %2F" in refused.stderr
+    assert rejected.returncode == 2
+    assert "write @ as %40 and / as %2F" in rejected.stderr
     assert "raw @ or /" in shown.stdout
-    for text in (refused.stdout, refused.stderr, shown.stdout, shown.stderr):
+    for text in (rejected.stdout, rejected.stderr, shown.stdout, shown.stderr):
         assert "s3kr3t" not in text
 
 

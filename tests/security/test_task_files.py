@@ -36,27 +36,27 @@ def tasks(tmp_path: Path) -> Path:
 def test_an_executable_sees_the_database_password_unless_the_selection_leaves_it_out(
     shell: Shell, database_url: str
 ) -> None:
-    told = shell.gw("run", "--once", SECRET="hunter2", WANTED="given").err
-    assert f"DATABASE_URL={database_url}" in told
-    assert "SECRET=hunter2" in told
+    reported = shell.gw("run", "--once", SECRET="hunter2", WANTED="given").err
+    assert f"DATABASE_URL={database_url}" in reported
+    assert "SECRET=hunter2" in reported
 
     shell.gw("add", "show")
     shell.write("gw.toml", 'executable-env = ["WANTED"]\n')
-    told = shell.gw("run", "--once", SECRET="hunter2", WANTED="given").err
+    reported = shell.gw("run", "--once", SECRET="hunter2", WANTED="given").err
 
     assert jobs(database_url) == []
-    assert "DATABASE_URL=" not in told
-    assert "hunter2" not in told
+    assert "DATABASE_URL=" not in reported
+    assert "hunter2" not in reported
     for kept in ("WANTED=given", "PATH=", "GRAPHILE_WORKER_JOB_ID="):
-        assert kept in told
+        assert kept in reported
 
 
 def test_minimal_hands_on_no_variable_beyond_the_usual(shell: Shell) -> None:
-    told = shell.gw("run", "--once", "--executable-env", "minimal", SECRET="hunter2").err
+    reported = shell.gw("run", "--once", "--executable-env", "minimal", SECRET="hunter2").err
 
-    assert "PATH=" in told
-    assert "DATABASE_URL=" not in told
-    assert "hunter2" not in told
+    assert "PATH=" in reported
+    assert "DATABASE_URL=" not in reported
+    assert "hunter2" not in reported
 
 
 def test_the_selection_holds_after_a_file_was_read_again(tasks: Path) -> None:
@@ -97,10 +97,10 @@ def test_a_link_brings_no_line_of_a_file_outside_into_the_log(tasks: Path, text:
     (tasks.parent / "passwords").write_text(text)
     (tasks / "pw.py").symlink_to(tasks.parent / "passwords")
 
-    (fault,) = load_folder(tasks).errors
+    (error,) = load_folder(tasks).errors
 
-    assert str(tasks / "pw.py") in str(fault)
-    assert "hunter2" not in str(fault)
+    assert str(tasks / "pw.py") in str(error)
+    assert "hunter2" not in str(error)
 
 
 def test_lines_of_the_folders_own_files_are_shown_also_where_the_folder_is_a_link(tasks: Path) -> None:
@@ -108,9 +108,9 @@ def test_lines_of_the_folders_own_files_are_shown_also_where_the_folder_is_a_lin
     link = tasks.parent / "link"
     link.symlink_to(tasks)
 
-    (fault,) = load_folder(link).errors
+    (error,) = load_folder(link).errors
 
-    assert "def broken(:" in str(fault)
+    assert "def broken(:" in str(error)
 
 
 @pytest.mark.parametrize("what", ["tasks", "tasks/hello.py", "tasks/inner"])

@@ -37,22 +37,22 @@ def test_an_added_job_is_answered_as_it_stands_in_the_table(queue: Queue) -> Non
 
 
 def test_what_is_not_given_is_the_schemas_default(queue: Queue) -> None:
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         job_id = queue.add()
 
     row = queue.row(job_id)
     assert (row["payload"], row["priority"], row["max_attempts"], row["flags"]) == ({}, 0, 25, None)
-    assert row["run_at"] in span.later()
+    assert row["run_at"] in block.later()
 
 
 def test_a_timedelta_counts_from_the_databases_clock(queue: Queue) -> None:
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         one = queue.add(run_at=HOUR)
         many = queue.client.add_many([JobSpec(task="mail", run_at=HOUR), JobSpec(task="mail", run_at=-HOUR)])
 
-    assert queue.row(one)["run_at"] in span.later(3600)
-    assert [queue.row(each)["run_at"] in span.later(3600) for each in sorted(many)] == [True, False]
-    assert queue.row(max(many))["run_at"] in span.later(-3600)
+    assert queue.row(one)["run_at"] in block.later(3600)
+    assert [queue.row(each)["run_at"] in block.later(3600) for each in sorted(many)] == [True, False]
+    assert queue.row(max(many))["run_at"] in block.later(-3600)
 
 
 def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:

@@ -23,10 +23,10 @@ def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
     return queue
 
 
-def skip_before(queue: Queue, span: timedelta, *, priorities: Sequence[int]) -> None:
+def skip_before(queue: Queue, duration: timedelta, *, priorities: Sequence[int]) -> None:
     """Make claims start that far back, as after slow ones; other priorities are read from their beginning."""
     skip = queue.store.claims._skip = SkipAhead()
-    began = queue.now().timestamp() - span.total_seconds()
+    began = queue.now().timestamp() - duration.total_seconds()
     skip.record_found([(priority, began, has_queue) for priority in priorities for has_queue in (False, True)])
     skip._whole_at = float("inf")
 

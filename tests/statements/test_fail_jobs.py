@@ -23,44 +23,44 @@ def test_a_failure_keeps_its_message_and_unlocks_the_job(queue: Queue) -> None:
 def test_the_delay_is_e_to_the_attempts_but_at_most_e_to_the_tenth(queue: Queue, attempts: int) -> None:
     job = queue.claimed()
     queue.change(job.id, attempts=attempts)
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         queue.fail(a_failure(job))
 
-    assert queue.row(job.id)["run_at"] in span.later(math.exp(min(attempts, 10)))
+    assert queue.row(job.id)["run_at"] in block.later(math.exp(min(attempts, 10)))
 
 
 def test_the_delay_counts_from_now_and_not_from_when_the_job_was_due(queue: Queue) -> None:
     job = queue.claimed(run_at=timedelta(days=-3))
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         queue.fail(a_failure(job))
 
-    assert queue.row(job.id)["run_at"] in span.later(math.e)
+    assert queue.row(job.id)["run_at"] in block.later(math.e)
 
 
 def test_the_delay_counts_from_a_time_the_job_was_moved_to_in_the_meantime(queue: Queue) -> None:
     job = queue.claimed()
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         queue.change(job.id, run_at="=now() + interval '1 hour'")
     queue.fail(a_failure(job))
 
-    assert queue.row(job.id)["run_at"] in span.later(3600 + math.e)
+    assert queue.row(job.id)["run_at"] in block.later(3600 + math.e)
 
 
 @pytest.mark.parametrize("seconds", [0, 90, 86_400 * 365 * 100])
 def test_a_task_may_choose_its_own_delay(queue: Queue, seconds: float) -> None:
     job = queue.claimed()
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         queue.fail(a_failure(job, delay=timedelta(seconds=seconds)))
 
-    assert queue.row(job.id)["run_at"] in span.later(seconds)
+    assert queue.row(job.id)["run_at"] in block.later(seconds)
 
 
 def test_a_delay_beyond_the_calendar_is_cut_to_a_hundred_years(queue: Queue) -> None:
     job = queue.claimed()
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         queue.fail(a_failure(job, delay=timedelta.max))
 
-    assert queue.row(job.id)["run_at"] in span.later(86_400 * 365 * 100)
+    assert queue.row(job.id)["run_at"] in block.later(86_400 * 365 * 100)
 
 
 def test_a_permanent_failure_uses_up_the_attempts(queue: Queue) -> None:

@@ -50,12 +50,12 @@ def test_locks_older_than_four_hours_are_released_whatever_worker_holds_them(que
     queue.change_queue("stale", locked_at="=now() - interval '4 hours 1 second'", locked_by="worker-of-node")
     queue.change(fresh.id, locked_at="=now() - interval '3 hours 59 minutes'")
 
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         assert queue.store.reset_stale_locks() == (1, 1)
     assert (queue.holder(stale.id), queue.holder(fresh.id)) == (None, OURS)
     assert (queue.queue_holder("stale"), queue.queue_holder("fresh")) == (None, OURS)
     assert queue.row(stale.id)["attempts"] == 1, "it may well have run, so the attempt counts"
-    assert queue.row(stale.id)["run_at"] in span.later()
+    assert queue.row(stale.id)["run_at"] in block.later()
 
 
 @pytest.mark.parametrize("max_attempts", [1, 25])
@@ -92,7 +92,7 @@ def test_only_the_named_pools_lose_their_locks(queue: Queue) -> None:
     queue.add(queue_name="b")
     queue.claim(worker_id="alive")
 
-    force_unlock(queue, "dead", "never heard of")
+    force_unlock(queue, "dead", "never seen")
 
     assert [queue.holder(job_id) for job_id in queue.ids()] == [None, "alive"]
     assert (queue.queue_holder("a"), queue.queue_holder("b")) == (None, "alive")

@@ -25,12 +25,12 @@ def test_a_returned_job_is_as_it_was_before(queue: Queue) -> None:
 
 def test_a_delay_moves_the_job_and_never_to_an_earlier_time(queue: Queue) -> None:
     soon, later = queue.claimed(), queue.claimed()
-    with MeasuredBlock(queue.now) as span:
+    with MeasuredBlock(queue.now) as block:
         queue.change(later.id, run_at="=now() + interval '1 day'")
         queue.return_jobs(soon, later, delay=timedelta(minutes=5))
 
-    assert queue.row(soon.id)["run_at"] in span.later(300)
-    assert queue.row(later.id)["run_at"] in span.later(86_400)
+    assert queue.row(soon.id)["run_at"] in block.later(300)
+    assert queue.row(later.id)["run_at"] in block.later(86_400)
 
 
 @pytest.mark.parametrize("max_attempts", [25, 1], ids=["with attempts left", "on its last attempt"])
@@ -97,18 +97,18 @@ def test_a_repeated_statement_leaves_the_queue_to_its_next_holder(queue: Queue) 
     assert queue.queue_holder("q") == OURS
 
 
-@pytest.mark.parametrize(("delay", "heard"), [(timedelta(0), [2]), (timedelta(minutes=5), [])], ids=["now", "later"])
+@pytest.mark.parametrize(("delay", "recorded"), [(timedelta(0), [2]), (timedelta(minutes=5), [])], ids=["now", "later"])
 def test_listeners_are_notified_of_returned_jobs_that_can_run(
-    statements_url: str, queue: Queue, delay: timedelta, heard: list[int]
+    statements_url: str, queue: Queue, delay: timedelta, recorded: list[int]
 ) -> None:
     jobs = [queue.claimed(), queue.claimed()]
-    told: list[str] = []
+    reported: list[str] = []
     with psycopg.connect(statements_url, autocommit=True) as idle:
-        idle.add_notify_handler(lambda notice: told.append(notice.payload))
+        idle.add_notify_handler(lambda notice: reported.append(notice.payload))
         idle.execute('listen "jobs:insert"')
         queue.return_jobs(*jobs, delay=delay)
         # What was notified before comes before the answer.
         idle.execute("select pg_notify('jobs:insert', 'the end')")
 
-    assert told.pop() == "the end"
-    assert [json.loads(payload)["count"] for payload in told] == heard
+    assert reported.pop() == "the end"
+    assert [json.loads(payload)["count"] for payload in reported] == recorded

@@ -86,7 +86,7 @@ class Queue:
         """The ids of all jobs."""
         return [row[0] for row in self.jobs()]
 
-    def heart(self, worker: str, *, seconds_ago: float = 1, tasks: tuple[str, ...] = ()) -> None:
+    def heartbeat(self, worker: str, *, seconds_ago: float = 1, tasks: tuple[str, ...] = ()) -> None:
         """Record a heartbeat of a worker."""
         self.rows(
             "insert into graphile_worker._private_gw_workers (id, started_at, last_heartbeat_at, metadata) "

@@ -33,8 +33,8 @@ class ManualClock:
     def __call__(self) -> datetime:
         return self.now
 
-    def advance(self, **span: float) -> None:
-        self.now += timedelta(**span)
+    def advance(self, **duration: float) -> None:
+        self.now += timedelta(**duration)
 
 
 class CuttableConnection:
@@ -85,12 +85,12 @@ class CronFixture:
         items: ItemSource | str,
         *,
         line: CuttableConnection | None = None,
-        heard: list[Event] | None = None,
+        recorded: list[Event] | None = None,
         **options: Any,
     ) -> Scheduler:
         events = Events()
-        if heard is not None:
-            events.on("*", heard.append)
+        if recorded is not None:
+            events.on("*", recorded.append)
         source = parse_crontab(items) if isinstance(items, str) else items
         return Scheduler(line or self.line(), source, events=events, clock=self.clock, **options)
 

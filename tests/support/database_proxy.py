@@ -20,7 +20,7 @@ READY = b"Z\0\0\0\5"
 NOT_YET_BEGUN = {80877103, 80877104}
 """What a client asks for before it begins: encryption, which the server behind rejects."""
 
-EVERYBODY = ""
+ALL_SESSIONS = ""
 
 
 class Requests:
@@ -77,7 +77,7 @@ class Loss:
     name: str
     mark: bytes
     committed: bool
-    at_once: bool = False
+    immediately: bool = False
     """Lose whatever comes next, such as a notification; otherwise wait until the statement is committed."""
     happened: threading.Event = field(default_factory=threading.Event)
 
@@ -115,7 +115,7 @@ class DatabaseProxy:
         self._held: set[str] = set()
         self._swallowed: set[str] = set()
         self._delays: dict[str, float] = {}
-        self.refused = 0
+        self.rejected = 0
         self.lost = 0
         """How many armed answers have been lost."""
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
@@ -145,7 +145,7 @@ class DatabaseProxy:
         """Break the one connection of that name when it is next answered, so that the answer never arrives."""
         with self._changed:
             (link,) = [link for link in self._links if link.requests.name == name]
-            link.loss = Loss(name, b"", committed=True, at_once=True)
+            link.loss = Loss(name, b"", committed=True, immediately=True)
         return link.loss.happened
 
     def lose_next(self, name: str, *, mark: str = "", committed: bool = True) -> Loss:
@@ -163,22 +163,22 @@ class DatabaseProxy:
         with self._changed, contextlib.suppress(ValueError):
             self._losses.remove(loss)
 
-    def swallow(self, name: str = EVERYBODY) -> None:
+    def swallow(self, name: str = ALL_SESSIONS) -> None:
         """Throw away what the server answers on these connections, which stay open; what it was sent has its effect."""
         with self._changed:
             self._swallowed.add(name)
 
-    def hold(self, name: str = EVERYBODY) -> None:
+    def hold(self, name: str = ALL_SESSIONS) -> None:
         """Let what either side sends wait, also new connections, as in a network that is cut off and heals."""
         with self._changed:
             self._held.add(name)
 
-    def delay(self, seconds: float, name: str = EVERYBODY) -> None:
+    def delay(self, seconds: float, name: str = ALL_SESSIONS) -> None:
         """Pass the server's answers on so much later."""
         with self._changed:
             self._delays[name] = seconds
 
-    def heal(self, name: str = EVERYBODY) -> None:
+    def heal(self, name: str = ALL_SESSIONS) -> None:
         """Pass everything on again and break no connection: what was held arrives, what was swallowed does not."""
         with self._changed:
             self._held.discard(name)
@@ -208,9 +208,9 @@ class DatabaseProxy:
 
     def _serve(self, client: socket.socket) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: EVERYBODY not in self._held)
+            self._changed.wait_for(lambda: ALL_SESSIONS not in self._held)
             if self._is_cut:
-                self.refused += 1
+                self.rejected += 1
                 client.close()
                 return
         try:
@@ -253,7 +253,7 @@ class DatabaseProxy:
                 self._wait_while_held(link)
                 if link.loss is not None:
                     seen += data
-                    if link.loss.at_once or READY in seen:
+                    if link.loss.immediately or READY in seen:
                         self._note(link.loss)
                         break
                 elif not self._is_among(self._swallowed, link):
@@ -275,10 +275,10 @@ class DatabaseProxy:
         loss.happened.set()
 
     def _is_among(self, names: set[str], link: _Link) -> bool:
-        return EVERYBODY in names or link.requests.name in names
+        return ALL_SESSIONS in names or link.requests.name in names
 
     def _delay_of(self, link: _Link) -> float:
-        return self._delays.get(link.requests.name, self._delays.get(EVERYBODY, 0.0))
+        return self._delays.get(link.requests.name, self._delays.get(ALL_SESSIONS, 0.0))
 
     def _wait_while_held(self, link: _Link) -> None:
         with self._changed:

@@ -17,7 +17,7 @@ class Race:
 
     name: str
     before: Callable[[SchemaFixture], object]
-    meanwhile: Callable[[SchemaFixture], object]
+    concurrently: Callable[[SchemaFixture], object]
 
     def __str__(self) -> str:
         return self.name
@@ -48,7 +48,7 @@ def _fail(schema: SchemaFixture) -> None:
     schema.change(_holder(schema), locked_at=None, locked_by=None, last_error="broken")
 
 
-def _fail_for_good(schema: SchemaFixture) -> None:
+def fail_permanently(schema: SchemaFixture) -> None:
     schema.change(_holder(schema), locked_at=None, locked_by=None, attempts="=max_attempts")
 
 
@@ -56,18 +56,18 @@ def _holder(schema: SchemaFixture) -> Row:
     return schema.run("select id from :S._private_jobs where key = 'k'")[0]
 
 
-CLAIMED_MEANWHILE = Race("claimed meanwhile", _add, _claim)
-ADDED_AND_CLAIMED_MEANWHILE = Race("added and claimed meanwhile", _know_the_task, _add_and_claim)
+CLAIMED_CONCURRENTLY = Race("claimed concurrently", _add, _claim)
+ADDED_AND_CLAIMED_CONCURRENTLY = Race("added and claimed concurrently", _know_the_task, _add_and_claim)
 RACES = [
-    CLAIMED_MEANWHILE,
-    ADDED_AND_CLAIMED_MEANWHILE,
-    Race("completed meanwhile", _add_and_claim, _complete),
-    Race("failed meanwhile", _add_and_claim, _fail),
-    Race("failed for good meanwhile", _add_and_claim, _fail_for_good),
-    Race("added meanwhile", _know_the_task, _add),
-    Race("replaced meanwhile", _add, _add),
-    Race("removed meanwhile", _add, lambda schema: schema.call("remove_job", job_key="k")),
-    Race("retired meanwhile", _add_and_claim, lambda schema: schema.call("remove_job", job_key="k")),
+    CLAIMED_CONCURRENTLY,
+    ADDED_AND_CLAIMED_CONCURRENTLY,
+    Race("completed concurrently", _add_and_claim, _complete),
+    Race("failed concurrently", _add_and_claim, _fail),
+    Race("failed for good concurrently", _add_and_claim, fail_permanently),
+    Race("added concurrently", _know_the_task, _add),
+    Race("replaced concurrently", _add, _add),
+    Race("removed concurrently", _add, lambda schema: schema.call("remove_job", job_key="k")),
+    Race("retired concurrently", _add_and_claim, lambda schema: schema.call("remove_job", job_key="k")),
 ]
 
 
@@ -76,7 +76,7 @@ def add_against(race: Race, url: str, name: str = "graphile_worker", **arguments
     with connected(url, name) as ours, connected(url, name) as theirs, ThreadPoolExecutor(1) as thread:
         race.before(theirs)
         with theirs.connection.transaction():
-            race.meanwhile(theirs)
+            race.concurrently(theirs)
             added = thread.submit(ours.add_job, "mail", job_key="k", **{"payload": {"from": "us"}, **arguments})
             wait_until(lambda: added.done() or _waits(theirs, ours), what="the add to wait for the other side")
         return added.result(timeout=60)

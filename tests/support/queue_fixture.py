@@ -62,16 +62,16 @@ class EventRecorder:
 
         with self._came:
             came = self._came.wait_for(lambda: len(found()) >= count, deadline)
-        assert came, f"waited {deadline:g} s for {count} {kind.__name__}; heard {self.names()[-30:]}"
+        assert came, f"waited {deadline:g} s for {count} {kind.__name__}; events: {self.names()[-30:]}"
         return found()
 
 
 class RunningWorker:
     """A running runner, its events, and its end."""
 
-    def __init__(self, runner: Runner, heard: EventRecorder, log: LogRecorder) -> None:
+    def __init__(self, runner: Runner, recorded: EventRecorder, log: LogRecorder) -> None:
         self.runner = runner
-        self.heard = heard
+        self.recorded = recorded
         self.log = log
         self.result: RunResult | None = None
         self._waiting = threading.Thread(target=self._wait, daemon=True)

@@ -50,7 +50,7 @@ def seconds(number: float) -> timedelta:
 
 
 LONG = minutes(10)
-SILENT_NOT_AT_ALL = timedelta(0)
+NOT_STALE = timedelta(0)
 
 
 class RecoveryFixture(QueueFixture):
@@ -138,24 +138,24 @@ class RecoveryFixture(QueueFixture):
 
 
 class WorkerProcess:
-    """A worker process; its whole output after `kill` is in `said`."""
+    """A worker process; its whole output after `kill` is in `output`."""
 
     def __init__(self, popen: subprocess.Popen[str]) -> None:
         self._popen = popen
-        self.said: list[str] = []
+        self.output: list[str] = []
 
     def wait_to_say(self, words: str) -> str:
         """Return the line with these words, printed already or later."""
-        for line in self.said:
+        for line in self.output:
             if words in line:
                 return line
         assert self._popen.stdout is not None
         # The test's own time limit bounds the wait.
         for line in self._popen.stdout:
-            self.said.append(line.rstrip())
+            self.output.append(line.rstrip())
             if words in line:
                 return line.rstrip()
-        raise AssertionError(f"it ended without saying {words!r}, but: {self.said}")
+        raise AssertionError(f"it ended without saying {words!r}, but: {self.output}")
 
     def send(self, number: signal.Signals) -> None:
         self._popen.send_signal(number)
@@ -164,10 +164,10 @@ class WorkerProcess:
         self._popen.kill()
         self._popen.wait()
         if self._popen.stdout is not None and not self._popen.stdout.closed:
-            self.said += [line.rstrip() for line in self._popen.stdout]
+            self.output += [line.rstrip() for line in self._popen.stdout]
             self._popen.stdout.close()
 
-    def stop_for_good(self) -> None:
+    def freeze(self) -> None:
         """Stop it as a debugger or a frozen machine does, and wait until it has stopped."""
         self.send(signal.SIGSTOP)
         stat = Path(f"/proc/{self._popen.pid}/stat")

@@ -82,7 +82,7 @@ class SchemaFixture:
         """Lock a job as a worker does that claimed it `ago`."""
         self.change(job, locked_by=by, locked_at=f"=now() - interval '{ago}'", attempts="=attempts + 1")
 
-    def fail_for_good(self, job: Row) -> None:
+    def fail_permanently(self, job: Row) -> None:
         self.change(job, attempts="=max_attempts", last_error="broken")
 
     def run(self, statement: str, *values: Any) -> list[Row]:

@@ -15,7 +15,7 @@ from types import TracebackType
 
 TICK = 0.02
 """How often a watch looks, in seconds."""
-A_STALL = 0.2
+STALL_THRESHOLD = 0.2
 """A check that comes later than this was delayed by the machine, not by what is measured."""
 
 
@@ -33,28 +33,28 @@ class StallClock:
         self._processes = [Path(f"/proc/{pid}/task") for pid in pids or (os.getpid(),)]
         self._ended = threading.Event()
         self._lock = threading.Lock()  # guards the two sums and the time of the last check
-        self._counted = self._stolen = self._looked_at = 0.0
+        self._counted = self._stolen = self._checked_at = 0.0
         self._waits: dict[str, int] = {}
-        self._looking = threading.Thread(target=self._look_on, name="stopwatch", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="stopwatch", daemon=True)
 
     def __enter__(self) -> StallClock:
         self._waits = self._waits_for_a_processor()
-        self._looked_at = time.monotonic()
-        self._looking.start()
+        self._checked_at = time.monotonic()
+        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._look()
+        self._check()
         self._ended.set()
-        self._looking.join()
+        self._thread.join()
 
     @property
     def seconds(self) -> float:
         """What counts of the time until now, or until the block ended."""
         if not self._ended.is_set():
-            self._look()
+            self._check()
         with self._lock:
             return self._counted
 
@@ -64,23 +64,23 @@ class StallClock:
         with self._lock:
             return self._stolen
 
-    def _look_on(self) -> None:
+    def _run(self) -> None:
         while not self._ended.wait(TICK):
-            self._look()
+            self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         with self._lock:
             if self._ended.is_set():
                 return
             now, waits = time.monotonic(), self._waits_for_a_processor()
-            passed = now - self._looked_at
-            late = passed - TICK if passed > A_STALL else 0.0
+            passed = now - self._checked_at
+            late = passed - TICK if passed > STALL_THRESHOLD else 0.0
             starved = sum(waits[thread] - self._waits.get(thread, 0) for thread in waits) / 1e9
             stolen = min(passed, max(late, starved))
             self._counted += passed - stolen
             self._stolen += stolen
             self._waits.update(waits)
-            self._looked_at = now
+            self._checked_at = now
 
     def _waits_for_a_processor(self) -> dict[str, int]:
         """For each thread the nanoseconds it was ready and did not run; nothing where the system does not report it."""

@@ -17,8 +17,8 @@ class TimeRange:
     earliest: datetime
     latest: datetime
 
-    def __contains__(self, moment: object) -> bool:
-        return isinstance(moment, datetime) and self.earliest - ROUNDED <= moment <= self.latest + ROUNDED
+    def __contains__(self, timestamp: object) -> bool:
+        return isinstance(timestamp, datetime) and self.earliest - ROUNDED <= timestamp <= self.latest + ROUNDED
 
 
 class MeasuredBlock:

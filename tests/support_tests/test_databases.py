@@ -10,15 +10,15 @@ import pytest
 from support.databases import HOST, Databases, is_orphan, with_database
 
 NOW = 1_800_000_000
-A_PID_NOBODY_HAS = 2**22 + 1
+AN_UNUSED_PID = 2**22 + 1
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         pytest.param(f"gw_test_{HOST}_{os.getpid()}_{NOW}_main_1", False, id="of a run that goes on"),
-        pytest.param(f"gw_test_{HOST}_{A_PID_NOBODY_HAS}_{NOW}_main_1", True, id="of a run that is gone"),
-        pytest.param(f"gw_test_000000_{A_PID_NOBODY_HAS}_{NOW}_main_1", False, id="of another machine"),
+        pytest.param(f"gw_test_{HOST}_{AN_UNUSED_PID}_{NOW}_main_1", True, id="of a run that is gone"),
+        pytest.param(f"gw_test_000000_{AN_UNUSED_PID}_{NOW}_main_1", False, id="of another machine"),
         pytest.param(f"gw_test_000000_1_{NOW - 90_000}_main_1", True, id="of another machine, older than a day"),
         pytest.param("gw_test_mine", False, id="of somebody else"),
         pytest.param("customers", False, id="of the trade"),

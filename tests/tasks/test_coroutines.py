@@ -76,12 +76,12 @@ def test_the_coroutine_sees_the_context_variables_of_its_worker_and_keeps_its_ow
     colour = contextvars.ContextVar("colour", default="none")
     colour.set("red")
 
-    async def look() -> str:
+    async def read() -> str:
         seen = colour.get()
         colour.set("blue")
         return seen
 
-    assert loop.run(look(), a_context()) == "red"
+    assert loop.run(read(), a_context()) == "red"
     assert colour.get() == "red"
 
 

@@ -40,7 +40,7 @@ def shell(folder: Path, script: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("epoch", "told"),
+    ("epoch", "reported"),
     [
         (float("-inf"), "0001-01-01T00:00:00.000Z"),
         (-100_000_000_000.0, "0001-01-01T00:00:00.000Z"),
@@ -48,12 +48,12 @@ def shell(folder: Path, script: str) -> Path:
     ],
     ids=["-infinity", "before Christ", "infinity"],
 )
-def test_a_run_at_beyond_the_calendar_is_reported_as_its_end(tmp_path: Path, epoch: float, told: str) -> None:
+def test_a_run_at_beyond_the_calendar_is_reported_as_its_end(tmp_path: Path, epoch: float, reported: str) -> None:
     log = LogRecorder()
     program = shell(tmp_path, "echo $GRAPHILE_WORKER_JOB_RUN_AT")
 
     assert isinstance(run_program(program, a_job(run_at_epoch=epoch), log), Completed)
-    assert log.of("info") == [told]
+    assert log.of("info") == [reported]
 
 
 def test_the_payload_stands_on_stdin_as_json(tmp_path: Path) -> None:
@@ -256,18 +256,18 @@ def test_something_left_in_the_background_that_keeps_talking_does_not_hold_up_th
 def test_what_a_program_prints_between_the_last_read_of_its_pipes_and_its_end_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, go_on, looks = LogRecorder(), tmp_path / "go", count()
+    log, go_on, checks = LogRecorder(), tmp_path / "go", count()
     program = shell(tmp_path, f"echo ready; while [ ! -e '{go_on}' ]; do sleep 0.01; done; echo last words")
-    look = executables._Program.exit_code
+    exit_code = executables._Program.exit_code
 
-    def look_when_it_has_ended(self: Any) -> int | None:
+    def exit_code_after_the_end(self: Any) -> int | None:
         # At the second look after it spoke its pipes were found empty; now let it speak and end.
-        if "ready" in log.of("info") and next(looks) == 1:
+        if "ready" in log.of("info") and next(checks) == 1:
             go_on.touch()
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        return look(self)
+        return exit_code(self)
 
-    monkeypatch.setattr(executables._Program, "exit_code", look_when_it_has_ended)
+    monkeypatch.setattr(executables._Program, "exit_code", exit_code_after_the_end)
 
     assert isinstance(run_program(program, log=log), Completed)
     assert log.of("info") == ["ready", "last words"]

@@ -56,9 +56,9 @@ def answering(path: Path, answer: str, name: str = "run") -> Path:
     return write(path, ANSWER.format(name=name, answer=answer))
 
 
-def only_fault(loaded: LoadedTasks) -> str:
-    (fault,) = loaded.errors
-    return str(fault)
+def only_error(loaded: LoadedTasks) -> str:
+    (error,) = loaded.errors
+    return str(error)
 
 
 # -- what is a task ---------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_a_program_runs_with_the_job(tasks: Path) -> None:
 def test_a_script_that_is_not_executable_is_an_error_that_says_what_to_run(tasks: Path) -> None:
     path = write(tasks / "mail.sh", "#!/bin/sh\n")
 
-    assert only_fault(load_folder(tasks)) == f"{path}: it begins with #! but is not executable; run: chmod +x mail.sh"
+    assert only_error(load_folder(tasks)) == f"{path}: it begins with #! but is not executable; run: chmod +x mail.sh"
 
 
 def test_an_executable_python_file_with_functions_is_imported(tasks: Path) -> None:
@@ -328,9 +328,9 @@ def test_a_file_that_does_not_import_is_an_error_with_its_own_frames(tasks: Path
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad.py", "import json\n\ndef read():\n    return json.loads('nope')\n\nread()\n")
 
-    fault = only_fault(load())
+    error = only_error(load())
 
-    assert fault.splitlines() == [
+    assert error.splitlines() == [
         f"{path}:4: JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
         f"  {path}:6: read()",
         f"  {path}:4: return json.loads('nope')",
@@ -341,14 +341,14 @@ def test_a_missing_module_is_an_error_at_the_line_that_imports_it(tasks: Path) -
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad.py", "\nimport nobody_has_this\n")
 
-    assert only_fault(load()).startswith(f"{path}:2: ModuleNotFoundError: No module named 'nobody_has_this'\n")
+    assert only_error(load()).startswith(f"{path}:2: ModuleNotFoundError: No module named 'nobody_has_this'\n")
 
 
 def test_a_syntax_error_is_an_error_at_its_line(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad.py", "x = 1\ndef run(payload:\n")
 
-    assert only_fault(load()).splitlines() == [f"{path}:2: SyntaxError: '(' was never closed", "  def run(payload:"]
+    assert only_error(load()).splitlines() == [f"{path}:2: SyntaxError: '(' was never closed", "  def run(payload:"]
 
 
 def test_an_error_in_a_helper_names_both_files(tasks: Path) -> None:
@@ -356,7 +356,7 @@ def test_an_error_in_a_helper_names_both_files(tasks: Path) -> None:
     helper = write(tasks / "_broken_helper.py", "1 / 0\n")
     path = write(tasks / "bad.py", "import _broken_helper\n")
 
-    assert only_fault(load()).splitlines() == [
+    assert only_error(load()).splitlines() == [
         f"{path}:1: ZeroDivisionError: division by zero",
         f"  {path}:1: import _broken_helper",
         f"  {helper}:1: 1 / 0",
@@ -366,37 +366,37 @@ def test_an_error_in_a_helper_names_both_files(tasks: Path) -> None:
 def test_a_deep_traceback_is_cut(tasks: Path) -> None:
     write(tasks / "bad.py", "def deeper(n):\n    return deeper(n - 1) if n else 1 / 0\ndeeper(100)\n")
 
-    assert len(only_fault(load_folder(tasks)).splitlines()) == 5
+    assert len(only_error(load_folder(tasks)).splitlines()) == 5
 
 
 def test_a_file_that_calls_sys_exit_is_an_error(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad.py", "import sys\nsys.exit(3)\n")
 
-    assert only_fault(load()).startswith(f"{path}:2: it calls sys.exit(3) when imported")
+    assert only_error(load()).startswith(f"{path}:2: it calls sys.exit(3) when imported")
 
 
 def test_source_that_is_no_text_is_an_error(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     (tasks / "bad.py").write_bytes(b"\xff\xfe\x00x = 1\n")
 
-    assert str(tasks / "bad.py") in only_fault(load())
+    assert str(tasks / "bad.py") in only_error(load())
 
 
 def test_a_file_that_offers_nothing_is_an_error_that_says_what_to_do(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     path = write(tasks / "bad-one.py", "def somethingelse(payload): ...\n")
 
-    fault = only_fault(load())
+    error = only_error(load())
 
-    assert fault.startswith(f"{path}: it offers no task; define a function bad_one or run, decorate")
+    assert error.startswith(f"{path}: it offers no task; define a function bad_one or run, decorate")
 
 
 def test_a_name_that_is_no_function_is_an_error(tasks: Path) -> None:
     load = with_a_good_neighbour(tasks)
     write(tasks / "bad.py", "bad = 'a text'\n")
 
-    assert "bad must be a function, not of type str" in only_fault(load())
+    assert "bad must be a function, not of type str" in only_error(load())
 
 
 def test_a_function_that_cannot_be_a_task_is_an_error_and_its_neighbours_in_the_file_load(tasks: Path) -> None:
@@ -411,7 +411,7 @@ def test_a_function_that_cannot_be_a_task_is_an_error_and_its_neighbours_in_the_
     loaded = load_folder(tasks)
 
     assert result_of(loaded, "good") == "good"
-    assert [str(fault).partition(": ")[0] for fault in loaded.errors] == [f"{path}:4", f"{path}:6"]
+    assert [str(error).partition(": ")[0] for error in loaded.errors] == [f"{path}:4", f"{path}:6"]
     assert "also needs more" in str(loaded.errors[0])
     assert "'Nowhere' is not defined" in str(loaded.errors[1])
 
@@ -423,15 +423,15 @@ def test_two_files_for_one_identifier_are_an_error_naming_both(tasks: Path) -> N
     loaded = load_folder(tasks)
 
     assert result_of(loaded, "mail") == "python"
-    fault = only_fault(loaded)
-    assert str(tasks / "mail.py") in fault
-    assert str(program) in fault
+    error = only_error(loaded)
+    assert str(tasks / "mail.py") in error
+    assert str(program) in error
 
 
 def test_an_identifier_that_is_too_long_is_an_error(tasks: Path) -> None:
     answering(tasks / ("a" * 100) / ("b" * 100 + ".py"), "long")
 
-    assert "201 characters" in only_fault(load_folder(tasks))
+    assert "201 characters" in only_error(load_folder(tasks))
 
 
 def test_strict_rejects_everything_and_lists_every_error(tasks: Path) -> None:
@@ -495,12 +495,12 @@ def test_a_file_that_breaks_keeps_its_tasks_until_it_is_fixed(tasks: Path) -> No
     write(path, "def run(payload:\n")
     broken = reload_folder(before)
     assert result_of(broken, "mail") == "old"
-    assert "SyntaxError" in only_fault(broken)
+    assert "SyntaxError" in only_error(broken)
 
-    answering(path, "mended")
-    mended = reload_folder(broken)
-    assert result_of(mended, "mail") == "mended"
-    assert mended.errors == ()
+    answering(path, "fixed")
+    fixed = reload_folder(broken)
+    assert result_of(fixed, "mail") == "fixed"
+    assert fixed.errors == ()
 
 
 @pytest.mark.parametrize("helper", ["_helper_a.py", "_lib_a/words.py"])
@@ -551,7 +551,7 @@ def test_a_folder_that_disappears_leaves_no_tasks_and_an_error(tasks: Path) -> N
     gone = reload_folder(loaded)
 
     assert gone.registry.identifiers == ()
-    assert "cannot be read" in only_fault(gone)
+    assert "cannot be read" in only_error(gone)
     tasks.mkdir()
     answering(tasks / "mail.py", "back")
     assert result_of(reload_folder(gone), "mail") == "back"

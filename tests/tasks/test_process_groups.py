@@ -66,12 +66,12 @@ def started() -> Iterator[list[int]]:
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("trouble", ["none", "guard killed", "everybody asked to stop", "forked"])
+@pytest.mark.parametrize("failure", ["none", "guard killed", "everybody asked to stop", "forked"])
 def test_groups_are_killed_with_all_their_processes_when_this_process_is_killed(
-    trouble: str, started: list[int]
+    failure: str, started: list[int]
 ) -> None:
     dead = subprocess.run(
-        [sys.executable, "-c", DIES, trouble],
+        [sys.executable, "-c", DIES, failure],
         cwd=CHECKOUT,
         stdout=subprocess.PIPE,
         text=True,

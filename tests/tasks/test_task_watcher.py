@@ -27,10 +27,10 @@ class Watched:
         self.folder = folder
         write(folder / "mail.py", GOOD)
         self.registries: list[TaskRegistry] = []
-        self.told: list[TasksReloaded] = []
+        self.reloads: list[TasksReloaded] = []
         self.crashes: list[BaseException] = []
         events = Events()
-        events.on(TasksReloaded, self.told.append)
+        events.on(TasksReloaded, self.reloads.append)
         self.watcher = TaskWatcher(
             load_folder(folder), self.registries.append, events, on_crash=lambda name, error: self.crashes.append(error)
         )
@@ -52,13 +52,13 @@ def test_a_reload_hands_over_a_new_registry_and_reports_it(watched: Watched) -> 
     assert watched.watcher.reload()
 
     assert [each.identifiers for each in watched.registries] == [("mail", "more")]
-    assert [(each.tasks, each.errors) for each in watched.told] == [(("mail", "more"), ())]
+    assert [(each.tasks, each.errors) for each in watched.reloads] == [(("mail", "more"), ())]
 
 
 def test_without_a_change_nothing_is_handed_over(watched: Watched) -> None:
     assert not watched.watcher.reload()
     assert watched.registries == []
-    assert watched.told == []
+    assert watched.reloads == []
 
 
 def test_a_file_that_breaks_is_reported_and_keeps_its_task(watched: Watched) -> None:
@@ -68,8 +68,8 @@ def test_a_file_that_breaks_is_reported_and_keeps_its_task(watched: Watched) -> 
     watched.watcher.reload()
 
     assert watched.registries[-1].get("mail") is before
-    (fault,) = watched.told[-1].errors
-    assert "ZeroDivisionError" in fault
+    (error,) = watched.reloads[-1].errors
+    assert "ZeroDivisionError" in error
 
 
 def test_a_change_is_seen_while_the_watcher_runs(watched: Watched) -> None:
