@@ -129,12 +129,12 @@ def test_an_event_of_node_that_is_not_emitted_names_the_nearest_one() -> None:
 
 def test_an_empty_queue_is_reported_once_until_a_claim_finds_a_job(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}) as running:
-        running.heard.wait_for(ClaimEmpty)
+        running.recorded.wait_for(ClaimEmpty)
         site.fill(3)
-        running.heard.wait_for(ClaimEmpty, count=2)
+        running.recorded.wait_for(ClaimEmpty, count=2)
         running.runner.stop()
 
-    assert len(running.heard.of(ClaimEmpty)) == 2
+    assert len(running.recorded.of(ClaimEmpty)) == 2
 
 
 def test_a_crash_of_a_worker_emits_an_event(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,12 +144,12 @@ def test_a_crash_of_a_worker_emits_an_event(site: QueueFixture, monkeypatch: pyt
         raise error
 
     with site.running({"work": RunRecord()}) as running:
-        running.heard.wait_for(PoolStarted)
+        running.recorded.wait_for(PoolStarted)
         monkeypatch.setattr(Claimer, "step", crash)
         site.fill(1)
-        running.heard.wait_for(WorkerCrashed)
+        running.recorded.wait_for(WorkerCrashed)
 
-    (event,) = running.heard.of(WorkerCrashed)
+    (event,) = running.recorded.of(WorkerCrashed)
     assert (event.worker_id, event.thread, event.error) == (running.runner.worker_id, "gw-claim", error)
 
 
@@ -160,10 +160,12 @@ def test_the_events_of_a_run_name_worker_and_thread(site: QueueFixture) -> None:
     with site.running({"work": RunRecord(), "fails": fails}, concurrency=1) as running:
         site.add(payload={"n": 1})
         site.add(task="fails", max_attempts=1)
-        running.heard.wait_for(JobFailed)
-        running.heard.wait_for(JobSucceeded)
+        running.recorded.wait_for(JobFailed)
+        running.recorded.wait_for(JobSucceeded)
 
-    events = [event for kind in (JobStarted, JobSucceeded, JobErrored, JobFailed) for event in running.heard.of(kind)]
+    events = [
+        event for kind in (JobStarted, JobSucceeded, JobErrored, JobFailed) for event in running.recorded.of(kind)
+    ]
     assert len(events) == 5
     assert {(event.worker_id, event.thread) for event in events} == {(running.runner.worker_id, "gw-worker-1")}
 

@@ -211,7 +211,7 @@ class WorkerPool:
             settler=self.settler,
             slots=self.threads,  # type: ignore[arg-type] # as far as it reads them
             events=self.events,
-            on_cancel_requests=lambda wishes: None,
+            on_cancel_requests=lambda requests: None,
             notifications=None,
             on_drained=None,
             lease=Lease(),
@@ -526,7 +526,7 @@ class World:
         self._read_audit()
         self._check_running()
         self._check_known()
-        self._check_told()
+        self._check_reports()
         self._check_history()
         self.raise_complaints()
 

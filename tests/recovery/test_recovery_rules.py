@@ -101,7 +101,7 @@ def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
 
     for answer in (ValueError("broken"), 5):
         hook = Deciding(answer)
-        decide([hook.on_recovery], JOB, "dead", "sweeper", lambda job, error: told.append(f"{job.id}: {error}"))
+        decide([hook.on_recovery], JOB, "dead", "sweeper", lambda job, error: reported.append(f"{job.id}: {error}"))
         assert hook.asked == [(JOB.id, "dead", "WorkerCrashed", "sweeper")]
 
     assert reported == ["7: broken", "7: on_recovery returned int, which is no decision"]

@@ -365,7 +365,7 @@ def test_hooks_hold_no_locks_while_they_think(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.held_by("dead", queue_name="q")
 
-    class Looking(Plugin):
+    class Observer(Plugin):
         def on_recovery(self, job: Any, dead_worker: str, reason: str, recovered_by: str | None) -> None:
             ward.run("set lock_timeout = '1s'")
             ward.run("select from _private_jobs where id = %s for update", job_id)

@@ -134,8 +134,8 @@ def test_only_jobs_whose_results_are_kept_notify(queue: Queue) -> None:
 
         notices = list(listener.notifies(timeout=1.0))
 
-    heard = [int(each) for notice in notices for each in notice.payload.split(",")]
-    assert sorted(heard) == [job.id for job in awaited]
+    recorded = [int(each) for notice in notices for each in notice.payload.split(",")]
+    assert sorted(recorded) == [job.id for job in awaited]
     assert len(notices) == 3
 
 
