@@ -19,6 +19,7 @@ from gw_core.domain.plugins import Interceptors
 from gw_core.domain.settings import WorkerSettings
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.maintenance.heartbeat import Heartbeat
+from gw_core.maintenance.history_expiry import HistoryExpiry
 from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
 from gw_core.maintenance.recycling import RecycleMonitor
 from gw_core.maintenance.sweeper import Sweep, Sweeper
@@ -65,6 +66,10 @@ class ServiceFactory:
             events=self.events,
             between=self.settings.expired_lock_interval,
         )
+
+    def history_expiry(self, pool: WorkerPool) -> HistoryExpiry:
+        """Return the service that makes and drops the partitions of history."""
+        return HistoryExpiry(connection=self.maintenance, events=self.events, keeps=lambda: pool.keeps)
 
     def sweeper(self, pool: WorkerPool, heartbeat: Heartbeat) -> Sweeper:
         """Return the service that recovers jobs of dead workers."""

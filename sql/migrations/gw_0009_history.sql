@@ -16,7 +16,7 @@ create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_history (
   error text,
   worker_id text,
   payload json,
-  added_at timestamptz not null,
+  created_at timestamptz not null,
   started_at timestamptz,
   finished_at timestamptz not null,
   expires_at timestamptz not null

@@ -50,7 +50,7 @@ def test_a_completed_job_moves_to_history_with_its_result(queue: Queue) -> None:
         "error": None,
         "worker_id": OURS,
         "payload": None,
-        "added_at": job.created_at,
+        "created_at": job.created_at,
         "started_at": job.started_at,
     }
     assert {name: row[name] for name in expected} == expected

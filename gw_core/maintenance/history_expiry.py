@@ -1,0 +1,49 @@
+"""Keep the partitions of history: those of the next days exist, and those whose rows are expired are dropped."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from gw_core.domain.errors import GraphileWorkerError, LockTimeoutError
+from gw_core.domain.events import Events, MaintenanceFailed
+from gw_core.domain.history import Keep
+from gw_core.postgres.connections import SharedConnection
+from gw_core.postgres.history_partitions import MAX_DROPS, HistoryPartitions
+from gw_core.service import Service
+
+INTERVAL: Final = timedelta(minutes=30)
+RETRY_INTERVAL: Final = timedelta(seconds=20)
+"""The delay before the next try when somebody uses the table, as a long query does."""
+
+
+class HistoryExpiry(Service):
+    """Thread `gw-history` of a worker that keeps history."""
+
+    def __init__(
+        self, *, connection: SharedConnection, events: Events, keeps: Callable[[], Mapping[str, Keep]]
+    ) -> None:
+        super().__init__("gw-history")
+        self._connection = connection
+        self._events = events
+        self._keeps = keeps
+        self._has_complained = False
+
+    def step(self) -> timedelta:
+        """Make and drop partitions; rest half an hour, more or less, so that a fleet spreads out."""
+        try:
+            with self._connection.connection() as connection:
+                partitions = HistoryPartitions(connection, self._connection.database.schema)
+                partitions.make(each.period for each in self._keeps().values())
+                emptied = partitions.expire()
+        except LockTimeoutError:
+            return RETRY_INTERVAL * random.uniform(0.5, 1.5)
+        except GraphileWorkerError as error:
+            if not self._has_complained:
+                self._events.emit(MaintenanceFailed(service=self.name, error=error))
+            self._has_complained = True
+            return RETRY_INTERVAL
+        self._has_complained = False
+        return timedelta(seconds=1) if len(emptied) == MAX_DROPS else INTERVAL * random.uniform(0.5, 1.5)
