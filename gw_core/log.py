@@ -255,6 +255,13 @@ class JobLog:
                 event.worker_id,
                 extra={"worker_id": event.worker_id},
             )
+        if event.has_unknown_claim:
+            self._core.warning(
+                "A claim was not answered before the worker stopped; if it locked jobs, release them with: "
+                "gw unlock %s",
+                event.worker_id,
+                extra={"worker_id": event.worker_id},
+            )
 
     def _locks_reset(self, event: e.LocksReset) -> None:
         if event.jobs or event.queues:

@@ -535,8 +535,9 @@ class Runner:
         for service in self._services:
             service.join_until(lambda: time_left(SERVICES_EXIT_DELAY))
         if self._heartbeat is not None:
-            # Unrecorded outcomes leave jobs locked: keep the heartbeat row, for a sweep to find.
-            self._heartbeat.end(is_graceful=pool.unsettled == 0, time_left=lambda: time_left(HEARTBEAT_EXIT_DELAY))
+            # Unrecorded outcomes and unknown claims leave jobs locked: keep the heartbeat row, for a sweep to find.
+            is_graceful = not pool.unsettled and not pool.has_unknown_claim
+            self._heartbeat.end(is_graceful=is_graceful, time_left=lambda: time_left(HEARTBEAT_EXIT_DELAY))
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))
         return self._result(end)

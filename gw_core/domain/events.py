@@ -123,11 +123,13 @@ class PoolInterrupting(Event, frozen=True):
 
 
 class PoolStopped(Event, frozen=True):
-    """The worker stopped. It holds no locks, except those of `unsettled` outcomes that it could not record."""
+    """The worker stopped. Jobs stay locked only by `unsettled` outcomes and by a claim whose answer is missing."""
 
     name: ClassVar[str] = "pool:release"
     worker_id: str
     unsettled: int
+    has_unknown_claim: bool = False
+    """Whether a claim whose answer did not arrive may have locked jobs; the worker's heartbeat stays for a sweep."""
 
 
 class LocksReset(Event, frozen=True):

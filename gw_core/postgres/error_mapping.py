@@ -102,6 +102,12 @@ def needs_connection(error: BaseException) -> bool:
     return leads_nowhere(error) or not isinstance(error, TransientDatabaseError)
 
 
+def was_rolled_back(error: BaseException) -> bool:
+    """Return whether the server answered with an error that its session survived: the statement has had no effect."""
+    cause = error.__cause__
+    return isinstance(cause, psycopg.Error) and cause.diag.severity_nonlocalized == "ERROR"
+
+
 def rejects_a_row(error: BaseException) -> bool:
     """Return whether a row, and not the database, made a statement fail: a constraint or trigger rejected it.
 

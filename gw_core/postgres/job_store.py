@@ -146,6 +146,15 @@ class JobStore:
         """Return which of these jobs have a row that another session has locked."""
         return self._ids("row_locked_jobs", ids=sorted(ids))
 
+    @property
+    def session(self) -> int:
+        """The server process of this connection, as the protocol reports it."""
+        return self.connection.info.backend_pid
+
+    def has_session_ended(self, pid: int) -> bool:
+        """Return whether the server process `pid` has ended; false where that cannot be known, as behind a pooler."""
+        return bool(self._one("has_session_ended", own_pid=self.session, pid=pid)[0])
+
     def return_unknown_jobs(self, *, worker_id: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
         """Return what the worker claimed without knowing: all jobs and queues it has locked but these."""
         return self._ids("return_unknown_jobs", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))

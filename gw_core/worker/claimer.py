@@ -25,7 +25,7 @@ from gw_core.domain.outcome import Returned
 from gw_core.domain.settings import PoolerMode, WorkerSettings
 from gw_core.postgres.claims import CLAIM_PLAN
 from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
-from gw_core.postgres.error_mapping import needs_connection
+from gw_core.postgres.error_mapping import needs_connection, was_rolled_back
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.notifications import Subscription
 from gw_core.service import Service
@@ -128,6 +128,8 @@ class Claimer(Service):
         and after one that was cut for the size of its payloads, since the server unpacks all that it is asked for."""
         self._is_cut = False
         self._claim_in_doubt = False
+        self._claim_session = 0
+        """The server process of the last claim's connection."""
         self._doubt_again_at = float("inf")
         self._may_find = True
         self._is_empty = False
@@ -149,6 +151,11 @@ class Claimer(Service):
         """Request a claim; from any thread."""
         self._claim_requested = True
         self.wake()
+
+    @property
+    def may_have_unknown_locks(self) -> bool:
+        """Whether a claim still runs, or one whose answer was lost may still lock jobs; from any thread."""
+        return not self.join(timedelta(0)) or self._claim_in_doubt or self._doubt_again_at != float("inf")
 
     def on_cancel_request(self) -> None:
         """Request a read of the cancel requests; from any thread."""
@@ -245,7 +252,7 @@ class Claimer(Service):
     def _claim(self, store: JobStore, limit: int) -> Sequence[Job]:
         mean = self._settler.mean_seconds
         flags = self._flags_now()
-        self._claim_in_doubt = True
+        self._claim_in_doubt, self._claim_session = True, store.session
         jobs = store.claims.claim(
             worker_id=self._worker_id,
             tasks=self._tasks,
@@ -386,15 +393,16 @@ class Claimer(Service):
             self._tasks = self._store.register_tasks(wanted)
             self._tasks_read = (wanted, time.monotonic())
         if self._claim_in_doubt or time.monotonic() >= self._doubt_again_at:
-            # Repeated later: a claim that waits for a lock in the server can still commit after this.
-            self._doubt_again_at = time.monotonic() + CLAIM_TIMEOUT if self._claim_in_doubt else float("inf")
             self._return_unknown(self._store)
         return self._store
 
     def _return_unknown(self, store: JobStore) -> None:
-        """Return what a claim locked whose answer was lost."""
+        """Return what a claim locked whose answer was lost; later again, unless its session has ended."""
+        # A claim that waits for a lock in the server can still commit. Asked first: after this, none commits unseen.
+        may_commit = self._claim_in_doubt and not store.has_session_ended(self._claim_session)
         known = self._ledger.locked()
         store.return_unknown_jobs(worker_id=self._worker_id, jobs=known.jobs, queues=known.queues)
+        self._doubt_again_at = time.monotonic() + CLAIM_TIMEOUT if may_commit else float("inf")
         self._claim_in_doubt = False
 
     def _connect(self) -> JobStore:
@@ -504,6 +512,7 @@ class Claimer(Service):
         self._tries += 1
         if self._claim_in_doubt:
             self._max_jobs = max(1, self._max_jobs // 2)
+            self._claim_in_doubt = not was_rolled_back(error)
         self._claim_requested = True
         self._cancel_requested = True  # cancel requests may have been missed
         if needs_connection(error):

@@ -172,6 +172,11 @@ class WorkerPool:
         return self._settler.unsettled
 
     @property
+    def has_unknown_claim(self) -> bool:
+        """Whether a claim whose answer is missing may have locked jobs."""
+        return self._claimer.may_have_unknown_locks
+
+    @property
     def vitals(self) -> PoolHealth:
         """What the pool does now."""
         polled_at = self._claimer.polled_at
@@ -284,7 +289,9 @@ class WorkerPool:
         self._settler.join_until(lambda: self.time_left(FINAL_SETTLE_TIMEOUT), at_least=MIN_SETTLE_TIMEOUT)
         self._timeouts.request_stop()
         end_idle_processes()
-        self._events.emit(PoolStopped(worker_id=self.id, unsettled=self.unsettled))
+        self._events.emit(
+            PoolStopped(worker_id=self.id, unsettled=self.unsettled, has_unknown_claim=self.has_unknown_claim)
+        )
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -405,12 +405,12 @@ class _Scene:
                 n=row[1],
                 attempts=row[2],
                 max_attempts=row[3],
-                is_locked=row[4],
+                locked_by=row[4],
                 has_key=row[5],
                 last_error=row[6],
             )
             for row in self._ask(
-                "select id, coalesce((payload ->> 'n')::bigint, 0), attempts, max_attempts, locked_by is not null,"
+                "select id, coalesce((payload ->> 'n')::bigint, 0), attempts, max_attempts, locked_by,"
                 " key is not null, last_error from graphile_worker._private_jobs"
             )
         ]

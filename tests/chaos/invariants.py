@@ -38,7 +38,7 @@ class Row:
     n: int
     attempts: int
     max_attempts: int
-    is_locked: bool
+    locked_by: str | None
     has_key: bool
     last_error: str | None
 
@@ -132,8 +132,8 @@ class _Court:
             added = self._added.get(row.n)
             if added is None:
                 yield f"job {row.job_id} is there, and nobody added number {row.n}"
-            elif row.is_locked:
-                yield f"job {row.n} ({added.kind}) is still locked"
+            elif row.locked_by is not None:
+                yield f"job {row.n} ({added.kind}) is still locked by {row.locked_by}"
             elif row.attempts < row.max_attempts:
                 yield f"job {row.n} ({added.kind}) could still run, and does not{self._story(row.n)}"
             elif added.kind not in ("final", "removed", "keyed"):

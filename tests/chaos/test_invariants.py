@@ -45,7 +45,7 @@ def ran(
 
 
 def row(n: int, **differences: Any) -> Row:
-    failed = Row(job_id=n, n=n, attempts=1, max_attempts=1, is_locked=False, has_key=False, last_error="as planned")
+    failed = Row(job_id=n, n=n, attempts=1, max_attempts=1, locked_by=None, has_key=False, last_error="as planned")
     return replace(failed, **differences)
 
 
@@ -151,7 +151,7 @@ BROKEN = {
         "ran again without a reason",
     ),
     "it ran twice, a while before a crash": (evidence(added(1), **CRASHED_LATER), "ran again without a reason"),
-    "it is still locked": (evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1, is_locked=True)]), "still locked"),
+    "it is still locked": (evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1, locked_by="gw-1")]), "still locked"),
     "it is forgotten": (
         evidence(added(1), runs=[ran(1, 1, 2)], rows=[row(1, max_attempts=25)]),
         "could still run, and does not",

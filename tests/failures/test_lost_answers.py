@@ -13,11 +13,18 @@ from typing import Any
 
 import pytest
 from support.database_proxy import DatabaseProxy
-from support.queue_fixture import QueueFixture, ms
+from support.queue_fixture import NEVER, QueueFixture, RunningWorker, ms
 from support.waiting import wait_until
 
 from gw_core import RetryAfter
-from gw_core.events import JobCompleted, JobLockLost, PoolConnectionRestored, PoolListening, WorkersRecovered
+from gw_core.events import (
+    JobCompleted,
+    JobLockLost,
+    PoolConnectionRestored,
+    PoolListening,
+    PoolStopped,
+    WorkersRecovered,
+)
 
 ROUNDS = int(os.environ.get("GW_ROUNDS", "4"))
 JOBS = int(os.environ.get("GW_JOBS", "2000"))
@@ -241,3 +248,43 @@ def test_a_connection_whose_answers_were_swallowed_is_given_up(
 
     assert running.recorded.of(JobLockLost) == []
     assert site.held() == []
+
+
+@pytest.fixture
+def amid_claim(site: QueueFixture, proxy: DatabaseProxy) -> Iterator[RunningWorker]:
+    """A worker whose claim has committed, and whose answer never arrives."""
+    with site.running({"work": print}, url=proxy.url, poll_interval=NEVER, grace_period=ms(200)) as running:
+        running.heard.wait_for(PoolListening)
+        wait_until(lambda: running.claimer.polled_at is not None, what="the first claim")
+        time.sleep(0.2)  # it claims again after it has begun to listen
+        proxy.swallow("gw:claim")  # the notification of the new job as well
+        site.fill(1)
+        running.claimer.request_claim()
+        wait_until(lambda: site.held() != [], what="the claim to commit")
+        yield running
+
+
+def test_a_worker_that_stops_amid_a_claim_keeps_its_heartbeat_for_a_sweep(
+    site: QueueFixture, amid_claim: RunningWorker
+) -> None:
+    """The claim may lock jobs after the worker has ended, and only its heartbeat lets a sweep find them."""
+    amid_claim.request_stop()
+    amid_claim.end()
+
+    assert [event.has_unknown_claim for event in amid_claim.heard.of(PoolStopped)] == [True]
+    assert "A claim was not answered before the worker stopped" in str(amid_claim.log.of("warning"))
+    assert site.run("select id from _private_gw_workers") == [{"id": amid_claim.worker_id}]
+    assert site.held() != []
+
+
+def test_a_claim_whose_session_has_ended_is_returned_and_leaves_no_doubt(
+    site: QueueFixture, proxy: DatabaseProxy, amid_claim: RunningWorker
+) -> None:
+    site.kill_connections("gw:claim")
+    proxy.heal("gw:claim")
+    proxy.break_all()
+    amid_claim.heard.wait_for(JobCompleted)
+    amid_claim.stop()
+
+    assert [event.has_unknown_claim for event in amid_claim.heard.of(PoolStopped)] == [False]
+    assert site.run("select id from _private_gw_workers") == []
