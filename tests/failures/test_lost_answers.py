@@ -120,7 +120,7 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
     assert len(attempts.successes()) == 2 * ROUNDS
     assert running.recorded.of(JobLockLost) == []
     assert site.jobs() == []
-    assert site.locked() == []
+    assert site.held() == []
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_thousands_of_jobs_of_named_queues_survive_frequently_lost_answers(
     assert attempts.overlaps() == []
     assert attempts.successes() == sorted(set(attempts.successes())), "a job succeeded twice"
     assert running.recorded.of(JobLockLost) == []
-    assert site.locked() == []
+    assert site.held() == []
 
 
 def test_a_worker_alone_with_its_tasks_does_not_overlap_itself_after_it_was_cut_off(
@@ -179,14 +179,14 @@ def test_a_worker_alone_with_its_tasks_does_not_overlap_itself_after_it_was_cut_
             running.recorded.wait_for(PoolListening)
             wait_until(lambda: len(site.run("select id from _private_gw_workers")) == 2)
             site.fill(12, queue="'q' || n / 2")
-            wait_until(lambda: len(site.locked()) >= 7, what="the first job of each queue to be claimed")
+            wait_until(lambda: len(site.held()) >= 7, what="the first job of each queue to be claimed")
             proxy.hold()
             doctor.recorded.wait_for(WorkersRecovered)
             proxy.heal()
             wait_until(lambda: not site.jobs(), what="everything to run")
 
     assert attempts.overlaps() == []
-    assert site.locked() == []
+    assert site.held() == []
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["after the commit", "before the commit"])
@@ -207,7 +207,7 @@ def test_a_lost_answer_is_made_up_for(site: QueueFixture, proxy: DatabaseProxy, 
             running.recorded.wait_for(PoolConnectionRestored)
 
     assert running.recorded.of(JobLockLost) == []
-    assert (site.jobs(), site.locked()) == ([], [])
+    assert (site.jobs(), site.held()) == ([], [])
 
 
 def test_answers_that_are_held_back_arrive_late_and_nothing_breaks(site: QueueFixture, proxy: DatabaseProxy) -> None:
@@ -225,7 +225,7 @@ def test_answers_that_are_held_back_arrive_late_and_nothing_breaks(site: QueueFi
         running.recorded.wait_for(JobCompleted, count=6)
 
     assert len(running.recorded.of(PoolConnectionRestored)) == 0
-    assert site.locked() == []
+    assert site.held() == []
 
 
 def test_a_connection_whose_answers_were_swallowed_is_given_up(
@@ -247,7 +247,7 @@ def test_a_connection_whose_answers_were_swallowed_is_given_up(
         running.recorded.wait_for(JobCompleted, count=2)
 
     assert running.recorded.of(JobLockLost) == []
-    assert site.locked() == []
+    assert site.held() == []
 
 
 @pytest.fixture
@@ -260,7 +260,7 @@ def amid_claim(site: QueueFixture, proxy: DatabaseProxy) -> Iterator[RunningWork
         proxy.swallow("gw:claim")  # the notification of the new job as well
         site.fill(1)
         running.claimer.request_claim()
-        wait_until(lambda: site.locked() != [], what="the claim to commit")
+        wait_until(lambda: site.held() != [], what="the claim to commit")
         yield running
 
 
@@ -274,7 +274,7 @@ def test_a_worker_that_stops_amid_a_claim_keeps_its_heartbeat_for_a_sweep(
     assert [event.has_unknown_claim for event in amid_claim.recorded.of(PoolStopped)] == [True]
     assert "A claim was not answered before the worker stopped" in str(amid_claim.log.of("warning"))
     assert site.run("select id from _private_gw_workers") == [{"id": amid_claim.worker_id}]
-    assert site.locked() != []
+    assert site.held() != []
 
 
 def test_a_claim_whose_session_has_ended_is_returned_and_leaves_no_doubt(
