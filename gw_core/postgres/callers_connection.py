@@ -7,11 +7,12 @@ has imported.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Protocol, TypeGuard
 
 import psycopg
+from psycopg.generators import send
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import InvalidInputError
@@ -128,6 +129,25 @@ class PsycopgConnection:
             begin_callers_transaction(self._connection)
             with self._connection.transaction():
                 yield
+
+
+class OwnConnection(PsycopgConnection):
+    """A psycopg connection that gw opened."""
+
+    def fetch_all(self, calls: Iterable[Call]) -> Iterator[Rows]:
+        """Send one statement after the other, and return the rows of each once all have run.
+
+        The server works on a statement while `calls` makes the next. A failure skips the statements after it.
+        """
+        with translated(self._schema), self._connection.pipeline():
+            cursors = [self._sent(call) for call in calls]
+        return (cursor.fetchall() for cursor in cursors)
+
+    def _sent(self, call: Call) -> psycopg.Cursor[tuple[Any, ...]]:
+        cursor = tuple_cursor(self._connection).execute(*call.named(self._schema))
+        # The driver has sent what the socket's buffer holds, and would send the rest with the next statement.
+        self._connection.wait(send(self._connection.pgconn))
+        return cursor
 
 
 def tuple_cursor(connection: Connection) -> psycopg.Cursor[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ from gw_core.domain.events import Events, JobAdded
 from gw_core.domain.job import Job, JobSpec, check_payload_text
 from gw_core.domain.plugins import Addition, Interceptors, Skip
 from gw_core.postgres.add_calls import Call, RemovedJob, add_call, bulk_calls, is_one_statement, remove_call
-from gw_core.postgres.callers_connection import CallersConnection, PsycopgConnection, callers_connection
+from gw_core.postgres.callers_connection import CallersConnection, OwnConnection, Rows, callers_connection
 from gw_core.postgres.connections import ConnectionSource
 
 MAX_TRIES: Final = 10
@@ -127,7 +127,7 @@ class Enqueuer:
 
             def add(connection: CallersConnection) -> list[int]:
                 with nullcontext() if is_one_statement(specs) else connection.atomic():
-                    return [row[0] for call in bulk_calls(specs) for row in connection.fetch(call)]
+                    return [row[0] for rows in _fetch_all(connection, bulk_calls(specs)) for row in rows]
 
             ids = self._on(callers, add)
             addition.ids = ids
@@ -153,9 +153,14 @@ class Enqueuer:
         for tries in range(1, MAX_TRIES + 1):
             try:
                 with self._connections.connection() as connection:
-                    return act(PsycopgConnection(connection, self._schema))
+                    return act(OwnConnection(connection, self._schema))
             except DeadlockError:
                 if tries == MAX_TRIES:
                     raise
                 time.sleep(random.uniform(0.01, 0.05) * tries)
         raise AssertionError  # the last try has returned or raised
+
+
+def _fetch_all(connection: CallersConnection, calls: Iterable[Call]) -> Iterable[Rows]:
+    """Run statements and return the rows of each; the caller's connection gets one at a time, in its own mode."""
+    return connection.fetch_all(calls) if isinstance(connection, OwnConnection) else map(connection.fetch, calls)
