@@ -98,15 +98,17 @@ def get_call(job_id: int | None, job_key: str | None) -> Call:
 
 
 class _Element(msgspec.Struct, omit_defaults=True, gc=False):
+    """A job in the document; the server spends time on every field, so those that are None are left out."""
+
     task: str
     payload: msgspec.Raw
-    queue_name: str | None
-    run_at: datetime | None
-    delay: float | None
-    max_attempts: int | None
-    job_key: str | None
-    priority: int | None
-    flags: Sequence[str] | None
+    queue_name: str | None = None
+    run_at: datetime | None = None
+    delay: float | None = None
+    max_attempts: int | None = None
+    job_key: str | None = None
+    priority: int | None = None
+    flags: Sequence[str] | None = None
 
 
 def _element(spec: JobSpec) -> _Element:
