@@ -37,11 +37,11 @@ from gw_core.log import SupervisorLog
 from gw_core.processes.process import PassOn, WorkerProcess
 from gw_core.signals import Signals
 
-AFTER_GRACE: Final = timedelta(seconds=1)
-"""How long after the grace period a process is killed that has not ended: most likely it is unresponsive."""
+KILL_DELAY: Final = timedelta(seconds=3)
+"""How long after the grace period, or after a second signal, a process is killed that has not ended.
 
-AFTER_FORCE: Final = timedelta(seconds=3)
-"""How long after a second signal: returning jobs takes a fraction of that, but machines can be busy."""
+A process that records its last outcomes uses up to a second of it, and on a busy machine its exit takes longer.
+"""
 
 CHECK_SECONDS: Final = 0.5
 """Seconds between two checks of the clock during a stop."""
@@ -299,14 +299,14 @@ class Supervisor:
 
     def _force_all(self) -> None:
         if self._stop is not None and self._stop.kill_at is not None:
-            self._stop.kill_at = min(self._stop.kill_at, time.monotonic() + AFTER_FORCE.total_seconds())
+            self._stop.kill_at = min(self._stop.kill_at, time.monotonic() + KILL_DELAY.total_seconds())
         for process in self._running():
             process.force()
 
     def _stop_all(self, reason: str, exit_code: int) -> None:
         if self._stop is not None:
             return
-        kill_at = time.monotonic() + self._grace + AFTER_GRACE.total_seconds()
+        kill_at = time.monotonic() + self._grace + KILL_DELAY.total_seconds()
         self._stop = _Stop(reason, exit_code, kill_at)
         for place in self._places:
             place.start_at = None

@@ -141,7 +141,7 @@ def test_a_second_signal_forces_all() -> None:
 
 
 def test_what_does_not_end_is_killed_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervising, "AFTER_GRACE", timedelta(seconds=0.1))
+    monkeypatch.setattr(supervising, "KILL_DELAY", timedelta(seconds=0.1))
     with Supervised({"stubborn": "to the last"}, processes=2, grace=0.1) as running:
         running.recorded.wait_for(ProcessReady, count=2)
 
@@ -186,7 +186,7 @@ def test_no_process_is_killed_before_its_time_to_end(
 
 
 def test_what_does_not_end_after_a_second_signal_is_killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervising, "AFTER_FORCE", timedelta(seconds=0.1))
+    monkeypatch.setattr(supervising, "KILL_DELAY", timedelta(seconds=0.1))
     with Supervised({"stubborn": "to the last"}, grace=600) as running:
         running.recorded.wait_for(ProcessReady)
         running.supervisor.stop()
