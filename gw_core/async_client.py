@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from datetime import timedelta
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.async_jobs import AsyncJobs
 from gw_core.domain.events import Events
+from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
-from gw_core.postgres.add_calls import RemovedJob, bulk_calls, is_one_statement, remove_call
+from gw_core.postgres.add_calls import Call, RemovedJob, bulk_calls, is_one_statement, remove_call
 from gw_core.postgres.async_connection import (
     AsyncCallersConnection,
     AsyncConnectionSource,
@@ -23,6 +25,8 @@ from gw_core.postgres.async_connection import (
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.enqueue import Admission, add_inline
+from gw_core.postgres.history import end_values, job_end
+from gw_core.postgres.job_results import ResultListener, pauses, seconds_of, timed_out
 
 if TYPE_CHECKING:
     from gw_core.execution.context import JobContext
@@ -60,6 +64,7 @@ class AsyncClient:
         for plugin in plugins:
             plugin.attach(self.events)
         self._connections: AsyncConnectionSource
+        self._result_listener: ResultListener | None = None
         if source is None or isinstance(source, str):
             database = Database(
                 find_conninfo(source),
@@ -69,6 +74,7 @@ class AsyncClient:
                 password=password,
             )
             self._connections = OwnPool(database, max_size=max_pool_size)
+            self._result_listener = ResultListener(database)
         else:
             self._connections = GivenPool(source)
         self._admission = Admission(Interceptors(plugins), self.events)
@@ -83,6 +89,8 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the client's own pool. A pool or engine that was passed in stays open."""
+        if self._result_listener is not None:
+            await asyncio.to_thread(self._result_listener.close)
         await self._connections.close()
 
     @cached_property
@@ -164,6 +172,43 @@ class AsyncClient:
             rows = await connection.fetch(remove_call(job_key))
         return RemovedJob(Job(*rows[0])) if rows else None
 
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    async def result(self, job_id: int, *, timeout: timedelta | float | None = None) -> Any:
+        """Wait until a job has ended, and return what its task returned; see `Client.result`.
+
+        A client with a pool of its own listens, on one more connection. One with a pool of yours asks, at first 50 ms
+        and later 2 s apart.
+        """
+        seconds = seconds_of(timeout)
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        deadline = loop.time() + seconds
+        try:
+            return (await self._end_of(job_id)).outcome(job_id)
+        except JobPendingError:
+            if seconds <= 0:
+                raise timed_out(job_id, seconds) from None
+        with self._waking(job_id, lambda: _call_in(loop, ended.set)):
+            for pause in pauses():
+                try:
+                    return (await self._end_of(job_id)).outcome(job_id)
+                except JobPendingError:
+                    left = deadline - loop.time()
+                    if left <= 0:
+                        raise timed_out(job_id, seconds) from None
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), min(pause, left))
+                ended.clear()
+        raise AssertionError("the pauses never end")
+
+    async def _end_of(self, job_id: int) -> JobEnd:
+        async with self._on(None) as connection:
+            [row] = await connection.fetch(Call("job_end", end_values(job_id, self.schema)))
+        return job_end(row, self.schema)
+
+    def _waking(self, job_id: int, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        return nullcontext() if self._result_listener is None else self._result_listener.waiting(job_id, wake)
+
     # -- inside ----------------------------------------------------------------------------------------------------
 
     async def _add(self, spec: JobSpec, payload: str | None, conn: object | None) -> Job | Skip:
@@ -195,3 +240,9 @@ class AsyncClient:
     async def _atomic(self, connection: AsyncCallersConnection, specs: Sequence[JobSpec]) -> AsyncIterator[None]:
         async with nullcontext() if is_one_statement(specs) else connection.atomic():
             yield
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    """Call the function in the loop, from another thread; a loop that is closed waits for nothing."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(function)

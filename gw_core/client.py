@@ -17,6 +17,8 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
 # The rest is imported where it is used: a command that only reads a job does not wait for the migration code.
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from gw_core.domain.cron_item import KnownCronItem
     from gw_core.domain.job_version import JobVersion
     from gw_core.domain.query_results import QueueReport, QueueStatistics, TaskReport
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     from gw_core.postgres.connections import AnyPool
     from gw_core.postgres.doctor import Doctor
     from gw_core.postgres.enqueue import Enqueuer
+    from gw_core.postgres.history import History
     from gw_core.postgres.job_queries import JobQueries
+    from gw_core.postgres.job_results import ResultListener
     from gw_core.postgres.listener import JobListener
     from gw_core.postgres.migrations import MigrationPlan, MigrationReport
     from gw_core.postgres.name_lookup import NameKind
@@ -124,6 +128,30 @@ class Client:
         return Workers(self._connections, self.schema, self.events, self._interceptors)
 
     @cached_property
+    def history(self) -> History:
+        """What became of jobs that have ended: `list`, `count`, `attempts`."""
+        from gw_core.postgres.history import History
+
+        return History(self._connections, self.schema)
+
+    def result(self, job_id: int, *, timeout: timedelta | float | None = None) -> Any:
+        """Wait until a job has ended, and return what its task returned. Its task needs `result=True`.
+
+        `timeout` is a `timedelta` or seconds; 0 does not wait, None waits forever. Raises `JobFailedError` when the job
+        failed permanently, `ResultTimeoutError` when it does not end in time, and `ResultUnavailableError` when there
+        is no result and none will come. Waiting threads share one connection, which listens.
+        """
+        from gw_core.postgres.job_results import wait_for_result
+
+        return wait_for_result(self.history, self._result_listener, job_id, timeout)
+
+    @cached_property
+    def _result_listener(self) -> ResultListener:
+        from gw_core.postgres.job_results import ResultListener
+
+        return ResultListener(self._database)
+
+    @cached_property
     def cleaner(self) -> Cleaner:
         """Deletes permanently failed jobs, unused task identifiers and unused queues."""
         from gw_core.postgres.cleanup import Cleaner
@@ -163,6 +191,8 @@ class Client:
 
     def close(self) -> None:
         """Close the connections and leave the embedded server, if one was started."""
+        if "_result_listener" in self.__dict__:
+            self._result_listener.close()
         self._connections.close()
         self._database.close()
 

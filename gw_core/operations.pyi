@@ -11,6 +11,12 @@ from gw_core.domain.durations import (
     parse_duration as parse_duration,
     parse_time as parse_time,
 )
+from gw_core.domain.history import (
+    EndedAttempt as EndedAttempt,
+    HistoryPage as HistoryPage,
+    HistoryState as HistoryState,
+    HistoryStatus as HistoryStatus,
+)
 from gw_core.domain.job_status import PlannedAttempt as PlannedAttempt, Reason as Reason, ReasonCode as ReasonCode
 from gw_core.domain.job_version import JobVersion as JobVersion
 from gw_core.domain.lock_waits import (
@@ -65,6 +71,7 @@ from gw_core.postgres.cleanup import Cleaner as Cleaner, CleanupTarget as Cleanu
 from gw_core.postgres.command_preview import CommandPreview as CommandPreview, CommandText as CommandText
 from gw_core.postgres.database import Database as Database, described as described, find_conninfo as find_conninfo
 from gw_core.postgres.doctor import Doctor as Doctor
+from gw_core.postgres.history import History as History
 from gw_core.postgres.job_queries import JobQueries as JobQueries
 from gw_core.postgres.listener import JobListener as JobListener
 from gw_core.postgres.migrations import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 
 class GraphileWorkerError(Exception):
@@ -42,6 +43,45 @@ class CrontabError(InvalidInputError):
     def __init__(self, message: str, errors: Sequence[object] = ()) -> None:
         super().__init__(message)
         self.errors = tuple(errors)
+
+
+# -- results of jobs ------------------------------------------------------------------------------------------------
+
+
+class ResultError(GraphileWorkerError):
+    """A job has no result to return; `job_id` is the job."""
+
+    def __init__(self, job_id: int, message: str = "") -> None:
+        super().__init__(message or f"job {job_id} has not ended")
+        self.job_id = job_id
+
+
+class JobFailedError(ResultError):
+    """The job failed permanently: `error` is its last error, `attempts` how many attempts it had."""
+
+    def __init__(self, job_id: int, error: str, *, attempts: int) -> None:
+        super().__init__(job_id, f"job {job_id} failed permanently: {error}")
+        self.error = error
+        self.attempts = attempts
+
+
+class ResultTimeoutError(ResultError, TimeoutError):
+    """The job did not end within the timeout; it may still complete."""
+
+
+UnavailableReason = Literal["unknown", "expired", "removed", "not kept", "rejected"]
+
+
+class ResultUnavailableError(ResultError):
+    """There is no result, and none will come; `reason` says why.
+
+    `unknown`: no such job was ever added. `expired`: no record is left, or none was kept. `removed`: it was removed.
+    `not kept`: it completed, and its task keeps no results. `rejected`: what it returned is not JSON, or too large.
+    """
+
+    def __init__(self, job_id: int, reason: UnavailableReason, message: str) -> None:
+        super().__init__(job_id, message)
+        self.reason = reason
 
 
 # -- the database --------------------------------------------------------------------------------------------------

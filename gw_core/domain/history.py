@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from gw_core.domain.errors import InvalidJobError
+from gw_core.domain.errors import (
+    InvalidInputError,
+    InvalidJobError,
+    JobFailedError,
+    ResultError,
+    ResultUnavailableError,
+)
 from gw_core.domain.job import json_text
 
 DEFAULT_KEEP: Final = timedelta(days=1)
@@ -84,3 +91,138 @@ def encoded_result(value: object) -> EncodedResult:
             "store large results elsewhere and return a reference",
         )
     return EncodedResult(text)
+
+
+# -- what history shows ------------------------------------------------------------------------------------------------
+
+
+class HistoryState(StrEnum):
+    """How an attempt ended."""
+
+    COMPLETED = "completed"
+    """The task returned; the job is gone."""
+    RETRIED = "retried"
+    """The attempt failed, and the job was to be tried again."""
+    FAILED = "failed"
+    """The attempt failed and was the last: the job stays in the queue until it is retried or removed."""
+    REMOVED = "removed"
+    """The job was deleted while no worker had it; recorded only where jobs ended by others are."""
+
+    @classmethod
+    def parse(cls, value: str) -> HistoryState:
+        """Return the state of that name; raises `InvalidInputError` for a name that is none."""
+        try:
+            return cls(value)
+        except ValueError:
+            raise InvalidInputError(f"{value!r} is not a state of history; give one of {', '.join(cls)}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedAttempt:
+    """One row of history: an attempt that has ended."""
+
+    job_id: int
+    attempt: int
+    max_attempts: int
+    task: str
+    queue_name: str | None
+    key: str | None
+    state: HistoryState
+    final: bool
+    """Whether the job has left the queue with this attempt."""
+    error: str | None
+    """Why the attempt failed, or why the result of a completed job is not kept."""
+    worker_id: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    expires_at: datetime
+    result: str | None = None
+    """What the task returned, as JSON text; None when it is not kept, or was not asked for."""
+    payload: str | None = None
+    """The payload as JSON text; None when it is not kept, or was not asked for."""
+
+    def decoded_result(self) -> Any:
+        """Return the result as plain Python values; None when it is not kept."""
+        return None if self.result is None else msgspec.json.decode(self.result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPage:
+    """Some ended attempts, the latest first; `after` continues the list, and is None at its end."""
+
+    attempts: tuple[EndedAttempt, ...] = ()
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryStatus:
+    """What history holds. Counts are the planner's estimates."""
+
+    rows: int
+    size_bytes: int
+    partitions: int
+    waiting_rows: int
+    """Rows whose day has no partition."""
+    expired_partitions: int
+    """Partitions whose rows are all expired: no worker that keeps history drops them."""
+    oldest_at: datetime | None
+    latest_at: datetime | None
+    records_others: timedelta | None
+    """How long jobs ended by others are kept; None: they are not recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnd:
+    """What the queue and history know of how a job ended."""
+
+    is_queued: bool
+    """Whether the job is in the queue."""
+    has_failed: bool
+    """Whether it is there with no attempt left."""
+    attempts: int
+    error: str | None
+    last: EndedAttempt | None
+    """The latest attempt in history."""
+    is_known: bool | None
+    """Whether a job with this id was ever added; None when the role may not ask."""
+
+    def outcome(self, job_id: int) -> Any:
+        """Return the result; raises `JobPendingError` while there is none yet, else the `ResultError` that says why."""
+        if self.is_queued:
+            if self.has_failed:
+                raise JobFailedError(job_id, self.error or "", attempts=self.attempts)
+            raise JobPendingError(job_id)
+        last = self.last
+        if last is None:
+            raise _missing(job_id, is_known=self.is_known)
+        if last.state is not HistoryState.COMPLETED:
+            raise _without_result(job_id, last)
+        if last.result is not None:
+            return msgspec.json.decode(last.result)
+        if last.error is not None:
+            raise ResultUnavailableError(job_id, "rejected", f"job {job_id} completed; {last.error}")
+        raise ResultUnavailableError(
+            job_id, "not kept", f"job {job_id} completed, but its task keeps no results; declare it with result=True"
+        )
+
+
+class JobPendingError(ResultError):
+    """The job has not ended."""
+
+
+def _missing(job_id: int, *, is_known: bool | None) -> ResultUnavailableError:
+    if is_known is False:
+        return ResultUnavailableError(job_id, "unknown", f"there is no job {job_id}, and there never was")
+    return ResultUnavailableError(
+        job_id,
+        "expired",
+        f"job {job_id} is neither in the queue nor in history: its period is over, its task keeps nothing, or the "
+        "transaction that added it is not committed",
+    )
+
+
+def _without_result(job_id: int, last: EndedAttempt) -> ResultError:
+    if last.state is HistoryState.FAILED:
+        return JobFailedError(job_id, last.error or "", attempts=last.attempt)
+    return ResultUnavailableError(job_id, "removed", f"job {job_id} was removed before it completed")

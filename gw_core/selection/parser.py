@@ -6,15 +6,15 @@ Every term is understood or rejected with its position; none is ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import check_ids
-from gw_core.selection.kinds import UNSTORABLE, Element
+from gw_core.selection.kinds import UNSTORABLE, Element, Payload
 from gw_core.selection.selection import MAX_VALUES, Condition, Selection
-from gw_core.selection.terms import PAYLOAD, SHORT_FORMS, TERMS, Term
+from gw_core.selection.terms import SHORT_FORMS, TERMS, Term
 from gw_core.selection.values import Value
 
 Which: TypeAlias = str | Selection | int | Sequence[int]
@@ -38,9 +38,9 @@ class SelectionError(InvalidInputError):
         self.position = position
 
 
-def parse(text: str) -> Selection:
+def parse(text: str, terms: Mapping[str, Term] = TERMS) -> Selection:
     """Return the selection that a text means; raises `SelectionError` with the position of what is wrong."""
-    return Selection(tuple(_Reader(text).conditions()))
+    return Selection(tuple(_Reader(text, terms).conditions()))
 
 
 def selection_of(which: Which) -> Selection:
@@ -65,8 +65,9 @@ def selection_to_change(which: Which) -> Selection:
 class _Reader:
     """Reads one text from left to right."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, terms: Mapping[str, Term]) -> None:
         self._text = text
+        self._terms = terms
         self._at = 0
 
     def conditions(self) -> Iterator[Condition]:
@@ -81,18 +82,18 @@ class _Reader:
                 raise SelectionError(f"there are more than {MAX_CONDITIONS} conditions", self._at)
             yield self._condition()
         if ids:
-            yield Condition(TERMS["id"], tuple(ids))
+            yield Condition(self._terms["id"], tuple(ids))
 
     def _ids(self, bare: str) -> Iterator[Value]:
         at = self._at - len(bare)
         for text in bare.split(","):
-            yield self._value(TERMS["id"], Element(text), at)
+            yield self._value(self._terms["id"], Element(text), at)
             at += len(text) + 1
 
     def _condition(self) -> Condition:
         negated = self._take("-")
         term = self._term()
-        path = tuple(self._path()) if term is PAYLOAD else ()
+        path = tuple(self._path()) if isinstance(term.kind, Payload) else ()
         if len(path) > MAX_PATH:
             raise SelectionError(f"the path into the payload has more than {MAX_PATH} levels", self._at)
         if not self._take(":"):
@@ -104,11 +105,11 @@ class _Reader:
 
     def _term(self) -> Term:
         start, name = self._at, self._match(_NAME)
-        term = TERMS.get(SHORT_FORMS.get(name.lower(), name.lower()))
+        term = self._terms.get(SHORT_FORMS.get(name.lower(), name.lower()))
         if term is not None:
             return term
         if name and self._next == ":":
-            raise SelectionError(f"there is no term {shown(name)}; there are {', '.join(TERMS)}", start)
+            raise SelectionError(f"there is no term {shown(name)}; there are {', '.join(self._terms)}", start)
         what = shown(name) if name else "this"
         raise SelectionError(f"{what} has no term before it; write task:…, queue:…, id:… or error:…", start)
 

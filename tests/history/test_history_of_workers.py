@@ -34,7 +34,7 @@ def completed(site: QueueFixture, tasks: TaskRegistry) -> dict[str, Any]:
     """Run one job of the task `work` to its end, and return its row of history."""
     job_id = site.add()
     with site.running(tasks) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
     (row,) = history(site)
     assert (row["job_id"], row["state"], row["final"], site.jobs()) == (job_id, "completed", True, [])
     return row
@@ -69,7 +69,7 @@ def test_what_an_isolated_task_returns_is_kept(site: QueueFixture) -> None:
     tasks.task("work", result=True, isolation="process")(double)
     site.add(payload={"n": 21})
     with site.running(tasks) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
     assert [row["result"] for row in history(site)] == [42]
 
@@ -113,7 +113,7 @@ def test_payloads_are_kept_when_the_task_asks(site: QueueFixture) -> None:
     tasks.task("work", keep=WEEK, keep_payload=True)(lambda payload: None)
     site.add(payload={"to": "you"})
     with site.running(tasks) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
     assert [row["payload"] for row in history(site)] == [{"to": "you"}]
 
@@ -131,7 +131,7 @@ def test_every_attempt_is_recorded_with_its_error_and_worker(site: QueueFixture)
 
     site.add()
     with site.running(tasks, poll_interval=ms(20)) as running:
-        running.heard.wait_for(JobCompleted, lambda event: event.error is None)
+        running.recorded.wait_for(JobCompleted, lambda event: event.error is None)
         worker_id = running.worker_id
 
     assert [(row["attempt"], row["state"], row["final"], row["error"]) for row in history(site)] == [
@@ -151,7 +151,7 @@ def test_a_job_that_failed_permanently_is_in_the_queue_and_has_no_final_row(site
 
     job_id = site.add()
     with site.running(tasks) as running:
-        running.heard.wait_for(JobFailed)
+        running.recorded.wait_for(JobFailed)
         wait_until(lambda: history(site) != [])
 
     (row,) = history(site)
@@ -171,7 +171,7 @@ def test_the_setting_of_the_worker_counts_for_tasks_that_say_nothing(site: Queue
     for task in ("plain", "month", "never"):
         site.add(task)
     with site.running(tasks, history=WEEK) as running:
-        running.heard.wait_for(JobCompleted, count=3)
+        running.recorded.wait_for(JobCompleted, count=3)
 
     kept = {row["task"]: row["expires_at"] - row["finished_at"] for row in history(site)}
     assert kept == {"plain": WEEK, "month": timedelta(days=30)}
@@ -180,7 +180,7 @@ def test_the_setting_of_the_worker_counts_for_tasks_that_say_nothing(site: Queue
 def test_without_a_setting_nothing_is_recorded(site: QueueFixture) -> None:
     site.add()
     with site.running({"work": lambda payload: 1}) as running:
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
 
     assert history(site) == []
 
@@ -223,7 +223,7 @@ def test_a_lost_answer_records_nothing_twice_and_loses_nothing(
             proxy.lose_next("gw:settle", mark="history", committed=committed)
         site.fill(60)
         wait_until(lambda: site.jobs() == [], what="all jobs have ended")
-        running.heard.wait_for(JobCompleted, lambda event: event.error is None, count=60)
+        running.recorded.wait_for(JobCompleted, lambda event: event.error is None, count=60)
     assert proxy.lost == 3
 
     rows = history(site)
@@ -267,5 +267,5 @@ def test_a_table_in_use_does_not_hold_up_the_worker(site: QueueFixture) -> None:
         site.run("select count(*) from _private_gw_history")
         time.sleep(0.5)
         site.client.add("work")
-        running.heard.wait_for(JobCompleted)
+        running.recorded.wait_for(JobCompleted)
     site.run("select _private_gw_expire_history()")

@@ -1,0 +1,182 @@
+"""History: what became of jobs that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.history import EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.error_mapping import rows_hidden
+from gw_core.postgres.history_partitions import HistoryPartitions
+from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
+from gw_core.selection import Fragment, Resolved, Selection, parse
+from gw_core.selection.history_terms import HISTORY_TERMS
+
+EVERY_ROW: Final = Fragment("true")
+
+SEARCH_TIMEOUT: Final = timedelta(seconds=5)
+COUNT_TIMEOUT: Final = timedelta(seconds=30)
+LOCK_TIMEOUT: Final = timedelta(seconds=1)
+MAX_PAGE: Final = 100_000
+
+_LATEST: Final = ("infinity", 2**63 - 1, 2**31 - 1)
+
+
+class History:
+    """What became of jobs that have ended; `client.history` is one. Thread-safe. Raises gw's errors."""
+
+    def __init__(self, connections: ConnectionSource, schema: str) -> None:
+        self._connections = connections
+        self._schema = schema
+
+    def list(
+        self,
+        which: str | int | Sequence[int] = "",
+        *,
+        after: str | None = None,
+        limit: int = 50,
+        with_result: bool = False,
+        with_payload: bool = False,
+        timeout: timedelta = SEARCH_TIMEOUT,
+    ) -> HistoryPage:
+        """Return ended attempts that match, the latest first; `after` is where the previous page ended.
+
+        `which` is a selection such as `task:send_email state:failed finished_at:-1d..now`, or ids of jobs. Results and
+        payloads are read only when asked for. Raises `StatementTimeoutError` when the search takes longer.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidInputError(f"a page has from 1 to {MAX_PAGE:,} rows, not {limit}")
+        finished_at, job_id, attempt = _place(after)
+        values = {
+            "finished_at": finished_at,
+            "job_id": job_id,
+            "attempt": attempt,
+            "limit": limit + 1,
+            "with_result": with_result,
+            "with_payload": with_payload,
+        }
+        rows = self._read("list_history", values, timeout, self._fragment(which))
+        attempts = tuple(_attempt(row) for row in rows[:limit])
+        return HistoryPage(attempts=attempts, after=_cursor(attempts[-1]) if len(rows) > limit else None)
+
+    def count(
+        self, which: str | int | Sequence[int] = "", *, timeout: timedelta = COUNT_TIMEOUT
+    ) -> dict[HistoryState, int]:
+        """Return how many attempts match, by the state in which they ended."""
+        rows: dict[str, int] = dict(self._read("count_history", {}, timeout, self._fragment(which)))
+        return {state: rows[state] for state in HistoryState if state in rows}
+
+    def attempts(self, job_id: int) -> tuple[EndedAttempt, ...]:
+        """Return the ended attempts of one job, the first one first, with result and payload if those are kept."""
+        return tuple(map(_attempt, self._read("job_history", {"job_id": job_id}, SEARCH_TIMEOUT)))
+
+    def status(self) -> HistoryStatus:
+        """Return what history holds, by estimates."""
+        row = self._read("history_status", {"schema": self._schema}, SEARCH_TIMEOUT)[0]
+        return history_status(row)
+
+    def expire(self) -> Sequence[str]:
+        """Drop the partitions whose rows are all expired, and return the names of the tables.
+
+        Workers that keep history do it themselves. Raises `LockTimeoutError` while another session reads the history.
+        """
+        with self._connections.connection() as connection:
+            return HistoryPartitions(connection, self._schema).expire()
+
+    def end_of(self, job_id: int) -> JobEnd:
+        """Return what is known of how a job ended, in the queue and in history."""
+        return job_end(self._read("job_end", end_values(job_id, self._schema), SEARCH_TIMEOUT)[0], self._schema)
+
+    def _fragment(self, which: str | int | Sequence[int]) -> Fragment:
+        selection = parse(which, HISTORY_TERMS) if isinstance(which, str) else _of_ids(which)
+        now = (
+            self._read("snapshot_server_time", {}, SEARCH_TIMEOUT)[0][0] if selection.is_relative else datetime.now(UTC)
+        )
+        return selection.sql(Resolved(now=now))
+
+    def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:
+        limits = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=PlanMode.CUSTOM)
+        queries = [(name, {**values, **fragment.values})]
+        return read(self._connections, self._schema, queries, limits, selection=fragment.text)[0]
+
+
+def end_values(job_id: int, schema: str) -> dict[str, Any]:
+    """Return the values of `job_end.sql`."""
+    return {"job_id": job_id, "schema": schema}
+
+
+def job_end(row: Sequence[Any], schema: str) -> JobEnd:
+    """Return the answer of `job_end.sql`; raises `PermissionDeniedError` for a role that row security shows no job."""
+    hidden_from, is_queued, has_failed, attempts, error, is_known, *last = row
+    if hidden_from is not None:
+        raise rows_hidden(hidden_from, schema)
+    return JobEnd(
+        is_queued=is_queued,
+        has_failed=has_failed,
+        attempts=attempts,
+        error=error,
+        last=None if last[0] is None else _attempt(last),
+        is_known=is_known,
+    )
+
+
+def history_status(row: Sequence[Any]) -> HistoryStatus:
+    """Return the answer of `history_status.sql`."""
+    *counts, arguments = row
+    seconds = None if arguments is None else float(bytes(arguments).rstrip(b"\0"))
+    return HistoryStatus(
+        rows=counts[0],
+        size_bytes=counts[1],
+        partitions=counts[2],
+        waiting_rows=counts[3],
+        expired_partitions=counts[4],
+        oldest_at=counts[5],
+        latest_at=counts[6],
+        records_others=None if seconds is None else timedelta(seconds=seconds),
+    )
+
+
+def _of_ids(which: int | Sequence[int]) -> Selection:
+    ids = [which] if isinstance(which, int) else which
+    return parse(f"id:{','.join(map(str, ids))}", HISTORY_TERMS)
+
+
+def _attempt(row: Sequence[Any]) -> EndedAttempt:
+    (job_id, attempt, max_attempts, task, queue_name, key, state, final, error, worker_id), rest = row[:10], row[10:]
+    created_at, started_at, finished_at, expires_at, result, payload = rest
+    return EndedAttempt(
+        job_id=job_id,
+        attempt=attempt,
+        max_attempts=max_attempts,
+        task=task,
+        queue_name=queue_name,
+        key=key,
+        state=HistoryState(state),
+        final=final,
+        error=error,
+        worker_id=worker_id,
+        created_at=created_at,
+        started_at=started_at,
+        finished_at=finished_at,
+        expires_at=expires_at,
+        result=result,
+        payload=payload,
+    )
+
+
+def _cursor(attempt: EndedAttempt) -> str:
+    """Return the place after an attempt, as text for `after`."""
+    return f"{attempt.finished_at.astimezone(UTC).isoformat()}/{attempt.job_id}/{attempt.attempt}"
+
+
+def _place(after: str | None) -> tuple[str | datetime, int, int]:
+    if after is None:
+        return _LATEST
+    try:
+        finished_at, job_id, attempt = after.split("/")
+        return datetime.fromisoformat(finished_at), int(job_id), int(attempt)
+    except ValueError:
+        raise InvalidInputError(f"{after!r} is not the end of a page of history") from None

@@ -1,0 +1,177 @@
+"""Wait for the results of jobs: by LISTEN, and by asking with growing pauses."""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final
+
+import psycopg
+
+from gw_core import forks
+from gw_core.domain.errors import GraphileWorkerError, ResultTimeoutError
+from gw_core.domain.history import JobPendingError
+from gw_core.postgres.database import Connection, Database
+from gw_core.postgres.history import History
+
+CHANNEL: Final = "gw:done"
+"""Tells ids of jobs whose results are kept and that have ended; other schemas of the database use it too."""
+
+FIRST_PAUSE: Final = 0.05
+MAX_PAUSE: Final = 2.0
+"""Seconds between two questions. Whatever ends a job without a notification is noticed within this time."""
+
+LINGER: Final = 10.0
+"""Seconds for which the connection is kept after the last waiter has left."""
+
+TICK: Final = 0.2
+"""Seconds between two checks whether anybody still waits."""
+RECONNECT_DELAY: Final = 1.0
+
+Wake = Callable[[], None]
+
+
+def pauses() -> Iterator[float]:
+    """Yield the seconds between two questions: short ones first, for jobs that end soon."""
+    pause = FIRST_PAUSE
+    while True:
+        yield pause
+        pause = min(MAX_PAUSE, pause * 1.5)
+
+
+def seconds_of(timeout: timedelta | float | None) -> float:
+    """Return a timeout in seconds; None is forever, and a number is seconds."""
+    if timeout is None:
+        return float("inf")
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+
+
+def timed_out(job_id: int, seconds: float) -> ResultTimeoutError:
+    """Return the error of a wait that has ended before its job."""
+    return ResultTimeoutError(job_id, f"job {job_id} did not end within {seconds:g} s")
+
+
+def wait_for_result(history: History, listener: ResultListener, job_id: int, timeout: timedelta | float | None) -> Any:
+    """Return the result of a job once it has ended; raises `ResultError` when none will come, or in time."""
+    seconds = seconds_of(timeout)
+    deadline = time.monotonic() + seconds
+    ended = threading.Event()
+    try:
+        return history.end_of(job_id).outcome(job_id)
+    except JobPendingError:
+        if seconds <= 0:
+            raise timed_out(job_id, seconds) from None
+    with listener.waiting(job_id, ended.set):
+        for pause in pauses():
+            try:
+                return history.end_of(job_id).outcome(job_id)
+            except JobPendingError:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise timed_out(job_id, seconds) from None
+            ended.wait(min(pause, left))
+            ended.clear()
+    raise AssertionError("the pauses never end")
+
+
+class ResultListener:
+    """Wakes those who wait when one of their jobs ends: one connection and one thread for all waiters of a client.
+
+    The connection is opened for the first waiter and closed some seconds after the last. Where there is none, as on a
+    standby or behind a pooler in transaction mode, nobody is woken and the waiters ask. `_lock` guards `_waiters` and
+    `_thread`; the thread alone uses the connection.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._waiters: dict[int, list[Wake]] = {}
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._left_at = 0.0
+        forks.abandon_in_children(self)
+
+    @contextmanager
+    def waiting(self, job_id: int, wake: Wake) -> Iterator[None]:
+        """Call `wake` when the job ends, from another thread, and perhaps when it has not ended."""
+        with self._lock:
+            self._waiters.setdefault(job_id, []).append(wake)
+            self._is_closed = False
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="gw-results", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiters[job_id].remove(wake)
+                if not self._waiters[job_id]:
+                    del self._waiters[job_id]
+                self._left_at = time.monotonic()
+
+    def close(self) -> None:
+        """Close the connection soon; waiters go on without it."""
+        with self._lock:
+            self._is_closed = True
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(5 * TICK)
+
+    def abandon(self) -> None:
+        """In a forked child: the thread and the connection are the parent's."""
+        self._lock = threading.Lock()
+        self._waiters, self._thread = {}, None
+
+    # -- the thread --------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._is_over():
+            try:
+                with self._database.connect("results") as connection:
+                    self._listen(connection)
+            except (GraphileWorkerError, psycopg.Error):
+                time.sleep(RECONNECT_DELAY)
+
+    def _listen(self, connection: Connection) -> None:
+        connection.execute(f'listen "{CHANNEL}"')
+        self._wake_all()  # what ended before we listened
+        while not self._is_over():
+            ready, _, _ = select.select([connection.fileno()], [], [], TICK)
+            if ready:
+                self._receive(connection)
+
+    def _receive(self, connection: Connection) -> None:
+        """Take what has arrived. Every role can notify, so the content only decides who asks again."""
+        connection.pgconn.consume_input()
+        while (notice := connection.pgconn.notifies()) is not None:
+            for text in notice.extra.split(b","):
+                if text.isdigit() and len(text) < 20:
+                    self._wake(int(text))
+        if connection.pgconn.status != psycopg.pq.ConnStatus.OK:
+            raise psycopg.OperationalError("the connection that listens for results was closed by the server")
+
+    def _wake(self, job_id: int) -> None:
+        with self._lock:
+            woken = list(self._waiters.get(job_id, ()))
+        for wake in woken:
+            wake()
+
+    def _wake_all(self) -> None:
+        with self._lock:
+            woken = [wake for each in self._waiters.values() for wake in each]
+        for wake in woken:
+            wake()
+
+    def _is_over(self) -> bool:
+        """Whether nobody needs the thread any more; then it is no longer the listener's."""
+        with self._lock:
+            is_idle = not self._waiters and time.monotonic() - self._left_at > LINGER
+            if not is_idle and not self._is_closed:
+                return False
+            if self._thread is threading.current_thread():
+                self._thread = None
+            return True

@@ -1,0 +1,30 @@
+-- What history holds, by the statistics of its partitions; and whether jobs ended by others are recorded.
+select
+  coalesce(sum(greatest(parts.reltuples, 0)), 0)::bigint,
+  coalesce(sum(pg_total_relation_size(parts.oid)), 0)::bigint,
+  count(*) filter (where parts.relname <> '_private_gw_history_default'),
+  (
+    select count(*)
+      from (select from :GRAPHILE_WORKER_SCHEMA._private_gw_history_default limit 10001) as waiting
+  ),
+  count(*) filter (
+    where parts.relname ~ '^_private_gw_history_[0-9]{8}$'
+      and to_date(right(parts.relname, 8), 'YYYYMMDD') < (now() at time zone 'UTC')::date
+  ),
+  (select min(history.finished_at) from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history),
+  (select max(history.finished_at) from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history),
+  (
+    select triggers.tgargs
+      from pg_trigger as triggers
+      join pg_class as tables on tables.oid = triggers.tgrelid
+      join pg_namespace as namespaces on namespaces.oid = tables.relnamespace
+     where namespaces.nspname = %(schema)s::text
+       and tables.relname = '_private_jobs'
+       and triggers.tgname = '_private_gw_record_others'
+  )
+  from pg_inherits
+  join pg_class as parts on parts.oid = pg_inherits.inhrelid
+  join pg_class as history on history.oid = pg_inherits.inhparent
+  join pg_namespace as namespaces on namespaces.oid = history.relnamespace
+ where namespaces.nspname = %(schema)s::text
+   and history.relname = '_private_gw_history'

@@ -1,0 +1,220 @@
+"""Client.result and AsyncClient.result: a value, or an error that says what became of the job."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from support.queue_fixture import QueueFixture, ms
+from support.waiting import wait_until
+
+from gw_core import AsyncClient, Client, GiveUp, TaskRegistry
+from gw_core.errors import JobFailedError, ResultError, ResultTimeoutError, ResultUnavailableError
+from gw_core.events import JobCompleted, JobFailed
+from gw_core.postgres import job_results
+
+DAY = timedelta(days=1)
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(params=["sync", "async"])
+def ask(request: pytest.FixtureRequest, site: QueueFixture) -> Ask:
+    """Ask for a result, in each of the two ways."""
+
+    async def asynchronously(job_id: int, **options: Any) -> Any:
+        async with AsyncClient(site.url) as client:
+            return await client.result(job_id, **options)
+
+    if request.param == "sync":
+        return site.client.result
+    return lambda job_id, **options: asyncio.run(asynchronously(job_id, **options))
+
+
+def tasks(**options: Any) -> TaskRegistry:
+    registry = TaskRegistry()
+
+    @registry.task("work", **{"keep": DAY, "result": True, **options})
+    def work(payload: Any) -> Any:
+        if "error" in payload:
+            raise GiveUp(payload["error"])
+        if "sleep" in payload:
+            time.sleep(payload["sleep"])
+        return payload.get("answer")
+
+    return registry
+
+
+def ended(site: QueueFixture, payload: dict[str, Any], **options: Any) -> int:
+    """Run one job to its end."""
+    job_id = site.add(payload=payload)
+    with site.running(tasks(**options)) as running:
+        running.recorded.wait_for(JobFailed if "error" in payload else JobCompleted)
+    return job_id
+
+
+@pytest.mark.parametrize("answer", [None, 42, {"a": [1, 2]}], ids=repr)
+def test_the_result_of_a_job_that_has_completed(site: QueueFixture, ask: Ask, answer: Any) -> None:
+    assert ask(ended(site, {"answer": answer}), timeout=0) == answer
+
+
+def test_a_waiting_caller_gets_the_result_when_the_job_ends(site: QueueFixture, ask: Ask) -> None:
+    with site.running(tasks()):
+        job_id = site.add(payload={"sleep": 0.3, "answer": "done"})
+        assert ask(job_id, timeout=30) == "done"
+
+
+def test_a_notification_ends_the_wait(site: QueueFixture, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_results, "FIRST_PAUSE", 60.0)
+    monkeypatch.setattr(job_results, "MAX_PAUSE", 60.0)
+    with site.running(tasks(), poll_interval=ms(20)):
+        job_id = site.add(payload={"sleep": 1.5, "answer": 1})
+        began = time.monotonic()
+        assert ask(job_id, timeout=50) == 1
+    assert time.monotonic() - began < 30
+
+
+def test_without_notifications_the_caller_asks(site: QueueFixture, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_results, "CHANNEL", "gw:elsewhere")
+    with site.running(tasks()):
+        assert ask(site.add(payload={"sleep": 0.5, "answer": 2}), timeout=30) == 2
+
+
+def test_a_job_that_does_not_end_in_time(site: QueueFixture, ask: Ask) -> None:
+    job_id = site.add()
+
+    with pytest.raises(ResultTimeoutError, match=rf"job {job_id} did not end within 0\.2 s") as caught:
+        ask(job_id, timeout=timedelta(milliseconds=200))
+
+    assert isinstance(caught.value, TimeoutError)
+    with pytest.raises(ResultTimeoutError):
+        ask(job_id, timeout=0)
+
+
+def test_a_job_that_failed_permanently(site: QueueFixture, ask: Ask) -> None:
+    job_id = ended(site, {"error": "no money"})
+
+    with pytest.raises(JobFailedError, match=f"job {job_id} failed permanently: no money") as caught:
+        ask(job_id)
+
+    assert (caught.value.job_id, caught.value.attempts) == (job_id, 25)
+
+
+def test_a_job_that_fails_while_a_caller_waits_wakes_it(
+    site: QueueFixture, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_results, "FIRST_PAUSE", 60.0)
+    monkeypatch.setattr(job_results, "MAX_PAUSE", 60.0)
+    job_id = site.add(payload={"error": "no money"}, run_at=timedelta(seconds=1))
+    with site.running(tasks(), poll_interval=ms(20)), pytest.raises(JobFailedError):
+        ask(job_id, timeout=50)
+
+
+def test_a_failed_job_that_was_removed_is_still_known_as_failed(site: QueueFixture, ask: Ask) -> None:
+    job_id = ended(site, {"error": "no money"})
+    site.run("delete from _private_jobs")
+
+    with pytest.raises(JobFailedError, match="no money"):
+        ask(job_id)
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"), [("unknown", "unknown"), ("expired", "expired"), ("not kept", "not kept"), ("big", "rejected")]
+)
+def test_a_result_that_is_not_there_says_why(site: QueueFixture, ask: Ask, case: str, reason: str) -> None:
+    match case:
+        case "unknown":
+            job_id = 10**12
+        case "expired":
+            job_id = ended(site, {"answer": 1})
+            site.run("update _private_gw_history set expires_at = now()")
+        case "not kept":
+            job_id = ended(site, {"answer": 1}, result=False)
+        case _:
+            job_id = ended(site, {"answer": "x" * 1_100_000})
+
+    with pytest.raises(ResultUnavailableError) as caught:
+        ask(job_id)
+
+    assert isinstance(caught.value, ResultError)
+    assert (caught.value.reason, caught.value.job_id) == (reason, job_id)
+
+
+def test_many_waiting_threads_share_one_connection_that_listens(site: QueueFixture) -> None:
+    found: list[Any] = []
+    gate = threading.Event()
+    registry = TaskRegistry()
+    registry.task("work", result=True)(lambda payload: gate.wait(30) and payload["n"])
+    with Client(site.url) as client, site.running(registry, concurrency=20):
+        ids = [site.add(payload={"n": n}) for n in range(20)]
+        threads = [threading.Thread(target=lambda each=each: found.append(client.result(each))) for each in ids]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: site.connections("gw:results") != [])
+        assert len(site.connections("gw:results")) == 1
+        gate.set()
+        for thread in threads:
+            thread.join(30)
+    assert sorted(found) == list(range(20))
+    wait_until(lambda: site.connections("gw:results") == [])
+
+
+def test_a_listening_connection_that_breaks_is_made_again(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_results, "FIRST_PAUSE", 60.0)
+    monkeypatch.setattr(job_results, "MAX_PAUSE", 60.0)
+    job_id = site.add(payload={"answer": 5}, run_at=timedelta(seconds=4))
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(site.client.result(job_id)))
+    thread.start()
+    wait_until(lambda: site.connections("gw:results") != [])
+    site.kill_connections("gw:results")
+    with site.running(tasks(), poll_interval=ms(20)):
+        thread.join(40)
+    assert found == [5]
+
+
+def test_notifications_of_strangers_are_ignored(site: QueueFixture, ask: Ask) -> None:
+    job_id = site.add()
+    with psycopg.connect(site.url, autocommit=True) as stranger:
+        noise = threading.Timer(
+            0.3, lambda: [stranger.execute("select pg_notify('gw:done', %s)", (each,)) for each in NOISE]
+        )
+        noise.start()
+        with pytest.raises(ResultTimeoutError):
+            ask(job_id, timeout=1)
+        noise.join()
+
+
+NOISE = ["", "x", "1,,2", "9" * 50, "{}", "-1", "é", "1" + "0" * 7000]
+
+
+def test_a_pool_of_the_callers_is_asked(site: QueueFixture) -> None:
+    psycopg_pool = pytest.importorskip("psycopg_pool")
+
+    async def ask_in_pool() -> Any:
+        async with psycopg_pool.AsyncConnectionPool(site.url, open=False) as pool:
+            client = AsyncClient(pool)
+            job_id = (await client.add("work", {"answer": 9})).id
+            return await client.result(job_id, timeout=30)
+
+    with site.running(tasks()):
+        assert asyncio.run(ask_in_pool()) == 9
+
+
+def test_asyncpg_is_asked(site: QueueFixture) -> None:
+    asyncpg = pytest.importorskip("asyncpg")
+
+    async def ask_in_pool() -> Any:
+        async with asyncpg.create_pool(site.url) as pool:
+            client = AsyncClient(pool)
+            job_id = (await client.add("work", {"answer": [3]})).id
+            return await client.result(job_id, timeout=30)
+
+    with site.running(tasks()):
+        assert asyncio.run(ask_in_pool()) == [3]
