@@ -121,7 +121,7 @@ def _workers(known: AlertInput) -> Iterator[Alert]:
     for worker in dead[:MAX_OF_A_KIND]:
         yield Alert(
             severity=Severity.CRITICAL,
-            what=f"worker {worker.id} is gone: {_behind(known, worker)}",
+            what=f"{_behind(known, worker)}: worker {worker.id} is gone",
             subject=worker.id,
             age=worker.inactive_for,
             place="workers",
@@ -147,7 +147,8 @@ def _behind(known: AlertInput, worker: WorkerInfo) -> str:
         return f"{queues} locked"
     due = sum(each.due.value for each in reports)
     bound = "+" if any(each.due.quality.value == "at least" for each in reports) else ""
-    return f"{queues} with {due:,}{bound} due {'job waits' if due == 1 else 'jobs wait'} behind it"
+    waits = "waits" if due == 1 and not bound else "wait"
+    return f"{due:,}{bound} due {'job' if due == 1 else 'jobs'} in {queues} {waits}"
 
 
 def _queues(known: AlertInput) -> Iterator[Alert]:

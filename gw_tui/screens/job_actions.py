@@ -87,16 +87,18 @@ class JobActionsMixin(ConsoleScreen):
         jobs = self._free(self.targets(), "failed")
         if not jobs:
             return
+        # A retry reverts this, and a failing loop must be stopped in few keys; only production asks for the number.
+        to_type = _to_type(jobs) if self.console.options.is_production else ""
         question = Confirm(
             "Fail permanently?",
             f"{named(jobs)}\nThey are not retried automatically; r retries them.",
             ok="Fail",
-            to_type=_to_type(jobs),
+            to_type=to_type,
             asks_for="Reason (optional)",
             action=lambda reason: Fail(jobs=_versions(jobs), reason=reason or None),
         )
         if (reason := await self.app.push_screen_wait(question)) is not None:
-            self._begin(split(Fail(jobs=_versions(jobs), reason=None if _to_type(jobs) else reason or None)))
+            self._begin(split(Fail(jobs=_versions(jobs), reason=None if to_type else reason or None)))
 
     @work
     async def action_complete(self) -> None:

@@ -94,7 +94,7 @@ class OverviewScreen(ConsoleScreen):
             yield Bars("added", formatting.rate, id="added")
             yield Bars("backlog age", _seconds, id="age")
         with Container(id="lists"):
-            alerts = KeyedTable(ALERTS, empty="No alerts", id="alerts", classes="panel")
+            alerts = KeyedTable(ALERTS, empty="No alerts", id="alerts", classes="panel", starts_first=True)
             alerts.border_title = "Alerts"
             yield alerts
             priorities = KeyedTable(PRIORITIES, empty="No waiting jobs", id="priorities", classes="panel")

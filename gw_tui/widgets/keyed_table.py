@@ -143,6 +143,7 @@ class KeyedTable(ScrollView, can_focus=True):
         empty: str = "Nothing to show.",
         id: str | None = None,
         classes: str | None = None,
+        starts_first: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(id=id, classes=classes)
@@ -157,6 +158,7 @@ class KeyedTable(ScrollView, can_focus=True):
         self._moved_at: float | None = None
         self._is_moved = False  # the operator has moved the cursor since the list was last replaced
         self._has_rows = False
+        self._starts_first = starts_first
         self._picture: list[tuple[object, ...]] = []
         self.highlighted: str | None = None
         """The key of the row under the cursor."""
@@ -201,7 +203,12 @@ class KeyedTable(ScrollView, can_focus=True):
         if self.is_holding and self._shown.order:
             self._arrange(held(self._shown.order, self._latest))
         else:
-            self._arrange(arranged(self._shown.order, self._latest, highlighted=self.highlighted))
+            self._arrange(arranged(self._shown.order, self._latest, highlighted=self._kept))
+
+    @property
+    def _kept(self) -> str | None:
+        """The key that the cursor stays on; None if it stays on the first row until the operator moves it."""
+        return None if self._starts_first and not self._is_moved else self.highlighted
 
     def replace(self, rows: Iterable[TableRow]) -> None:
         """Show another list, with the cursor on its first row: the operator asked for it."""
@@ -214,7 +221,7 @@ class KeyedTable(ScrollView, can_focus=True):
     def release(self) -> None:
         """Show what has waited."""
         self._moved_at = None
-        self._arrange(arranged(self._shown.order, self._latest, highlighted=self.highlighted))
+        self._arrange(arranged(self._shown.order, self._latest, highlighted=self._kept))
 
     def set_columns(self, columns: Sequence[TableColumn]) -> None:
         """Show other columns."""
@@ -241,7 +248,7 @@ class KeyedTable(ScrollView, can_focus=True):
         if not new.waiting or not self.is_holding:
             self._has_rows = True
         self.virtual_size = Size(self.size.width, len(new.order) + 1)
-        if self.highlighted is None or self.highlighted not in new.order:
+        if self._kept is None or self.highlighted not in new.order:
             self._set_highlighted(new.order[0] if new.order else None)
         elif not self._is_moved:
             self.scroll_to(y=0, animate=False, immediate=True, force=True)

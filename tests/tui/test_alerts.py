@@ -53,7 +53,7 @@ def test_stale_workers_come_first_with_the_jobs_they_hold() -> None:
     worst = found(snapshot)[0]
 
     assert (worst.severity, worst.place) == (Severity.CRITICAL, "workers")
-    assert worst.what == "worker gw-app-3-977-760e1f is gone: 1 queue locked"
+    assert worst.what == "1 queue locked: worker gw-app-3-977-760e1f is gone"
     assert worst.age == timedelta(minutes=9, seconds=4)
 
 
@@ -171,7 +171,7 @@ def test_what_waits_behind_a_dead_worker_is_counted() -> None:
 
     first = found(replace(snapshot, held_queues=queues), held=held)[0]
 
-    assert first.what == f"worker {dead.id} is gone: 8 queues with 720 due jobs wait behind it"
+    assert first.what == f"720 due jobs in 8 queues wait: worker {dead.id} is gone"
     assert (first.place, first.filter) == ("workers", dead.id)
 
 

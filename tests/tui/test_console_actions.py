@@ -573,3 +573,20 @@ def test_no_more_jobs_are_marked_together_than_was_said() -> None:
         await console.tells("more match")
 
     run(scenario, filter="state:scheduled", max_marked=7)
+
+
+@pytest.mark.parametrize("environment", ["", "production"])
+def test_failing_many_jobs_needs_their_number_only_in_production(environment: str) -> None:
+    async def scenario(console: Console) -> None:
+        await jobs(console)
+        await console.press("ctrl+a")
+        await console.until(lambda: len(console.table("#jobs").marks) > 100)
+        await console.press("f")
+        await reach(console, Confirm)
+        await console.press("tab", "enter") if not environment else await console.press("enter")
+        if environment:
+            await console.shows("exactly")
+        else:
+            await acted(console, 1)
+
+    run(scenario, source=DemoSource(jobs=600), filter="state:scheduled", environment=environment)

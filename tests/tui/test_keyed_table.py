@@ -269,3 +269,19 @@ def test_what_an_empty_list_says_is_drawn_once() -> None:
         assert len(drawn) == 1
 
     play(scenario)
+
+
+def test_a_table_that_starts_first_keeps_the_cursor_on_the_first_row_until_it_is_moved() -> None:
+    clock = Clock()
+
+    async def scenario(_: Pilot[None], table: KeyedTable) -> None:
+        table._starts_first = True
+        table.apply(rows("c"))
+        table.apply(rows("abc"))
+        assert (table.highlighted, table.keys) == ("a", ("a", "b", "c"))
+        table.action_move(1)
+        clock.now += SETTLING + 1
+        table.apply(rows("xabc"))
+        assert table.highlighted == "b"
+
+    play(scenario, clock=clock)

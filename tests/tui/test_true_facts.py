@@ -224,7 +224,7 @@ def test_the_overview_ranks_causes_and_each_opens_its_list(url: str) -> None:
     async def scenario(console: Console) -> None:
         await console.shows("sync_crm keeps failing: 1,500 jobs in 10 min")
         await console.shows("legacy_import: 1,397 ready, no live worker knows it")
-        await console.shows(f"worker {DEAD} is gone: {queues} queues with {due:,}")
+        await console.shows(f"{due:,} due jobs in {queues} queues wait: worker {DEAD}")
         assert "oldest ready job (legacy_import)" not in console.text
         key = next(each for each in console.table("#alerts").keys if "legacy_import" in each)
         console.table("#alerts").move_to(key)
