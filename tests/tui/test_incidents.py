@@ -21,7 +21,7 @@ LOOPING, UNKNOWN, DUE = 1_500, 1_397, 714
 DEAD = "gw-app-3-977-760e1f"
 SIZES = [pytest.param((80, 24), id="80x24"), pytest.param((120, 34), id="120x34")]
 
-# All at once: a task whose every attempt fails, a task that no worker knows, and a worker that is gone with eight queues;
+# All at once: a task whose every attempt fails, one that no worker knows, and a worker that is gone with eight queues;
 # around them a queue that works.
 INCIDENTS = f"""
 insert into _private_tasks (identifier) values ('mail'), ('report'), ('sync_crm'), ('legacy_import');
