@@ -54,13 +54,20 @@ def crontab_file(configuration: Configuration) -> Path | None:
 
 
 def cron_items(configuration: Configuration) -> Sequence[CronItem]:
-    """Return the items of the crontab, then those that tasks declare with `@cron`."""
+    """Return the items of the crontab, of `gw.toml`, then those that tasks declare with `@cron`."""
+    from gw_core.crontab import reject_duplicates
+
+    items: Sequence[CronItem] = reject_duplicates((*written_items(configuration), *registry(configuration).cron_items))
+    return items
+
+
+def written_items(configuration: Configuration) -> Sequence[CronItem]:
+    """Return the items of the crontab and of `gw.toml`; raises `CrontabError` when two share an identifier."""
     from gw_core.crontab import reject_duplicates
 
     file = crontab_file(configuration)
-    written = () if file is None else items_of_file(str(file))
-    items: Sequence[CronItem] = reject_duplicates((*written, *registry(configuration).cron_items))
-    return items
+    items: Sequence[CronItem] = () if file is None else items_of_file(str(file))
+    return reject_duplicates((*items, *configuration[table.CRON]))
 
 
 def items_of_file(file: str) -> Sequence[CronItem]:

@@ -33,6 +33,7 @@ ITEM_KEYS: Final = (
     "id",
     "task",
     "schedule",
+    "tz",
     "description",
     "fill",
     "max_attempts",
@@ -47,6 +48,7 @@ ITEM_COLUMNS: Final = (
     output.Column("description", "WHEN", shrinks=True),
     output.Column("task", "TASK", shrinks=True, rank=8),
     output.Column("schedule", "SCHEDULE", rank=7),
+    output.Column("tz", "ZONE", rank=6),
     output.Column("fill", "FILL", rank=6),
     output.Column("queue", "QUEUE", shrinks=True, rank=5),
     output.Column("key", "KEY", shrinks=True, rank=4),
@@ -62,19 +64,20 @@ RUN_COLUMNS: Final = (
     output.Column("task", "TASK", shrinks=True),
 )
 
-KNOWN_KEYS: Final = ("id", "known_since", "last_run", "next_run", "missed")
+KNOWN_KEYS: Final = ("id", "known_since", "last_run", "next_run", "tz", "missed")
 KNOWN_COLUMNS: Final = (
     output.Column("id", "ID", shrinks=True),
     output.Column("known_since", "KNOWN SINCE", rank=1),
     output.Column("last_run", "LAST RUN"),
     output.Column("next_run", "NEXT RUN"),
+    output.Column("tz", "ZONE", rank=2),
     output.Column("missed", "MISSED", right=True),
 )
 MAX_MISSED: Final = 1_000
 
 File = Annotated[
     str | None,
-    typer.Argument(metavar="FILE", help="Crontab; - reads stdin [default: the project's crontab and @cron items]"),
+    typer.Argument(metavar="FILE", help="Crontab; - reads stdin [default: the items of this project]"),
 ]
 
 app = new_app()
@@ -90,7 +93,7 @@ def cron() -> None:
 def parse(configuration: Configuration, file: File = None, as_json: Json = False) -> None:
     """Show the items of a crontab.
 
-    With what each means in words. Without FILE, the items of this project: its crontab and @cron.
+    With what each means in words. Without FILE, the items of this project: its crontab, gw.toml and @cron.
     """
     rows = [_item_record(item) for item in _items(configuration, file)]
     output.records(rows, keys=ITEM_KEYS, columns=ITEM_COLUMNS, as_json=as_json)
@@ -204,8 +207,8 @@ def list_known(
 ) -> None:
     """Show the items the database knows.
 
-    For items of this project, from its crontab and @cron, it also shows the next run and the number of runs missed
-    since the last one.
+    For items of this project, from its crontab, gw.toml and @cron, it also shows the next run, the time zone and the
+    number of runs missed since the last one.
     """
     items = {item.identifier: item for item in project.cron_items(configuration)}
     with open_to_read(configuration) as client:
@@ -261,6 +264,7 @@ def _known_record(known: KnownCronItem, item: CronItem | None, now: datetime) ->
         "known_since": known.known_since,
         "last_run": known.last_execution,
         "next_run": next_run,
+        "tz": None if item is None else item.schedule.tz,
         "missed": missed,
     }
 
@@ -298,6 +302,7 @@ def _item_record(item: CronItem) -> dict[str, object]:
         "id": item.identifier,
         "task": item.task,
         "schedule": str(item.schedule),
+        "tz": item.schedule.tz,
         "description": describe_schedule(item.schedule),
         "fill": format_duration(item.fill) if item.fill else None,
         "max_attempts": item.max_attempts,

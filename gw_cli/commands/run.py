@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from gw_cli.settings.used_connections import remember_use
 from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind, supervise
 
 if TYPE_CHECKING:
-    from gw_core import ProbeSettings, Runner, RunResult, TaskRegistry
+    from gw_core import CronItem, ProbeSettings, Runner, RunResult, TaskRegistry
 
 app = new_app()
 
@@ -127,7 +128,7 @@ def _runner(
         settings=configuration.worker_settings(),
         forbidden_flags=configuration[table.FORBIDDEN_FLAG] or None,
         plugins=[load_plugin(each) for each in configuration[table.PLUGINS]],
-        crontab=project.crontab_file(configuration),
+        crontab=_crontab(configuration),
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
         listen_conninfo=configuration[table.LISTEN_CONNECTION],
         watch=configuration[table.WATCH],
@@ -164,6 +165,12 @@ def _tasks(configuration: Configuration, *, once: bool) -> TaskRegistry | Path:
         reason = "--app has none" if is_app else "--once ends before anything changes"
         raise InvalidInputError(f"--watch reads the files of a task folder again, and {reason}; leave one of them out")
     return source
+
+
+def _crontab(configuration: Configuration) -> Sequence[CronItem] | Path | None:
+    """Return the crontab, with the items of the configuration file if it has any."""
+    has_more = bool(configuration[table.CRON])
+    return project.written_items(configuration) if has_more else project.crontab_file(configuration)
 
 
 def _code(result: RunResult) -> int:

@@ -6,6 +6,7 @@ import locale
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -203,20 +204,15 @@ def _source(configuration: Configuration) -> DataSource:
 
 
 def _crontab(configuration: Configuration) -> Callable[[], Sequence[CronItem]] | None:
-    """Return a function that reads the crontab again; if the file is broken by then, the last valid items stay."""
-    from gw_core.crontab import parse_crontab
-
-    path = project.crontab_file(configuration)
-    if path is None:
+    """Return a function that reads the items again; if the crontab is broken by then, the last valid items stay."""
+    if project.crontab_file(configuration) is None and not configuration[table.CRON]:
         return None
-    latest: Sequence[CronItem] = parse_crontab(path.read_text("utf-8"), source=str(path))
+    latest = project.written_items(configuration)
 
     def read() -> Sequence[CronItem]:
         nonlocal latest
-        try:
-            latest = parse_crontab(path.read_text("utf-8"), source=str(path))
-        except (OSError, ValueError):
-            return latest
+        with suppress(InvalidInputError):
+            latest = project.written_items(configuration)
         return latest
 
     return read

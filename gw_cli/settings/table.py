@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from gw_cli.settings.cron_items import CRON_ITEMS
 from gw_cli.settings.kinds import (
     FACTOR,
     KEYS,
@@ -32,6 +33,9 @@ from gw_cli.settings.kinds import (
 )
 from gw_core import WorkerSettings
 
+if TYPE_CHECKING:
+    from gw_core import CronItem
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -42,13 +46,13 @@ LOG_TIMES: Final = ("auto", "always", "never")
 # The commands that use a setting, by the words after `gw`.
 RUN: Final = frozenset({"run"})
 DEV: Final = frozenset({"run", "dev"})
-CRON: Final = frozenset({"cron list", "cron run", "cron forget"})
+CRON_COMMANDS: Final = frozenset({"cron list", "cron run", "cron forget"})
 ITEMS: Final = frozenset({"cron parse", "cron next", "cron list", "cron run"})
 JOBS: Final = frozenset(
     {"add", "list", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
 )
 REPORTS: Final = frozenset({"stats", "queues", "tasks", "tui", "doctor", "health", "config show"})
-QUEUE: Final = DEV | CRON | JOBS | REPORTS | {"workers", "sweep", "unlock", "migrate", "cleanup"}
+QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | {"workers", "sweep", "unlock", "migrate", "cleanup"}
 DATABASE: Final = QUEUE | {"bench"}
 STALE: Final = frozenset({"run", "workers", "sweep"})
 TUI: Final = frozenset({"tui"})
@@ -64,7 +68,8 @@ class Setting(Generic[T_co]):
     `flags` are further spellings of its option, and `variables` further environment variables. `field` names the
     attribute of `WorkerSettings` that it sets. `derived` names the attribute that holds its default when the default
     depends on `sweep-threshold`. The value of a `secret` setting never appears in a message.
-    `option` is the name of its option where that differs: the singular of a list.
+    `option` is the name of its option where that differs: the singular of a list. A `file_only` setting has neither
+    option nor variable.
     """
 
     name: str
@@ -79,6 +84,7 @@ class Setting(Generic[T_co]):
     derived: str = ""
     secret: bool = False
     option: str = ""
+    file_only: bool = False
 
     @property
     def flag(self) -> str:
@@ -93,7 +99,7 @@ class Setting(Generic[T_co]):
     @property
     def variables(self) -> tuple[str, ...]:
         """The environment variables; the first that is set counts."""
-        return (f"GW_{self.keyword.upper()}", *self.more_variables)
+        return () if self.file_only else (f"GW_{self.keyword.upper()}", *self.more_variables)
 
     @property
     def help_with_default(self) -> str:
@@ -221,6 +227,15 @@ CRONTAB: Final = Setting[Path | None](
     default=None,
     commands=DEV | {"cron list", "cron run", "tui"},
     section="Tasks",
+)
+CRON: Final = Setting[Sequence["CronItem"]](
+    name="cron",
+    kind=CRON_ITEMS,
+    help="Cron items, beside those of the crontab; tables [[cron]]",
+    default=(),
+    commands=frozenset(),
+    section="Tasks",
+    file_only=True,
 )
 STRICT: Final = _worker("strict", SWITCH, "Exit if a task fails to load, or a job with --once", section="Tasks")
 WATCH: Final = Setting[bool](

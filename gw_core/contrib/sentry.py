@@ -191,7 +191,7 @@ class Sentry(Plugin):
         (item,) = due
         slug = re.sub(r"[^a-z0-9_-]+", "-", item.identifier.lower())[:50].strip("-") or "cron"
         schedule = {"type": "crontab", "value": str(item.schedule)}
-        config: Any = {"schedule": schedule, "timezone": "UTC", **self._monitor}
+        config: Any = {"schedule": schedule, "timezone": item.schedule.tz, **self._monitor}
         return _CheckIn(capture_checkin(slug, status="in_progress", monitor_config=config), slug)
 
 

@@ -18,6 +18,7 @@ from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobErr
 from gw_core.domain.job import JobSpec, check_payload_text
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.schedule import MINUTE, Schedule, floor_minute
+from gw_core.domain.time_zone import UTC_NAME
 
 MAX_FILL: Final = timedelta(days=3650)
 MAX_PAYLOAD_DEPTH: Final = 20
@@ -93,15 +94,18 @@ def cron_item(
     job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
     priority: int | None = None,
     payload: JsonObject | None = None,
+    tz: str | None = None,
 ) -> CronItem:
     """Return the item that adds `task` at `when`: five fields of text, or a schedule from `daily_at` and its siblings.
+
+    With `tz`, such as `"America/New_York"`, the fields are local times of that zone instead of UTC.
 
     >>> cron_item("0 8 * * *", "send_report", fill=timedelta(hours=4)).schedule == daily_at(8)
     True
     """
     return CronItem(
         task=task,
-        schedule=Schedule.parse(when) if isinstance(when, str) else when,
+        schedule=_schedule(when, tz),
         identifier=task if id is None else check_identifier(id),
         fill=NO_FILL if fill is None else fill,
         max_attempts=max_attempts,
@@ -111,6 +115,12 @@ def cron_item(
         priority=priority,
         payload=payload,
     )
+
+
+def _schedule(when: str | Schedule, tz: str | None) -> Schedule:
+    if isinstance(when, str):
+        return Schedule.parse(when, tz=UTC_NAME if tz is None else tz)
+    return when if tz is None or not isinstance(when, Schedule) else when.in_zone(tz)
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from gw_core.domain.errors import CrontabError, InvalidInputError
 from gw_core.domain.job import JobSpec
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.schedule import FIELDS, Schedule, read_field
+from gw_core.domain.time_zone import UTC_NAME
 
 MAX_LINE_LENGTH: Final = 10_000
 
@@ -457,6 +458,11 @@ def format_item(item: CronItem) -> str:
 
     Items made in Python may exceed the grammar shared with Graphile Worker: task names and queues of any text.
     """
+    if item.schedule.tz != UTC_NAME:
+        raise CrontabError(
+            f"item {shown(item.identifier)} cannot be written as a crontab line: its time zone is "
+            f"{item.schedule.tz}, and all times in a crontab are UTC"
+        )
     parts = [str(item.schedule), item.task]
     options = "&".join(f"{key}={quote(value, safe=':')}" for key, value in _options_of(item))
     if options:

@@ -1,11 +1,11 @@
-"""When something recurs: five fields of UTC time, matched, searched and printed."""
+"""When something recurs: five fields of time in a zone, matched, searched and printed."""
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from itertools import islice
@@ -13,6 +13,7 @@ from typing import Final
 
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.time_zone import UTC_NAME, wall_clock
 
 MINUTE: Final = timedelta(minutes=1)
 MIN_RANGE_LENGTH: Final = 3
@@ -63,6 +64,10 @@ class Schedule:
     A day counts when the day of the month *or* the weekday matches if both are restricted, as in cron; otherwise the
     restricted one decides. Weekdays count from Sunday, 0.
     Made from text with `Schedule.parse("30 4 * * 1")` or by `daily_at` and its siblings.
+
+    With `tz`, an IANA name such as `Europe/Berlin`, the fields are local times, with the rules of Debian's cron for
+    clock changes. They differ for a schedule with a wildcard, `*` or `*/n` for the minute or the hour: it follows the
+    clock. `wildcard` is known from the text; without text, a field that lists every n-th value counts as one.
     """
 
     minutes: tuple[int, ...] = FIELDS[0].everything
@@ -70,13 +75,22 @@ class Schedule:
     days: tuple[int, ...] = FIELDS[2].everything
     months: tuple[int, ...] = FIELDS[3].everything
     weekdays: tuple[int, ...] = FIELDS[4].everything
+    _: KW_ONLY
+    tz: str = UTC_NAME
+    wildcard: bool | None = None
 
     def __post_init__(self) -> None:
         for field, name in zip(FIELDS, _ATTRIBUTES, strict=True):
             object.__setattr__(self, name, _checked(field, getattr(self, name)))
+        if self.tz == UTC_NAME:
+            object.__setattr__(self, "wildcard", None)
+            return
+        wall_clock(self.tz)
+        if self.wildcard is None:
+            object.__setattr__(self, "wildcard", self._lists_every_nth())
 
     @classmethod
-    def parse(cls, pattern: str) -> Schedule:
+    def parse(cls, pattern: str, *, tz: str = UTC_NAME) -> Schedule:
         """Return the schedule of five fields such as `0 8 * * *`; raises `InvalidInputError` naming what is wrong."""
         if len(pattern) > MAX_PATTERN_LENGTH:
             raise InvalidInputError(f"the cron pattern is {len(pattern)} characters long; use {MAX_PATTERN_LENGTH}")
@@ -94,16 +108,30 @@ class Schedule:
                     f"the cron pattern {shown(pattern)} is wrong: {errors[0].message}; expected {field.expectation}"
                 )
             fields.append(values)
-        return cls(*fields)
+        return cls(*fields, tz=tz, wildcard=parts[0].startswith("*") or parts[1].startswith("*"))
 
-    def __str__(self) -> str:
-        return " ".join(
-            print_field(field, getattr(self, name)) for field, name in zip(FIELDS, _ATTRIBUTES, strict=True)
+    def in_zone(self, tz: str) -> Schedule:
+        """Return the schedule with the same fields as local times of another zone."""
+        return self if tz == self.tz else replace(self, tz=tz)
+
+    def _lists_every_nth(self) -> bool:
+        times = zip(FIELDS[:2], (self.minutes, self.hours), strict=True)
+        return any(
+            len(values) >= MIN_RANGE_LENGTH and print_field(field, values).startswith("*") for field, values in times
         )
 
+    def __str__(self) -> str:
+        texts = [print_field(field, getattr(self, name)) for field, name in zip(FIELDS, _ATTRIBUTES, strict=True)]
+        if self.wildcard is False:
+            texts[:2] = [",".join(_runs(values)) for values in (self.minutes, self.hours)]
+        return " ".join(texts)
+
     def matches(self, at: datetime) -> bool:
-        """True when the schedule fires in the minute that contains `at` (any zone; compared in UTC)."""
+        """True when the schedule fires in the minute that contains `at` (any zone)."""
         utc = in_utc(at)
+        if self.tz != UTC_NAME:
+            minute = floor_minute(utc)
+            return next(self._from(minute), None) == minute
         return (
             utc.minute in self.minutes
             and utc.hour in self.hours
@@ -148,6 +176,11 @@ class Schedule:
             yield at
 
     def _from(self, first: datetime) -> Iterator[datetime]:
+        if self.tz == UTC_NAME:
+            return self._local_from(first)
+        return wall_clock(self.tz).runs(first, self._local_from, wildcard=bool(self.wildcard))
+
+    def _local_from(self, first: datetime) -> Iterator[datetime]:
         for day in self._days_from(first.date()):
             on_first_day = day == first.date()
             for hour, minute in self._times:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gw_core.domain.schedule import FIELDS, MIN_RANGE_LENGTH, MONTH_NAMES, WEEKDAY_NAMES, Schedule
+from gw_core.domain.time_zone import UTC_NAME
 
 MAX_TIMES: Final = 6
 """More times of day than this are described as minutes and hours instead of one by one."""
@@ -16,7 +17,14 @@ _WORKDAYS = (1, 2, 3, 4, 5)
 
 
 def describe_schedule(schedule: Schedule) -> str:
-    """Return the schedule as an English phrase; times are UTC and say so."""
+    """Return the schedule as an English phrase that names the zone of its times."""
+    words = _describe_in_utc(schedule)
+    if schedule.tz == UTC_NAME:
+        return words
+    return words.replace(UTC_NAME, schedule.tz) if UTC_NAME in words else f"{words} ({schedule.tz})"
+
+
+def _describe_in_utc(schedule: Schedule) -> str:
     if never_fires(schedule):
         return f"never: {_the_days(schedule)} {_in_months(schedule)} does not exist"
     time, day = _time(schedule), _day(schedule)

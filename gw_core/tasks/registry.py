@@ -80,7 +80,7 @@ def task(identifier: F | str | None = None, **options: Unpack[TaskOptions]) -> F
 def cron(pattern: str, **options: Any) -> Callable[[F], F]:
     """Schedule the task that is this function, beside `@task`; several schedules may be stacked.
 
-    `pattern` is five fields such as `0 8 * * *` (UTC); `options` are those of a crontab item.
+    `pattern` is five fields such as `0 8 * * *`, in UTC or in the zone `tz`; `options` are those of `cron_item`.
     """
 
     def decorate(function: F) -> F:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
 from support.shell import Shell, rows
 
+from gw_core.crontab import Schedule
+
 CRONTAB = "* * * * * sweep_up ?fill=1h\n0 4 * * * nightly\n"
+GW_TOML = """
+[[cron]]
+schedule = "30 2 * * *"
+task = "sweep_up"
+id = "nightly"
+tz = "America/New_York"
+"""
 TASK = "def sweep_up(payload):\n    pass\n"
 
 
@@ -81,3 +90,27 @@ def minutes_since(conninfo: str, timestamp: datetime) -> int:
     statement = "select extract(epoch from date_trunc('minute', now()) - %(timestamp)s)::int / 60"
     ((minutes,),) = rows(conninfo, statement, {"timestamp": timestamp})
     return int(minutes)
+
+
+def test_a_worker_schedules_the_items_of_gw_toml_beside_the_crontab(shell: Shell) -> None:
+    shell.write("gw.toml", GW_TOML)
+    shell.write("crontab", "0 5 * * * sweep_up\n")
+    shell.write("tasks/sweep_up.py", TASK)
+
+    assert shell.gw("run", "--once", "--cron").code == 0
+    listed = {each["id"]: each for each in json.loads(shell.gw("cron", "list", "--json").out)}
+
+    zones = {name: each["tz"] for name, each in listed.items()}
+    assert zones == {"nightly": "America/New_York", "sweep_up": "UTC", "gone": None}
+    expected = Schedule.parse("30 2 * * *", tz="America/New_York").next_after(datetime.now(UTC))
+    assert datetime.fromisoformat(listed["nightly"]["next_run"]) == expected
+
+
+def test_an_identifier_in_the_crontab_and_in_gw_toml_is_one_sentence(shell: Shell) -> None:
+    shell.write("gw.toml", GW_TOML)
+    shell.write("crontab", "0 5 * * * sweep_up ?id=nightly\n")
+
+    failed = shell.gw("cron", "list", "--json")
+
+    assert failed.code == 2
+    assert failed.err.startswith("gw: crontab identifiers must be unique, but found more than once: 'nightly'")

@@ -75,6 +75,7 @@ def test_parse_as_json_has_everything(gw: Gw, crontab: Path) -> None:
         "id": "send_weekly_email",
         "task": "send_weekly_email",
         "schedule": "30 4 * * 1",
+        "tz": "UTC",
         "description": "every Monday at 04:30 UTC",
         "fill": "2d",
         "max_attempts": 10,
@@ -288,3 +289,92 @@ def test_run_of_an_unknown_item_names_those_there_are(gw: Gw, crontab: Path) -> 
 
     assert code == 6
     assert "'send_weekly_email', 'rollup', 'leap-day'" in err
+
+
+# -- items in gw.toml ----------------------------------------------------------------------------------------------
+
+GW_TOML = """
+[[cron]]
+schedule = "30 2 * * *"
+task = "report"
+tz = "America/New_York"
+id = "nightly"
+fill = "4h"
+max-attempts = 3
+queue = "reports"
+job-key = "report"
+job_key_mode = "preserve_run_at"
+priority = -5
+payload = { to = "ops" }
+
+[[cron]]
+schedule = "0 * * * *"
+task = "poll"
+"""
+
+
+def test_gw_toml_has_cron_items(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "gw.toml").write_text(GW_TOML)
+    code, out, _ = gw("cron", "parse", "--json")
+
+    assert code == 0
+    assert json.loads(out)[0] == {
+        "id": "nightly",
+        "task": "report",
+        "schedule": "30 2 * * *",
+        "tz": "America/New_York",
+        "description": "every day at 02:30 America/New_York",
+        "fill": "4h",
+        "max_attempts": 3,
+        "queue": "reports",
+        "key": "report",
+        "key_mode": "preserve_run_at",
+        "priority": -5,
+        "payload": {"to": "ops"},
+    }
+    assert [(each["id"], each["tz"]) for each in json.loads(out)[1:]] == [("poll", "UTC")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("cron = 3", "give each item as a table below [[cron]]", id="no tables"),
+        pytest.param("[cron]\ntask = 'a'", "give each item as a table below [[cron]]", id="one table"),
+        pytest.param("[[cron]]\ntask = 'a'", "item 1: the key schedule is missing", id="no schedule"),
+        pytest.param(
+            "[[cron]]\nschedule = '* * * * *'\ntask = 'a'\nzone = 'UTC'",
+            "item 1: the key 'zone' is unknown; valid keys are schedule, task, tz, id, fill",
+            id="unknown key",
+        ),
+        pytest.param(
+            "[[cron]]\nschedule = '* * * * *'\ntask = 'a'\npriority = '1'",
+            "item 1: priority must be a number",
+            id="type",
+        ),
+        pytest.param(
+            "[[cron]]\nschedule = '* * * * *'\ntask = 'a'\ntz = 'Mars'",
+            "item 1: the time zone 'Mars' is unknown",
+            id="zone",
+        ),
+        pytest.param(
+            "[[cron]]\nschedule = '* * * * *'\ntask = 'a'\n[[cron]]\nschedule = '* * * * *'\ntask = 'a'",
+            "crontab identifiers must be unique",
+            id="duplicates",
+        ),
+    ],
+)
+def test_a_wrong_item_in_gw_toml_is_one_sentence(gw: Gw, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "gw.toml").write_text(text)
+    code, out, err = gw("cron", "parse")
+
+    assert (code, out) == (2, "")
+    assert err.startswith("gw: ")
+    assert "gw.toml: cron" in err
+    assert message in err
+
+
+def test_next_runs_of_gw_toml_follow_its_zones(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "gw.toml").write_text(GW_TOML)
+    _, out, _ = gw("cron", "next", "-n", "2", "--item", "nightly", "--after", "2025-03-08T12:00Z", "--json")
+
+    assert [each["at"] for each in json.loads(out)] == ["2025-03-09T07:00:00Z", "2025-03-10T06:30:00Z"]

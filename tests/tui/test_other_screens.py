@@ -149,6 +149,19 @@ def test_without_a_crontab_nothing_is_due() -> None:
     run(scenario, source=Without(), screen="cron")
 
 
+def test_a_recurring_task_shows_its_time_zone() -> None:
+    class Zoned(DemoSource):
+        def crontabs(self) -> Crontabs:
+            item = cron_item("30 2 * * *", "cleanup", id="nightly_cleanup", tz="Asia/Tokyo")
+            return replace(super().crontabs(), items=(item,))
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.shows("every day at 02:30 Asia/Tokyo")
+
+    run(scenario, source=Zoned(), screen="cron")
+
+
 # -- what workers hold -----------------------------------------------------------------------------------------------
 
 
