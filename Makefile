@@ -20,7 +20,7 @@ help:
 	@echo 'make nightly  run every test, with many more examples'
 	@echo 'make check    formatting, lint, types, imports, locks'
 	@echo 'make docs     build the documentation site in build/docs'
-	@echo 'make format   put the code into shape'
+	@echo 'make format   format the code and update the generated parts of the manual'
 	@echo 'make bench    measure, beside Node.js and other queues; BENCH_ARGS="drain --rounds 5"'
 	@echo 'make chaos    kill and crash everything for a minute; CHAOS_ARGS="--seconds 600 --node"'
 	@echo 'make chaos-ha  the same on a Patroni cluster, in two to four minutes'
@@ -58,6 +58,7 @@ nightly: venv
 format: venv
 	$(PYTHON_IN_VENV) -m ruff check --fix .
 	$(PYTHON_IN_VENV) -m ruff format .
+	$(PYTHON_IN_VENV) docs/generate.py
 
 venv:
 	@sh .ci/venv $(VENV) dev

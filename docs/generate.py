@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import gw_core.events
+from gw_cli.examples import EXAMPLES
 from gw_cli.exit_codes import ExitCode
 from gw_cli.root import leaf_commands, root_command
 from gw_cli.settings.table import OTHER_VARIABLES, SETTINGS, Setting
@@ -80,13 +81,21 @@ def _command(name: str, command: Any) -> Iterator[str]:
     options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
     own = [each for each in options if each.opts[0] not in SHARED]
     yield f"## {name}\n"
-    yield f"    {' '.join([name, *(each.metavar for each in arguments), '[OPTIONS]'])}\n"
+    yield f"    {' '.join([name, *map(_argument, arguments), '[OPTIONS]'])}\n"
     yield "\n\n".join(map(_sentences, command.help.strip().split("\n\n"))) + "\n"
     rows = [(f"`{each.metavar}`", each.help) for each in arguments] + [(_flags(each), each.help) for each in own]
     if rows:
         yield from _table(("Option", "Meaning"), rows)
+    yield "\n```sh"
+    yield from EXAMPLES[name]
+    yield "```"
     if len(own) < len(options):
         yield "\nIt also accepts the [connection options](#connection-options)."
+
+
+def _argument(argument: Any) -> str:
+    is_optional = not argument.required and not argument.metavar.startswith("[")
+    return f"[{argument.metavar}]" if is_optional else str(argument.metavar)
 
 
 def _sentences(paragraph: str) -> str:

@@ -45,19 +45,23 @@ Selected = Annotated[
         show_default=False,
     ),
 ]
-Key = Annotated[str | None, typer.Option("--job-key", "-k", metavar="KEY", help="The job with this key.")]
-State = Annotated[str | None, typer.Option("--state", metavar="STATE", help=f"Jobs that are {', '.join(STATES)}.")]
-Task = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Jobs of this task.")]
-Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="NAME", help="Jobs of this queue.")]
-Worker = Annotated[str | None, typer.Option("--worker", metavar="ID", help="Jobs that this worker holds.")]
-Flag = Annotated[str | None, typer.Option("--flag", metavar="FLAG", help="Jobs with this flag.")]
-Error = Annotated[
-    str | None, typer.Option("--error", metavar="TEXT", help="Jobs whose last error has this text in it.")
-]
-All = Annotated[bool, typer.Option("--all", help="Every job of the queue.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many jobs would be acted on.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-AllowNone = Annotated[bool, typer.Option("--allow-none", help="Exit 0 instead of 6 when no job matches.")]
+
+
+def _condition(*flags: str, metavar: str, help: str) -> Any:
+    return typer.Option(*flags, metavar=metavar, help=help, rich_help_panel="Conditions")
+
+
+Key = Annotated[str | None, _condition("--job-key", "-k", metavar="KEY", help="The job with this key")]
+State = Annotated[str | None, _condition("--state", metavar="STATE", help=f"Jobs that are {', '.join(STATES)}")]
+Task = Annotated[str | None, _condition("--task", metavar="TASK", help="Jobs of this task")]
+Queue = Annotated[str | None, _condition("--queue", "-q", metavar="NAME", help="Jobs of this queue")]
+Worker = Annotated[str | None, _condition("--worker", metavar="ID", help="Jobs that this worker has locked")]
+Flag = Annotated[str | None, _condition("--flag", metavar="FLAG", help="Jobs with this flag")]
+Error = Annotated[str | None, _condition("--error", metavar="TEXT", help="Jobs whose last error contains this text")]
+All = Annotated[bool, typer.Option("--all", help="Every job of the queue", rich_help_panel="Conditions")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count the jobs that the command would change")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")]
+AllowNone = Annotated[bool, typer.Option("--allow-none", help="Exit with 0 instead of 6 if no job matches")]
 
 
 @dataclass(frozen=True, slots=True)

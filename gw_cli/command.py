@@ -21,7 +21,7 @@ _NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")
 
 HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys", rich_help_panel="Output")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +59,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Function], Function]:
     return app.command(name, cls=Command, context_settings=HELP_OPTIONS)
 
 
-class RawText:
-    """Hands a value on as the shell gave it: our settings read texts themselves."""
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value; an option that may be repeated and was not given is empty."""
-        return () if value is None and (param.multiple or param.nargs == -1) else value
-
-
-class _TextsOnly:
-    """Parameters that are texts, lists of texts and switches, and need no conversion.
-
-    Newer versions of Typer convert even a text with pydantic, whose import takes as long as the database driver's.
-    """
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, the one for help included."""
-        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # the class this is mixed into has it
-        for parameter in parameters:
-            if hasattr(parameter, "_runtime_param"):
-                parameter._runtime_param = RawText()
-        return parameters
-
-
-class Command(_TextsOnly, TyperCommand):
+class Command(TyperCommand):
     """A command; its help lists the options of settings in sections, after its own."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -97,6 +74,14 @@ class Command(_TextsOnly, TyperCommand):
                 with formatter.section(title):
                     formatter.write_dl(records)
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, one per line."""
+        from gw_cli.examples import EXAMPLES
+
+        with formatter.section("Examples"):
+            for example in EXAMPLES[ctx.command_path]:
+                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; `-queue:slow` in a selection is a condition, and not the option `-q`."""
         if any(parameter.name == "selection" for parameter in self.params):
@@ -110,8 +95,13 @@ def _section_of(parameter: Any) -> str:
     return getattr(parameter, "rich_help_panel", None) or usual
 
 
-class Group(_TextsOnly, TyperGroup):
-    """A command with commands below it."""
+class Group(TyperGroup):
+    """A command with commands below it; without any, it prints its help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        parsed: list[str] = super().parse_args(ctx, args or ["--help"])
+        return parsed
 
 
 class CommandRegistry(Group):

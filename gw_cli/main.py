@@ -45,6 +45,8 @@ def program(arguments: Sequence[str]) -> int:
     if arguments[:1] == [name_completion.COMPLETE]:
         return name_completion.suggest(arguments[1:])
     arguments, debug = _without_debug(arguments)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
         code = _invoke(arguments)
         output.flush()
@@ -73,7 +75,7 @@ def _invoke(arguments: Sequence[str]) -> int:
     from gw_cli.root import root_command
 
     try:
-        result: Any = root_command()(args=list(arguments) or ["--help"], prog_name="gw", standalone_mode=False)
+        result: Any = root_command()(args=arguments, prog_name="gw", standalone_mode=False)
     except typer.Exit as end:
         return end.exit_code
     except typer.Abort:
@@ -95,8 +97,17 @@ def _report_usage(mistake: Any) -> int:
     context = mistake.ctx
     where = "gw" if context is None else context.command_path
     message = without_address(mistake.format_message().rstrip("."))
+    option = getattr(mistake, "option_name", None)
+    if where == "gw" and option in _flags_of_commands():
+        message = f"{option} follows the command, as in: gw list {option} …"
     stderr.error(f"{message[:1].lower()}{message[1:]}; see {where} --help")
     return ExitCode.USAGE
+
+
+def _flags_of_commands() -> set[str]:
+    from gw_cli.settings.table import SETTINGS
+
+    return {flag for setting in SETTINGS for flag in (setting.flag, *setting.flags)}
 
 
 def _report(problem: BaseException, *, debug: bool) -> int:

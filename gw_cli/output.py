@@ -13,12 +13,13 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Final, TextIO
 
-from gw_cli.sanitize import visible
-from gw_core.errors import GraphileWorkerError
+from gw_cli.sanitize import quoted, visible
+from gw_core.errors import GraphileWorkerError, InvalidInputError
 from gw_core.operations import UNSAFE_TEXT
 
 GAP: Final = "  "
-NARROWEST: Final = 8
+NARROWEST: Final = 12
+NO_LIMIT: Final = 1_000_000
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 Record = Mapping[str, object]
@@ -49,6 +50,37 @@ class Column:
     rank: int = 9
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How records are printed: as `json`, `table` or `tsv`, or as it suits stdout, and which of the columns."""
+
+    form: str = ""
+    columns: Sequence[str] = ()
+    is_wide: bool = False
+
+    def print(self, rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Column]) -> None:
+        """Write records: JSON and lines with the promised `keys`, a table with `columns`."""
+        if self.columns:
+            keys, columns = self._chosen(keys), [_column(columns, each) for each in self._chosen(keys)]
+        form = self.form or ("table" if is_terminal(sys.stdout) else "tsv")
+        if form == "json":
+            _write(_json_lines([{key: row[key] for key in keys} for row in rows]))
+        elif form == "table":
+            width = NO_LIMIT if self.is_wide else _terminal_width()
+            _write(table(rows, columns, width=width, bold=wants_colour(sys.stdout), keeps_empty=bool(self.columns)))
+        else:
+            _write(_tab_separated(rows, keys))
+
+    def _chosen(self, keys: Sequence[str]) -> Sequence[str]:
+        unknown = [each for each in self.columns if each not in keys]
+        if unknown:
+            raise InvalidInputError(f"--columns: there is no column {quoted(unknown[0])}; there are {', '.join(keys)}")
+        return self.columns
+
+
+AUTOMATIC: Final = Layout()
+
+
 class BrokenOutput(Exception):  # noqa: N818 - an event; a reader such as `head` that exits early is not an error
     """The reader closed our output. Not an `OSError`, so that a command does not confuse it with its own files'."""
 
@@ -76,12 +108,7 @@ def answer(sentence: str, *, plain: str, record: Record, as_json: bool) -> None:
 
 def records(rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Column], as_json: bool) -> None:
     """Write records: JSON with the promised `keys`, a table of `columns` on a terminal, else lines with all `keys`."""
-    if as_json:
-        _write(_json_lines([{key: row[key] for key in keys} for row in rows]))
-    elif is_terminal(sys.stdout):
-        _write(table(rows, columns, width=_terminal_width(), bold=wants_colour(sys.stdout)))
-    else:
-        _write(_tab_separated(rows, keys))
+    Layout(form="json" if as_json else "").print(rows, keys=keys, columns=columns)
 
 
 def pass_on(lines: bytes) -> None:
@@ -220,12 +247,14 @@ def _tab_separated(rows: Iterable[Record], keys: Sequence[str]) -> Iterable[str]
         yield "\t".join(visible(cell(row.get(key)).replace("\\", "\\\\")) for key in keys) + "\n"
 
 
-def table(rows: Sequence[Record], columns: Sequence[Column], *, width: int, bold: bool = False) -> Iterable[str]:
+def table(
+    rows: Sequence[Record], columns: Sequence[Column], *, width: int, bold: bool = False, keeps_empty: bool = False
+) -> Iterable[str]:
     """Yield the lines of a table no wider than `width`, its columns in the given order; nothing for no rows."""
     if not rows:
         return
     cells = {column.key: [visible(cell(row.get(column.key))) for row in rows] for column in columns}
-    filled = [column for column in columns if any(cells[column.key])]
+    filled = [column for column in columns if keeps_empty or any(cells[column.key])]
     widths = _fit(filled, cells, width)
     shown = [column for column in filled if column.key in widths]
     head = GAP.join(_padded(column.title, widths[column.key], column.right) for column in shown).rstrip()
@@ -256,8 +285,20 @@ def _total(widths: Mapping[str, int]) -> int:
     return sum(widths.values()) + len(GAP) * (len(widths) - 1)
 
 
+def _column(columns: Sequence[Column], key: str) -> Column:
+    """Return the column of a key, which a table may show in other words."""
+    known = (each for each in columns if each.key in (f"{key}_shown", key))
+    return next(known, Column(key, key.upper().replace("_", " "), shrinks=True))
+
+
 def _terminal_width() -> int:
-    return shutil.get_terminal_size().columns
+    """Return the width of the terminal, also that behind a pager; without any, nothing is cut."""
+    if os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size().columns
+    for stream in (sys.stdout, sys.stderr, sys.stdin):
+        with suppress(OSError, ValueError, AttributeError):
+            return os.get_terminal_size(stream.fileno()).columns
+    return NO_LIMIT
 
 
 def _width(text: str) -> int:

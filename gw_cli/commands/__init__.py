@@ -17,6 +17,7 @@ ENTRIES: Final = (
     CommandInfo("remove", "Jobs", "Remove the job with a key"),
     CommandInfo("cron", "Jobs", "Inspect and run recurring tasks"),
     CommandInfo("list", "Inspect", "List jobs"),
+    CommandInfo("count", "Inspect", "Count the jobs of a selection"),
     CommandInfo("show", "Inspect", "Show everything about one job"),
     CommandInfo("stats", "Inspect", "Count the jobs by state"),
     CommandInfo("queues", "Inspect", "List named queues"),
@@ -33,4 +34,5 @@ ENTRIES: Final = (
     CommandInfo("config", "Set up", "Show the configuration"),
     CommandInfo("init", "Set up", "Create a task folder, a crontab and a configuration"),
     CommandInfo("dev", "Set up", "Run jobs and reload task files when they change"),
+    CommandInfo("completion", "Set up", "Print the completion script of a shell"),
 )

@@ -9,7 +9,9 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import one_of
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import command, new_app
+from gw_cli.layout import with_layout
+from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.documents import json_schema
 from gw_cli.settings.options import with_settings
@@ -32,19 +34,20 @@ def config() -> None:
 
 @command(app, "show")
 @with_settings("config show")
+@with_layout
 def show(
     configuration: Configuration,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Only the settings of this command")
     ] = None,
-    as_json: Json = False,
+    layout: Layout = AUTOMATIC,
 ) -> None:
     """Show every setting with its value and origin.
 
     A flag overrides the environment, which overrides the file, which overrides the default.
     """
     rows = [_record(configuration, setting) for setting in _settings_of(" ".join(words or ()))]
-    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    layout.print(rows, keys=KEYS, columns=COLUMNS)
     for variable in unknown_variables(os.environ):
         stderr.note(f"note: {variable} is set but is not a setting of gw")
 

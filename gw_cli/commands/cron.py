@@ -16,6 +16,8 @@ from gw_cli.arguments import STDIN, positive_number
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.layout import with_layout
+from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
@@ -90,13 +92,14 @@ def cron() -> None:
 
 @command(app, "parse")
 @with_settings("cron parse")
-def parse(configuration: Configuration, file: File = None, as_json: Json = False) -> None:
+@with_layout
+def parse(configuration: Configuration, file: File = None, layout: Layout = AUTOMATIC) -> None:
     """Show the items of a crontab.
 
     With what each means in words. Without FILE, the items of this project: its crontab, gw.toml and @cron.
     """
     rows = [_item_record(item) for item in _items(configuration, file)]
-    output.records(rows, keys=ITEM_KEYS, columns=ITEM_COLUMNS, as_json=as_json)
+    layout.print(rows, keys=ITEM_KEYS, columns=ITEM_COLUMNS)
     if not rows:
         stderr.note("The crontab has no items.")
 
@@ -142,6 +145,7 @@ def validate(
 
 @command(app, "next")
 @with_settings("cron next")
+@with_layout
 def next_runs(
     configuration: Configuration,
     file: File = None,
@@ -152,7 +156,7 @@ def next_runs(
         str, typer.Option("--after", metavar="TIME", help="Runs after this time: 2026-01-31T08:00:00Z or +5m")
     ] = "now",
     item: Annotated[str | None, typer.Option("--item", "-i", metavar="ID", help="Only runs of this item")] = None,
-    as_json: Json = False,
+    layout: Layout = AUTOMATIC,
 ) -> None:
     """Show the next runs of a crontab.
 
@@ -165,7 +169,7 @@ def next_runs(
     chosen = items if item is None else [_find(items, item)]
     runs = islice(_upcoming(chosen, parse_time(after, datetime.now(UTC))), most)
     rows: list[dict[str, object]] = [{"at": at, "id": each.identifier, "task": each.task} for at, each in runs]
-    output.records(rows, keys=RUN_KEYS, columns=RUN_COLUMNS, as_json=as_json)
+    layout.print(rows, keys=RUN_KEYS, columns=RUN_COLUMNS)
     if not rows:
         stderr.note("No item will ever run.")
 
@@ -201,9 +205,10 @@ def run(
 
 @command(app, "list")
 @with_settings("cron list")
+@with_layout
 def list_known(
     configuration: Configuration,
-    as_json: Json = False,
+    layout: Layout = AUTOMATIC,
 ) -> None:
     """Show the items the database knows.
 
@@ -215,7 +220,7 @@ def list_known(
         known = client.cron_items()
     now = datetime.now(UTC)
     rows = [_known_record(each, items.get(each.identifier), now) for each in known]
-    output.records(rows, keys=KNOWN_KEYS, columns=KNOWN_COLUMNS, as_json=as_json)
+    layout.print(rows, keys=KNOWN_KEYS, columns=KNOWN_COLUMNS)
     if not rows:
         stderr.note("The database knows no recurring tasks.")
 

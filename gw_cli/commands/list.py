@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import bulk_command, output, stderr
+from gw_cli import bulk_command, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
+from gw_cli.layout import with_layout
+from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
@@ -25,6 +27,7 @@ app = new_app()
 
 @command(app, "list")
 @with_settings("list")
+@with_layout
 def list_jobs(
     configuration: Configuration,
     selection: bulk_command.Selected = None,
@@ -52,15 +55,12 @@ def list_jobs(
         ),
     ] = TIMEOUT,
     payload: Annotated[bool, typer.Option("--payload", help="Show payloads too")] = False,
-    as_json: Json = False,
+    layout: Layout = AUTOMATIC,
 ) -> None:
     """List jobs.
 
     Jobs that meet every condition, oldest first; waiting jobs in the order in which they will run. On a large table
     a search may end early; it then reports the --after to continue from.
-
-    Examples: gw list state:failed -- gw list 'task:send* attempts:>3 -queue:slow' -- gw list 'error:"timed out"
-    run_at:<-1h' -- gw list payload.user.id:42
     """
     from gw_core.operations import parse_duration
 
@@ -75,7 +75,7 @@ def list_jobs(
         rest = client.jobs.list(wanted, after=page.after, limit=1, timeout=timeout) if page.is_full else None
     rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in page.jobs]
     keys = (*KEYS, "payload") if payload else KEYS
-    output.records(rows, keys=keys, columns=COLUMNS, as_json=as_json)
+    layout.print(rows, keys=keys, columns=COLUMNS)
     _note(page, rest)
 
 

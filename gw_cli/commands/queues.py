@@ -8,8 +8,10 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
+from gw_cli.layout import with_layout
+from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import count_text
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
@@ -47,6 +49,7 @@ app = new_app()
 
 @command(app, "queues")
 @with_settings("queues")
+@with_layout
 def queues(
     configuration: Configuration,
     locked: Annotated[bool, typer.Option("--locked", help="Only locked queues")] = False,
@@ -61,7 +64,7 @@ def queues(
             show_default=False,
         ),
     ] = "50",
-    as_json: Json = False,
+    layout: Layout = AUTOMATIC,
 ) -> None:
     """List named queues.
 
@@ -72,7 +75,7 @@ def queues(
     with open_client(configuration) as client:
         known = client.queues(after=after, limit=most + 1, only_held=locked)
     found = known[:most]
-    output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
+    layout.print([record_of(each) for each in found], keys=KEYS, columns=COLUMNS)
     if not found:
         stderr.note("No queues match.")
     elif len(known) > most:

@@ -33,7 +33,7 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Exit when no job can run now")] = False,
     cron: Annotated[bool, typer.Option("--cron", help="With --once: backfill missed cron runs")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Same as --log-level debug")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Same as --log-level warning")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Same as --log-level warning")] = False,
     schema_only: Annotated[bool, typer.Option("--schema-only", hidden=True)] = False,
     process_number: Annotated[str | None, typer.Option(NUMBER, hidden=True)] = None,
     unannounced: Annotated[bool, typer.Option(UNANNOUNCED, hidden=True)] = False,

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
+from gw_cli.layout import with_layout
+from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import count_text
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
@@ -29,10 +31,11 @@ app = new_app()
 
 @command(app, "tasks")
 @with_settings("tasks")
+@with_layout
 def tasks(
     configuration: Configuration,
     exact: Annotated[bool, typer.Option("--exact", help="Count exactly, even if it reads a large table")] = False,
-    as_json: Json = False,
+    layout: Layout = AUTOMATIC,
 ) -> None:
     """List the tasks in the database.
 
@@ -41,7 +44,7 @@ def tasks(
     """
     with open_client(configuration) as client:
         found = client.tasks(exact=exact)
-    output.records([record_of(each) for each in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
+    layout.print([record_of(each) for each in found], keys=KEYS, columns=COLUMNS)
     if not found:
         stderr.note("The database knows no task yet.")
 

@@ -6,8 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from gw_cli import output, stderr
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import command, new_app
 from gw_cli.connect import open_to_read
+from gw_cli.layout import with_layout
+from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.options import with_settings
 from gw_core.operations import format_duration
@@ -47,9 +49,10 @@ app = new_app()
 
 @command(app, "workers")
 @with_settings("workers")
+@with_layout
 def workers(
     configuration: Configuration,
-    as_json: Json = False,
+    layout: Layout = AUTOMATIC,
 ) -> None:
     """List running and stale workers.
 
@@ -58,7 +61,7 @@ def workers(
     """
     with open_to_read(configuration) as client:
         found = client.workers.list(recovery_settings(configuration))
-    output.records([worker_record(worker) for worker in found], keys=KEYS, columns=COLUMNS, as_json=as_json)
+    layout.print([worker_record(worker) for worker in found], keys=KEYS, columns=COLUMNS)
     if not found:
         stderr.note("No workers are known.")
 

@@ -49,7 +49,7 @@ DEV: Final = frozenset({"run", "dev"})
 CRON_COMMANDS: Final = frozenset({"cron list", "cron run", "cron forget"})
 ITEMS: Final = frozenset({"cron parse", "cron next", "cron list", "cron run"})
 JOBS: Final = frozenset(
-    {"add", "list", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
+    {"add", "list", "count", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
 )
 REPORTS: Final = frozenset({"stats", "queues", "tasks", "tui", "doctor", "health", "config show"})
 QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | {"workers", "sweep", "unlock", "migrate", "cleanup"}

@@ -21,6 +21,7 @@ CRONTAB = '0 4 * * * mail/send ?id=nightly&fill=1d&max=3&queue=q&jobKey=k&jobKey
 LINES: dict[str, tuple[str, ...]] = {
     "gw add": ("add mail", "add --from jobs.jsonl"),
     "gw list": ("list --payload",),
+    "gw count": ("count",),
     "gw show": ("show 1", "show 3"),
     "gw stats": ("stats --tasks",),
     "gw queues": ("queues",),

@@ -356,7 +356,7 @@ def test_a_run_installs_the_schema_first(tmp_path: Path, empty_database_url: str
     shell = Shell(tmp_path, database=empty_database_url)
     shell.write("tasks/hello.py", HELLO)
 
-    assert shell.gw("run", "--once", "-q").code == 0
+    assert shell.gw("run", "--once", "--quiet").code == 0
     assert jobs(empty_database_url) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 
@@ -13,7 +14,9 @@ import gw_core
 import gw_core.errors
 from gw_cli import commands
 from gw_cli.command import CommandInfo
+from gw_cli.examples import EXAMPLES
 from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
+from gw_cli.main import program
 from gw_cli.settings.table import SETTINGS, TUI_KEYS, Setting
 
 HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.worker", "asyncio", "email")
@@ -71,6 +74,60 @@ def test_every_command_and_option_explains_itself() -> None:
     for name, command in every_command().items():
         for parameter in command.params:
             assert parameter.help or parameter.hidden, f"{name} {parameter.name}"
+
+
+def calls_in(example: str) -> list[list[str]]:
+    """Return the words of each call of the program in a line of a shell; a redirection ends it."""
+    lexer = shlex.shlex(example, posix=True, punctuation_chars="|<>")
+    lexer.whitespace_split = True
+    words = list(lexer)
+    end = next((place for place, word in enumerate(words) if word in ("|", ">", "<")), len(words))
+    return [words[:end]]
+
+
+def test_every_command_has_examples_that_it_understands() -> None:
+    found = every_command()
+
+    assert set(EXAMPLES) == set(found)
+    for name, lines in EXAMPLES.items():
+        for words in (call for line in lines for call in calls_in(line)):
+            path = name.split()
+            assert words[: len(path)] == path
+            found[name].make_context(name, words[len(path) :])
+            assert any(f"  {line}\n" in help_of(name) for line in lines)
+
+
+def help_of(name: str) -> str:
+    command = every_command()[name]
+    with command.make_context(name, [], resilient_parsing=True) as context:
+        return str(command.get_help(context)) + "\n"
+
+
+def test_a_default_is_shown_once() -> None:
+    for name in every_command():
+        for option in re.split(r"\n  (?=-)", help_of(name)):
+            assert option.count("[default") <= 1, option
+
+
+@pytest.mark.parametrize("group", ["", "cron", "config"])
+def test_a_group_alone_prints_its_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = group.split()
+
+    assert (program(words), program([*words, "--help"]), program(["help", *words])) == (0, 0, 0)
+
+    alone, asked, helped, rest = [*re.split("(?=Usage:)", capsys.readouterr().out)[1:], ""]
+    assert (alone == asked == helped, rest) == (True, "")
+
+
+def test_one_letter_has_one_meaning() -> None:
+    meanings: dict[str, set[str]] = {}
+    for command in every_command().values():
+        for option in command.params:
+            for letter in (each for each in getattr(option, "opts", ()) if re.fullmatch("-[a-zA-Z]", each)):
+                meanings.setdefault(letter, set()).add(option.opts[0])
+
+    # -n is the number of rows, runs or jobs.
+    assert [letter for letter, flags in meanings.items() if len(flags) > 1] == ["-n"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from io import StringIO
 from typing import Any
@@ -14,6 +15,7 @@ from rich.cells import cell_len
 
 from gw_cli import output
 from gw_cli.output import Column, JsonText, to_json
+from gw_core.errors import InvalidInputError
 from gw_core.operations import UNSAFE_TEXT as UNSAFE
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -138,8 +140,8 @@ def test_a_narrow_terminal_cuts_long_texts_first_and_then_leaves_columns_out() -
     rows = [{"id": 1, "task": "t" * 30, "queue": "q" * 30, "error": "e" * 30}]
 
     wide = list(output.table(rows, COLUMNS, width=120))
-    narrow = list(output.table(rows, COLUMNS, width=40))
-    narrowest = list(output.table(rows, COLUMNS, width=22))
+    narrow = list(output.table(rows, COLUMNS, width=44))
+    narrowest = list(output.table(rows, COLUMNS, width=30))
 
     assert wide[1].split() == ["1", "t" * 30, "q" * 30, "e" * 30]
     assert narrow[0].split() == ["ID", "TASK", "QUEUE", "ERROR"]
@@ -180,6 +182,42 @@ def test_a_terminal_gets_a_bold_head(monkeypatch: pytest.MonkeyPatch, environmen
         monkeypatch.setenv(name, value)
 
     assert ("\x1b[1m" in written(monkeypatch, Terminal(), [{"id": 1, "task": "a"}])) is bold
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Print one record into a pipe, in a terminal of 30 columns."""
+    row: dict[str, object] = {"id": 1, "task": "t" * 40, "queue": None, "error": "boom"}
+
+    def print_it(width: str = "30", **how: Any) -> str:
+        monkeypatch.setenv("COLUMNS", width)
+        output.Layout(**how).print([row], keys=("id", "task", "queue", "error"), columns=COLUMNS)
+        return capsys.readouterr().out
+
+    return print_it
+
+
+def test_a_pipe_gets_a_table_when_asked_to(printed: Callable[..., str]) -> None:
+    assert printed().startswith("id\ttask\tqueue\terror\n")
+    assert printed(form="table").splitlines()[0].split() == ["ID", "TASK", "ERROR"]
+    assert "t" * 40 not in printed(form="table")
+    assert "t" * 40 in printed(form="table", is_wide=True)
+
+
+def test_without_a_terminal_nothing_is_cut(printed: Callable[..., str]) -> None:
+    assert "t" * 40 in printed(width="", form="table")
+
+
+def test_columns_are_chosen_in_every_form(printed: Callable[..., str]) -> None:
+    assert printed(columns=("queue", "id")) == "queue\tid\n\t1\n"
+    assert json.loads(printed(columns=("queue", "id"), form="json")) == [{"queue": None, "id": 1}]
+    # A chosen column stays, also when it is empty.
+    assert printed(columns=("queue", "id"), form="table") == "QUEUE  ID\n        1\n"
+
+
+def test_an_unknown_column_is_rejected_with_those_there_are(printed: Callable[..., str]) -> None:
+    with pytest.raises(InvalidInputError, match="no column 'tusk'; there are id, task, queue, error"):
+        printed(columns=("tusk",))
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def within(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     return InProcessShell(tmp_path, capsys=capsys, monkeypatch=monkeypatch)
 
 
-SECTIONS = ["Options", "Database", "Tasks", "Concurrency", "Recovery", "Processes", "Probes", "Logging"]
+SECTIONS = ["Options", "Database", "Tasks", "Concurrency", "Recovery", "Processes", "Probes", "Logging", "Examples"]
 
 
 def test_every_field_of_worker_settings_has_a_row_or_is_listed_as_internal() -> None:
